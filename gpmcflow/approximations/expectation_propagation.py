@@ -1,0 +1,132 @@
+"""Expectation propagation with parallel, damped updates of Gaussian sites."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+logger = logging.getLogger(__name__)
+MAX_FAILED_SWEEPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectationPropagation:
+    """An EP fit.
+
+    Attributes
+    ----------
+    sites:
+        The Gaussian approximation q.
+    log_evidence:
+        log Z_EP.
+    cavity_mean, cavity_variance:
+        Of each linear predictor with its own site removed (n,).
+    iterations:
+        Sweeps until the sites were stable.
+    skipped:
+        Site updates skipped because a cavity variance or a site precision was not positive.
+    """
+
+    sites: GaussianSites
+    log_evidence: float
+    cavity_mean: np.ndarray
+    cavity_variance: np.ndarray
+    iterations: int
+    skipped: int
+
+
+def expectation_propagation(
+    model: LatentGaussianModel,
+    *,
+    damping: float = 0.8,
+    tolerance: float = 1e-8,
+    max_sweeps: int = 500,
+) -> ExpectationPropagation:
+    """Fit Gaussian sites whose marginals share two moments with the tilted distributions.
+
+    With the cavity N(mu, v) of each predictor and its tilted normaliser's derivatives alpha, r
+    (`Likelihood.tilted`), the new site is tau = r / (1 - v r), nu = (alpha + mu r) / (1 - v r);
+    both natural parameters move by the fraction ``damping``. Stops when the largest change of tau
+    and of nu, relative to their largest value, is below ``tolerance``.
+
+    Where a cavity variance or a new precision is not positive (quadrature on a likelihood with a
+    flat tail can do that) the site keeps its value this sweep and damping is halved; after 20 such
+    sweeps, or ``max_sweeps``, `NumericalError`.
+
+    Source: Rasmussen & Williams (2006), algorithm 3.5, in a form without cancellation: variances
+    are sums of squares of rows of the factor.
+    """
+    if not 0.0 < damping <= 1.0:
+        raise InputError(
+            f"expectation propagation: damping is {damping!r}; allowed: 0 < damping <= 1"
+        )
+    tau, nu = np.zeros(model.n_cases), np.zeros(model.n_cases)
+    sites = GaussianSites(model, tau, nu)
+    failed_sweeps = skipped = 0
+    for sweep in range(1, max_sweeps + 1):
+        new_tau, new_nu, usable = _site_update(sites)
+        if not usable.all():
+            failed_sweeps += 1
+            skipped += int((~usable).sum())
+            damping *= 0.5
+            if failed_sweeps > MAX_FAILED_SWEEPS:
+                raise NumericalError(
+                    f"expectation propagation: {int((~usable).sum())} sites have no positive cavity "
+                    f"variance after {sweep} sweeps; use Laplace, or smaller prior variances"
+                )
+        next_tau = np.where(usable, (1.0 - damping) * tau + damping * new_tau, tau)
+        next_nu = np.where(usable, (1.0 - damping) * nu + damping * new_nu, nu)
+        change = max(_relative_change(next_tau, tau), _relative_change(next_nu, nu))
+        tau, nu = next_tau, next_nu
+        sites = GaussianSites(model, tau, nu)
+        if change < tolerance and usable.all():
+            if skipped:
+                logger.warning("expectation propagation: %d site updates were skipped", skipped)
+            return _finish(sites, sweep, skipped)
+    raise NumericalError(
+        f"expectation propagation: sites still change by {change:.1e} (tolerance {tolerance:.0e}) "
+        f"after {max_sweeps} sweeps; lower damping or check the hyperparameters"
+    )
+
+
+def cavities(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (n,) of each predictor under q with its own site removed."""
+    variance, mean = sites.predictor_variance, sites.predictor_mean
+    cavity_precision = 1.0 / variance - sites.precision
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cavity_variance = 1.0 / cavity_precision
+        return cavity_variance * (mean / variance - sites.shift), cavity_variance
+
+
+def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Undamped new sites, and which of them are usable."""
+    model = sites.model
+    mu, v = cavities(sites)
+    usable = np.isfinite(v) & (v > 0.0)
+    mu, v = np.where(usable, mu, 0.0), np.where(usable, v, 1.0)
+    _, alpha, r = model.likelihood.tilted(model.y, mu, v)
+    remaining = 1.0 - v * r  # tilted variance over cavity variance
+    usable &= (r >= 0.0) & (remaining > 0.0)
+    remaining = np.where(usable, remaining, 1.0)
+    return r / remaining, (alpha + mu * r) / remaining, usable
+
+
+def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
+    return float(np.max(np.abs(new - old)) / max(np.max(np.abs(new)), 1e-300))
+
+
+def _finish(sites: GaussianSites, iterations: int, skipped: int) -> ExpectationPropagation:
+    """log Z_EP = log Z-tilde_0 + sum_i [log Z_i - log of cavity times site], from final cavities."""
+    model, tau, nu = sites.model, sites.precision, sites.shift
+    mu, v = cavities(sites)
+    log_z, _, _ = model.likelihood.tilted(model.y, mu, v)
+    scale = 1.0 + tau * v
+    overlap = 0.5 * (2.0 * nu * mu + nu**2 * v - tau * mu**2) / scale - 0.5 * np.log(scale)
+    evidence = sites.log_normaliser + float((log_z - overlap).sum())
+    return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped)

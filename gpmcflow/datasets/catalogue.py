@@ -1,0 +1,206 @@
+"""The data sets by name, and `load_dataset`.
+
+A new data set is one entry here and one loader (files -> `Parts`) in `loaders.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import xarray as xr
+
+from gpmcflow.datasets import loaders
+from gpmcflow.datasets.layout import Parts, build
+from gpmcflow.datasets.sources import SourceFile, fetch
+from gpmcflow.datasets.synthetic import synthetic_gpc
+from gpmcflow.errors import InputError, unknown_name
+
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+PRNN = "https://www.stats.ox.ac.uk/pub/PRNN"
+NO_LICENCE = "none stated upstream"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One data set: its loader, called as `loader(paths, **options)`, its files, its papers.
+
+    `fallback` replaces `files` where one of these is found nowhere and cannot be downloaded.
+    `source` says where data come from that have no file.
+    """
+
+    loader: Callable[..., Parts]
+    title: str
+    description: str
+    citation: str
+    licence: str
+    files: tuple[SourceFile, ...] = ()
+    fallback: tuple[SourceFile, ...] = ()
+    task: str = "classification"
+    source: str = ""
+
+
+CATALOGUE: dict[str, Entry] = {
+    "digits-3v5": Entry(
+        loader=loaders.digits_3v5,
+        title="Handwritten digits 8 x 8, 3 against 5",
+        description="243 training and 122 test cases, 64 features; comes with scikit-learn",
+        citation="Alpaydin & Kaynak (1998), Optical Recognition of Handwritten Digits, UCI, "
+        "doi:10.24432/C50P49",
+        licence="CC BY 4.0",
+        source="scikit-learn, sklearn.datasets.load_digits",
+    ),
+    "usps-3v5": Entry(
+        loader=loaders.usps_3v5,
+        title="USPS digits 16 x 16, 3 against 5, resampled",
+        description="767 training and 773 test cases, 256 features",
+        citation="Hull (1994), IEEE PAMI 16(5), 550-554; Rasmussen & Williams (2006), Gaussian "
+        "Processes for Machine Learning, MIT Press",
+        licence=NO_LICENCE,
+        files=(
+            SourceFile(
+                "usps/usps_3v5_resampled.npz",
+                "10499fcb70197ba57f9e4a2c843491d8a115d37d1fb9a2ef1c2dd44118d0378c",
+            ),
+        ),
+        fallback=(
+            SourceFile(
+                "usps/usps3vs5.mat",
+                "2321c193897b868c3165d8fe6e3498497adac80d0a8f2f525824e48b8c0d888b",
+                "https://github.com/karlnapf/kameleon-mcmc/raw/master/data/usps3vs5.mat",
+            ),
+        ),
+    ),
+    "ionosphere": Entry(
+        loader=loaders.ionosphere,
+        title="Ionosphere, good against bad radar returns",
+        description="200 training and 151 test cases, 33 features",
+        citation="Sigillito, Wing, Hutton & Baker (1989), Johns Hopkins APL Tech. Digest 10, "
+        "262-266; UCI, doi:10.24432/C5W01B",
+        licence="CC BY 4.0",
+        files=(
+            SourceFile(
+                "ionosphere/ionosphere.data",
+                "46d52186b84e20be52918adb93e8fb9926b34795ff7504c24350ae0616a04bbd",
+                f"{UCI}/ionosphere/ionosphere.data",
+            ),
+        ),
+    ),
+    "sonar": Entry(
+        loader=loaders.sonar,
+        title="Sonar, mines against rocks",
+        description="104 training and 104 test cases, 60 features",
+        citation="Gorman & Sejnowski (1988), Neural Networks 1, 75-89; UCI, doi:10.24432/C5T01Q",
+        licence="CC BY 4.0",
+        files=(
+            SourceFile(
+                "gpc/sonar.all-data",
+                "e90434cdbf00fcf93ffa911fe447ae25606979658e60f1d32e155c3b5240234d",
+                f"{UCI}/undocumented/connectionist-bench/sonar/sonar.all-data",
+            ),
+        ),
+    ),
+    "pima": Entry(
+        loader=loaders.pima,
+        title="Diabetes among Pima women, complete cases",
+        description="200 training and 332 test cases, 7 features",
+        citation="Smith et al. (1988), Proc. Symp. Computer Applications in Medical Care, "
+        "261-265; Ripley (1996), Pattern Recognition and Neural Networks",
+        licence=NO_LICENCE,
+        files=(
+            SourceFile(
+                "gpc/pima.tr",
+                "789098206b1ef9482743f197aaf98d27d98b49a0f46317fd773563f200c4449a",
+                f"{PRNN}/pima.tr",
+            ),
+            SourceFile(
+                "gpc/pima.te",
+                "a065e2debfad108fa24d40d43dd97d95b05832f2f2e6689ce53fbf41f9282b4b",
+                f"{PRNN}/pima.te",
+            ),
+        ),
+    ),
+    "crabs": Entry(
+        loader=loaders.crabs,
+        title="Leptograpsus crabs, male against female",
+        description="200 cases, 5 features, no test set",
+        citation="Campbell & Mahon (1974), Australian Journal of Zoology 22, 417-425; Ripley "
+        "(1996), Pattern Recognition and Neural Networks",
+        licence=NO_LICENCE,
+        files=(
+            SourceFile(
+                "gpc/crabs.dat",
+                "7425e025e84665544502f62aea1f481a318cf3ac34179d8cee2782aa5334fa6c",
+                f"{PRNN}/crabs.dat",
+            ),
+        ),
+    ),
+    "synthetic-gpc": Entry(
+        loader=synthetic_gpc,
+        title="Synthetic Gaussian process classification",
+        description="squared-exponential covariance, probit labels, known latent; options n, "
+        "n_test, n_features, log_length_scale, log_signal_sd, seed",
+        citation="Rasmussen & Williams (2006), Gaussian Processes for Machine Learning, sec. 3.3",
+        licence="none needed, generated",
+        source="drawn by gpmcflow",
+    ),
+}
+
+
+def list_datasets() -> list[str]:
+    """Return the names `load_dataset` knows."""
+    return list(CATALOGUE)
+
+
+def load_dataset(name: str, *, data_dir: str | Path | None = None, **options) -> xr.Dataset:
+    """Return a data set by name.
+
+    Variables `X` (case, feature) and `y` (case), `X_test` (test_case, feature) and `y_test`
+    (test_case) where there is a test set, `latent` (case) and `latent_test` (test_case) where the
+    latent values are known; all float64, binary labels in {-1, +1}. Attributes tell the source,
+    the label coding, the preprocessing and the checksum.
+
+    Files are looked for in `data_dir`, then in the folder named by the environment variable
+    GPMCFLOW_DATA, then in the download cache, then upstream. `options` go to the data set; only
+    `synthetic-gpc` has any.
+
+    Raises InputError for an unknown name, option or folder, StorageError for a file with a wrong
+    checksum or one that cannot be had.
+    """
+    if name not in CATALOGUE:
+        raise unknown_name("load_dataset: name", name, CATALOGUE)
+    entry = CATALOGUE[name]
+    _check_options(name, entry, options)
+    paths, used = fetch(entry.files, fallback=entry.fallback, data_dir=data_dir)
+    return build(
+        entry.loader(paths, **options),
+        name=name,
+        title=entry.title,
+        task=entry.task,
+        citation=entry.citation,
+        licence=entry.licence,
+        source="; ".join(file.origin for file in used) or entry.source,
+        source_checksum=_source_checksum(used),
+    )
+
+
+def _check_options(name: str, entry: Entry, options: dict[str, object]) -> None:
+    """Raise InputError for an option the loader does not have."""
+    parameters = inspect.signature(entry.loader).parameters.values()
+    allowed = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    for option in options:
+        if not allowed:
+            raise InputError(
+                f"load_dataset: {name}: found option {option!r}, this data set has none; remove it"
+            )
+        if option not in allowed:
+            raise unknown_name(f"load_dataset: {name}: option", option, allowed)
+
+
+def _source_checksum(used: tuple[SourceFile, ...]) -> str:
+    """Return the sha256 of the one file, or `path=sha256; ...` of several."""
+    if len(used) == 1:
+        return used[0].sha256
+    return "; ".join(f"{file.path}={file.sha256}" for file in used)

@@ -1,0 +1,148 @@
+"""Read the real data sets: one function each, from verified files to `Parts`.
+
+Each takes the paths of its files in the order of its catalogue entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.datasets.layout import Parts, permutation, standardise
+
+SONAR_SEED = 1988  # year of the paper; fixes the split
+STANDARDISED = "features standardised by the training mean and n-1 standard deviation"
+
+
+def digits_3v5(_files: Sequence[Path]) -> Parts:
+    """Threes against fives of the 8 x 8 digits that come with scikit-learn; needs no file.
+
+    Pixels 0..16 go to [-1, 1]. Of the 365 threes and fives, in scikit-learn's order and counted
+    from 0, every third one (0, 3, 6, ...) is a test case: 243 training, 122 test cases.
+    """
+    from sklearn.datasets import load_digits
+
+    pixels, digits = load_digits(return_X_y=True)
+    keep = np.isin(digits, (3, 5))
+    X, y = pixels[keep] / 8.0 - 1.0, _sign(digits[keep] == 3)
+    test = np.arange(len(X)) % 3 == 0
+    return Parts(
+        X=X[~test],
+        y=y[~test],
+        X_test=X[test],
+        y_test=y[test],
+        features=_pixel_names(8),
+        label_coding="+1 = digit 3, -1 = digit 5",
+        preprocessing="pixels 0..16 scaled to -1..1; test cases: every third of the threes and "
+        "fives in scikit-learn's order, from the first on",
+    )
+
+
+def usps_3v5(files: Sequence[Path]) -> Parts:
+    """Threes against fives of the resampled USPS digits (Rasmussen & Williams 2006, ch. 3).
+
+    16 x 16 pixels in [-1, 1], row by row; 767 training, 773 test cases. Read from
+    `usps3vs5.mat`, which has the same training cases, there is no test set.
+    """
+    common = {"features": _pixel_names(16), "label_coding": "+1 = digit 3, -1 = digit 5"}
+    if files[0].suffix == ".mat":
+        from scipy.io import loadmat
+
+        content = loadmat(files[0])
+        return Parts(
+            X=content["usps3vs5_data"],
+            y=content["usps3vs5_labels"].ravel(),
+            preprocessing="none; no test set: usps3vs5.mat holds the 767 training cases alone",
+            **common,
+        )
+    with np.load(files[0]) as content:
+        return Parts(
+            X=content["x_train"],
+            y=content["y_train"],
+            X_test=content["x_test"],
+            y_test=content["y_test"],
+            preprocessing="none; the training and test cases of Rasmussen and Williams, the test "
+            "cases not in their order",
+            **common,
+        )
+
+
+def ionosphere(files: Sequence[Path]) -> Parts:
+    """Radar returns, good against bad; column 2, which is 0 throughout, is left out."""
+    table = pd.read_csv(files[0], header=None)
+    X, y = table.iloc[:, :34].to_numpy(float), _sign(table[34] == "g")
+    names = [f"{part}_{pulse:02d}" for pulse in range(1, 18) for part in ("real", "imaginary")]
+    X = np.delete(X, 1, axis=1)
+    del names[1]
+    return Parts(
+        X=X[:200],
+        y=y[:200],
+        X_test=X[200:],
+        y_test=y[200:],
+        features=names,
+        label_coding="+1 = g (good), -1 = b (bad)",
+        preprocessing="constant column 2 (imaginary_01) dropped, no scaling; split of the "
+        "repository: rows 1-200 training, 201-351 test",
+    )
+
+
+def sonar(files: Sequence[Path]) -> Parts:
+    """Sonar echoes, mines against rocks; shuffled (fixed), first 104 training, last 104 test."""
+    table = pd.read_csv(files[0], header=None)
+    order = permutation(SONAR_SEED, len(table))
+    X = table.iloc[:, :60].to_numpy(float)[order]
+    y = _sign(table[60] == "M")[order]
+    return Parts(
+        X=X[:104],
+        y=y[:104],
+        X_test=X[104:],
+        y_test=y[104:],
+        features=[f"energy_{band:02d}" for band in range(1, 61)],
+        label_coding="+1 = M (mine), -1 = R (rock)",
+        preprocessing=f"no scaling; rows shuffled with seed {SONAR_SEED}, then the first 104 "
+        "training, the last 104 test",
+    )
+
+
+def pima(files: Sequence[Path]) -> Parts:
+    """Diabetes among Pima women, Ripley's split of the complete cases: 200 and 332."""
+    train, test = (pd.read_csv(path, sep=r"\s+") for path in files)
+    names = ["npreg", "glu", "bp", "skin", "bmi", "ped", "age"]
+    X, X_test = standardise(
+        "pima", names, train[names].to_numpy(float), test[names].to_numpy(float)
+    )
+    return Parts(
+        X=X,
+        y=_sign(train["type"] == "Yes"),
+        X_test=X_test,
+        y_test=_sign(test["type"] == "Yes"),
+        features=names,
+        label_coding="+1 = Yes (diabetic), -1 = No",
+        preprocessing=f"{STANDARDISED}; Ripley's split of the complete cases",
+    )
+
+
+def crabs(files: Sequence[Path]) -> Parts:
+    """Sex of 200 Leptograpsus crabs from five lengths in mm; no test set."""
+    table = pd.read_csv(files[0], sep=r"\s+")
+    names = ["FL", "RW", "CL", "CW", "BD"]
+    X, _ = standardise("crabs", names, table[names].to_numpy(float))
+    return Parts(
+        X=X,
+        y=_sign(table["sex"] == "M"),
+        features=names,
+        label_coding="+1 = M (male), -1 = F (female)",
+        preprocessing=f"{STANDARDISED}; sp and index are not used; no test set",
+    )
+
+
+def _sign(positive: np.ndarray | pd.Series) -> np.ndarray:
+    """Return +1 where true and -1 where false."""
+    return np.where(np.asarray(positive), 1.0, -1.0)
+
+
+def _pixel_names(side: int) -> list[str]:
+    return [f"pixel_{row:02d}_{column:02d}" for row in range(side) for column in range(side)]

@@ -1,0 +1,38 @@
+"""Errors a user can act on: one message with where, what was found, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GpmcflowError(Exception):
+    """Base of all errors that are the user's to mend; the command line prints only its message."""
+
+
+class InputError(GpmcflowError, ValueError):
+    """A wrong value in the config, in an argument or in a data file."""
+
+
+class StorageError(GpmcflowError, OSError):
+    """A results file that is missing, truncated, foreign, or cannot be written."""
+
+
+class NumericalError(GpmcflowError, ArithmeticError):
+    """A computation that cannot go on: a matrix not positive definite, a fit that does not converge."""
+
+
+class ResourceError(GpmcflowError, RuntimeError):
+    """Work that would not fit into the memory, disk or time it may use."""
+
+
+def unknown_name(where: str, found: str, allowed: Iterable[str]) -> InputError:
+    """Return the error for a name that is not in a list, with the nearest valid one.
+
+    >>> str(unknown_name("config: datasets", "digit-3v5", ["digits-3v5", "pima"]))
+    "config: datasets: unknown name 'digit-3v5'; did you mean 'digits-3v5'? (allowed: digits-3v5, pima)"
+    """
+    names = sorted(str(name) for name in allowed)
+    near = difflib.get_close_matches(str(found), names, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return InputError(f"{where}: unknown name {found!r}{hint} (allowed: {', '.join(names)})")

@@ -1,0 +1,166 @@
+"""Gaussians of the form prior times Gaussian sites: EP, Laplace, references, metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.linear_maps import pull_back, push_forward, solve
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianSites:
+    """q(theta) proportional to N(theta; mean_0, P) exp(sum_i nu_i eta_i - tau_i eta_i^2 / 2).
+
+    Its precision is P^{-1} + A' diag(tau) A: the one form that the prior (tau = nu = 0), an EP or
+    Laplace fit, and the metric of a sampler share. With U the whitened predictor factor of the
+    model, G = I + U' diag(tau) U is the precision of xi; G = W W' with W upper triangular (a
+    Cholesky factorisation from the last row up), so that L W^{-T}, the factor of the covariance of
+    theta, is again lower triangular and maps a batch at half the flops of a full matrix.
+
+    Parameters are ``precision`` tau >= 0 (n,) and ``shift`` nu (n,). Raises `InputError` for a
+    negative or non-finite tau, `NumericalError` if G does not factorise.
+    """
+
+    model: LatentGaussianModel
+    precision: np.ndarray
+    shift: np.ndarray
+
+    def __post_init__(self) -> None:
+        tau = np.asarray(self.precision, dtype=np.float64)
+        if tau.shape != (self.model.n_cases,) or np.shape(self.shift) != tau.shape:
+            raise InputError(
+                "Gaussian sites: one precision and one shift per case are needed; a Gaussian with "
+                "another precision matrix than prior plus diagonal is not supported as reference"
+            )
+        if not (np.all(tau >= 0.0) and np.all(np.isfinite(tau + self.shift))):
+            raise InputError("Gaussian sites: precisions must be finite and not negative")
+
+    @classmethod
+    def prior(cls, model: LatentGaussianModel) -> GaussianSites:
+        """Return the prior itself: all sites are 1."""
+        zero = np.zeros(model.n_cases)
+        return cls(model, zero, zero)
+
+    @cached_property
+    def is_prior(self) -> bool:
+        """Whether all sites are 1."""
+        return not (np.any(self.precision) or np.any(self.shift))
+
+    @cached_property
+    def whitened_factor(self) -> np.ndarray:
+        """W, upper triangular, with W W' = I + U' diag(tau) U (d, d)."""
+        if not np.any(self.precision):
+            return np.eye(self.model.dim, order="F")
+        scaled = self.model.predictor_factor * np.sqrt(self.precision)[:, None]
+        gram = blas.dsyrk(1.0, scaled, trans=1, lower=0)
+        gram.flat[:: len(gram) + 1] += 1.0
+        # reversed rows and columns turn upper storage into lower and W into an ordinary factor
+        reversed_gram = np.asfortranarray(gram[::-1, ::-1])
+        factor, info = lapack.dpotrf(reversed_gram, lower=1, clean=1, overwrite_a=1)
+        if info != 0:
+            raise NumericalError("Gaussian sites: I + U' diag(tau) U is not positive definite")
+        return np.asfortranarray(factor[::-1, ::-1])
+
+    @cached_property
+    def log_det(self) -> float:
+        """Log |I + U' diag(tau) U|, also log |prior covariance| - log |covariance of q|."""
+        return 2.0 * float(np.log(np.diag(self.whitened_factor)).sum())
+
+    @cached_property
+    def whitened_mean(self) -> np.ndarray:
+        """Mean of xi: G^{-1} U' (nu - tau A mean_0), shape (d,)."""
+        W = self.whitened_factor
+        return blas.dtrsv(W, blas.dtrsv(W, self._linear_term, lower=0), lower=0, trans=1)
+
+    @cached_property
+    def _linear_term(self) -> np.ndarray:
+        model = self.model
+        return model.pull_back((self.shift - self.precision * model.predictor_mean)[None])[0]
+
+    @cached_property
+    def log_normaliser(self) -> float:
+        """Log of the integral of prior times sites (log Z-tilde_0 of the tempered path)."""
+        if self.is_prior:
+            return 0.0
+        eta = self.model.predictor_mean
+        constant = float((self.shift * eta - 0.5 * self.precision * eta**2).sum())
+        return constant + 0.5 * float(self._linear_term @ self.whitened_mean) - 0.5 * self.log_det
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Mean of theta (d,)."""
+        return self.model.latent(self.whitened_mean[None])[0]
+
+    @cached_property
+    def factor(self) -> np.ndarray:
+        """Lower triangular C with C C' the covariance of theta (d, d)."""
+        if not np.any(self.precision):
+            return self.model.cholesky
+        return self._divide(self.model.cholesky)
+
+    @cached_property
+    def predictor_mean(self) -> np.ndarray:
+        """Mean of eta (n,)."""
+        return self.model.predictor(self.whitened_mean[None])[0]
+
+    @cached_property
+    def predictor_factor(self) -> np.ndarray:
+        """F = A C with F F' the covariance of eta (n, d); C itself when A = I."""
+        if self.model.design is None:
+            return self.factor
+        if not np.any(self.precision):
+            return self.model.predictor_factor
+        return self._divide(self.model.predictor_factor)
+
+    @property
+    def triangular(self) -> bool:
+        """Whether `predictor_factor` is lower triangular."""
+        return self.model.design is None
+
+    def _divide(self, matrix: np.ndarray) -> np.ndarray:
+        """Matrix W^{-T}."""
+        return blas.dtrsm(1.0, self.whitened_factor, matrix, side=1, lower=0, trans_a=1)
+
+    @cached_property
+    def predictor_variance(self) -> np.ndarray:
+        """Variances of eta (n,): sums of squares, so without cancellation."""
+        F = self.predictor_factor
+        return np.einsum("ij,ij->i", F, F)
+
+    def predictor(self, zeta: np.ndarray) -> np.ndarray:
+        """Eta of standardised coordinates zeta (..., d), shape (..., n); zeta ~ N(0, I) under q."""
+        return push_forward(self.predictor_factor, zeta, self.triangular) + self.predictor_mean
+
+    def pull_back(self, gradient: np.ndarray) -> np.ndarray:
+        """F' g: gradient by zeta (..., d) of a function with gradient g by eta (..., n)."""
+        return pull_back(self.predictor_factor, gradient, self.triangular)
+
+    def latent(self, zeta: np.ndarray) -> np.ndarray:
+        """Theta of standardised coordinates zeta (..., d)."""
+        return push_forward(self.factor, zeta, triangular=True) + self.mean
+
+    def from_latent(self, theta: np.ndarray) -> np.ndarray:
+        """Standardised coordinates zeta of latents theta (..., d)."""
+        return solve(self.factor, theta - self.mean)
+
+    def to_whitened(self, zeta: np.ndarray) -> np.ndarray:
+        """Xi = mean + W^{-T} zeta: from these coordinates to the prior's."""
+        W = self.whitened_factor
+        rows = np.array(zeta, dtype=np.float64, order="C")
+        out = blas.dtrsm(1.0, W, rows.T, lower=0, trans_a=1, overwrite_b=1).T
+        return out + self.whitened_mean
+
+    def from_whitened(self, xi: np.ndarray) -> np.ndarray:
+        """Zeta = W' (xi - mean): from the prior's coordinates to these."""
+        rows = np.array(xi - self.whitened_mean, dtype=np.float64, order="C")
+        return blas.dtrmm(1.0, self.whitened_factor, rows.T, lower=0, trans_a=1, overwrite_b=1).T
+
+    def log_density_of_sites(self, eta: np.ndarray) -> np.ndarray:
+        """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
+        return eta @ self.shift - 0.5 * (eta * eta) @ self.precision

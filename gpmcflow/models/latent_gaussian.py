@@ -1,0 +1,160 @@
+"""Latent Gaussian models: a Gaussian prior times a factorising likelihood of a linear map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.likelihoods import Likelihood
+from gpmcflow.models.linear_maps import pull_back, push_forward
+
+
+@dataclass(frozen=True, eq=False)
+class LatentGaussianModel:
+    """theta ~ N(mean, L L'), eta = A theta, y_i ~ p(y_i | eta_i).
+
+    GP classification and Cox processes have A = I (``design`` is None, theta is the latent f);
+    logistic regression has A = X. Build it with `from_covariance`, `from_gp` or `from_design`.
+
+    All inference happens in prior-whitened coordinates xi ~ N(0, I): theta = mean + L xi,
+    eta = predictor_mean + U xi with U = A L, so that K^{-1} never appears.
+
+    Attributes
+    ----------
+    likelihood, y:
+        The factors; y has shape (n,).
+    mean, cholesky:
+        Prior mean (d,) and lower factor L (d, d), in Fortran order.
+    predictor_mean, predictor_factor:
+        A mean (n,) and U = A L (n, d); U is L itself when A = I.
+    jitter:
+        What was added to the covariance's diagonal before it factorised (0 as a rule).
+    design:
+        A, or None for the identity.
+    covariance_function, X:
+        What predictions at new inputs need; None for models not built from a GP.
+    """
+
+    likelihood: Likelihood
+    y: np.ndarray
+    mean: np.ndarray
+    cholesky: np.ndarray
+    jitter: float = 0.0
+    design: np.ndarray | None = None
+    covariance_function: Callable | None = None
+    X: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        y = np.ascontiguousarray(self.y, dtype=np.float64)
+        if y.ndim != 1 or not np.all(np.isfinite(y)):
+            raise InputError("latent Gaussian model: y must be a vector of finite numbers")
+        self.likelihood.validate(y)
+        object.__setattr__(self, "y", y)
+        factor = self.cholesky if self.design is None else self.design @ self.cholesky
+        if len(factor) != len(y):
+            raise InputError(
+                f"latent Gaussian model: {len(y)} observations for {len(factor)} linear predictors"
+            )
+        mean = self.mean if self.design is None else self.design @ self.mean
+        object.__setattr__(self, "predictor_factor", np.asfortranarray(factor))
+        object.__setattr__(self, "predictor_mean", mean)
+
+    @classmethod
+    def from_covariance(
+        cls,
+        covariance: np.ndarray,
+        likelihood: Likelihood,
+        y: np.ndarray,
+        *,
+        mean: float | np.ndarray = 0.0,
+        design: np.ndarray | None = None,
+        **extra: object,
+    ) -> LatentGaussianModel:
+        """Model with prior covariance (d, d); raises `NumericalError` if no jitter makes it definite.
+
+        Jitter: zero first, then 1e-12 of the mean diagonal, times ten until it factorises; found
+        once and recorded, since a jitter that adapts per call would change the target.
+        """
+        covariance = np.asarray(covariance, dtype=np.float64)
+        if not np.all(np.isfinite(covariance)):
+            raise InputError("latent Gaussian model: the prior covariance has NaN or infinity")
+        factor, jitter = factorise(covariance)
+        mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (len(covariance),)).copy()
+        return cls(likelihood, y, mean, factor, jitter, design, **extra)
+
+    @classmethod
+    def from_gp(
+        cls,
+        covariance_function: Callable,
+        X: np.ndarray,
+        likelihood: Likelihood,
+        y: np.ndarray,
+        *,
+        mean: float | np.ndarray = 0.0,
+    ) -> LatentGaussianModel:
+        """GP prior at inputs X (n, p): f ~ N(mean, k(X, X)), A = I."""
+        X = np.asarray(X, dtype=np.float64)
+        if len(X) != len(y):
+            raise InputError(f"latent Gaussian model: {len(y)} observations for {len(X)} inputs")
+        return cls.from_covariance(
+            covariance_function(X),
+            likelihood,
+            y,
+            mean=mean,
+            covariance_function=covariance_function,
+            X=X,
+        )
+
+    @classmethod
+    def from_design(
+        cls, design: np.ndarray, prior_sd: float | np.ndarray, likelihood: Likelihood, y: np.ndarray
+    ) -> LatentGaussianModel:
+        """Generalised linear model: theta_j ~ N(0, prior_sd_j^2) independent, eta = design theta."""
+        design = np.asarray(design, dtype=np.float64)
+        sd = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (design.shape[1],))
+        return cls.from_covariance(np.diag(sd**2), likelihood, y, design=design)
+
+    @property
+    def dim(self) -> int:
+        """Number d of latent variables."""
+        return len(self.cholesky)
+
+    @property
+    def n_cases(self) -> int:
+        """Number n of observations."""
+        return len(self.y)
+
+    def latent(self, xi: np.ndarray) -> np.ndarray:
+        """Theta = mean + L xi for a batch (..., d)."""
+        return push_forward(self.cholesky, xi, triangular=True) + self.mean
+
+    def predictor(self, xi: np.ndarray) -> np.ndarray:
+        """Eta = A mean + U xi for a batch (..., d), shape (..., n)."""
+        triangular = self.design is None
+        return push_forward(self.predictor_factor, xi, triangular) + self.predictor_mean
+
+    def pull_back(self, gradient: np.ndarray) -> np.ndarray:
+        """U' g: turns a gradient by eta (..., n) into one by xi (..., d)."""
+        return pull_back(self.predictor_factor, gradient, triangular=self.design is None)
+
+
+def factorise(covariance: np.ndarray) -> tuple[np.ndarray, float]:
+    """Lower Cholesky factor (Fortran order) of a covariance matrix and the jitter it needed."""
+    size = float(np.mean(np.diag(covariance)))
+    jitter = 0.0
+    while True:
+        matrix = np.array(covariance, order="F")
+        matrix.flat[:: len(matrix) + 1] += jitter
+        factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=1)
+        if info == 0:
+            return factor, jitter
+        jitter = 10.0 * jitter if jitter else 1e-12 * size
+        if not jitter <= 1e-4 * size:
+            raise NumericalError(
+                "prior covariance is not positive definite even with a jitter of 1e-4 of its "
+                "diagonal; check for wrong signs or asymmetry, or drop duplicate inputs"
+            )

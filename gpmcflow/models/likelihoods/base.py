@@ -1,0 +1,132 @@
+"""What a factorising likelihood offers, and the quadrature that serves any log-concave one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+# Nodes of the sinh-spaced trapezoid rule: accurate to ~1e-10 relative for every likelihood here at
+# cavity variances up to 1e3 (tests/models/test_likelihoods.py), smooth integrands converge
+# geometrically.
+N_NODES = 241
+CAVITY_WIDTH = 12.0
+
+
+class Likelihood(ABC):
+    """p(y | eta) = prod_i p(y_i | eta_i), log-concave in each linear predictor eta_i.
+
+    Arrays of predictors have shape (..., n), observations y have shape (n,). Everything is
+    elementwise: batch axes stay in front.
+    """
+
+    name: str
+
+    @abstractmethod
+    def validate(self, y: np.ndarray) -> None:
+        """Raise `InputError` for observations this likelihood cannot have."""
+
+    @abstractmethod
+    def log_density_and_gradient(
+        self, eta: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(y | eta) summed over cases, shape (...), and its gradient, shape (..., n)."""
+
+    @abstractmethod
+    def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each of shape (..., n)."""
+
+    @abstractmethod
+    def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Draw observations given predictors, shape of eta."""
+
+    def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return d log p(y_i | eta_i) / d eta_i, shape (..., n)."""
+        return self.log_density_and_gradient(eta, y)[1]
+
+    def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return log p(y | eta) summed over cases, shape (...)."""
+        return self.log_density_and_gradient(eta, y)[0]
+
+    def tilted(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log normaliser of the tilted distribution N(eta; mean, variance) p(y | eta), elementwise.
+
+        Returns log Z, alpha = d log Z / d mean and r = -d^2 log Z / d mean^2. The tilted mean is
+        mean + variance alpha and the tilted variance is variance (1 - variance r). By quadrature
+        unless the likelihood has a closed form.
+        """
+        log_z, first, second, _ = self._tilted_quadrature(y, mean, variance, 2)
+        alpha = first / variance
+        return log_z, alpha, (1.0 - second / variance) / variance
+
+    def tilted_cumulants(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
+    ) -> np.ndarray:
+        """Cumulants 3..order of the tilted distribution, shape (order - 2, n)."""
+        *_, central = self._tilted_quadrature(y, mean, variance, order)
+        return central_moments_to_cumulants(central)[3 : order + 1]
+
+    def _tilted_quadrature(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Log Z, mean - cavity mean, variance and central moments 0..order of the tilted.
+
+        Trapezoid rule in t with eta = mode + scale sinh(t): dense where the tilted density peaks,
+        reaching CAVITY_WIDTH cavity standard deviations, so that one rule serves narrow (large
+        counts) and wide (flat likelihood) cases. A Gauss-Hermite rule on the cavity misses the
+        narrow ones.
+        """
+        mode = self._tilted_mode(y, mean, variance)
+        curvature = -self.derivatives(mode, y)[2]
+        scale = 1.0 / np.sqrt(1.0 / variance + curvature)
+        reach = CAVITY_WIDTH * np.sqrt(variance) + np.abs(mode - mean)
+        t = np.linspace(-1.0, 1.0, N_NODES)[:, None] * np.arcsinh(reach / scale)
+        offset = scale * np.sinh(t)
+        nodes = mode + offset
+        log_f = self.derivatives(nodes, y)[0] - 0.5 * (nodes - mean) ** 2 / variance
+        top = log_f.max(0)
+        weight = np.exp(log_f - top) * scale * np.cosh(t)
+        total = weight.sum(0)
+        step = t[1] - t[0]
+        log_z = top + np.log(total * step) - 0.5 * np.log(2.0 * np.pi * variance)
+        weight /= total
+        centre = (weight * offset).sum(0)
+        deviation = offset - centre
+        central = np.stack([(weight * deviation**k).sum(0) for k in range(order + 1)])
+        return log_z, mode - mean + centre, central[2], central
+
+    def _tilted_mode(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Solve (eta - mean) / variance = d log p / d eta by Newton steps kept inside a bracket.
+
+        The left side minus the right is increasing for a log-concave likelihood.
+        """
+        eta = np.array(mean, dtype=np.float64)
+        low, high = np.full_like(eta, -np.inf), np.full_like(eta, np.inf)
+        for _ in range(100):
+            _, first, second, _ = self.derivatives(eta, y)
+            slope = (eta - mean) / variance - first
+            low, high = np.where(slope < 0, eta, low), np.where(slope > 0, eta, high)
+            newton = eta - slope / (1.0 / variance - second)
+            # Far off, exp() makes single Newton steps useless; halve the bracket once it is finite.
+            middle = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), newton)
+            following = np.where((newton > low) & (newton < high), newton, middle)
+            if np.all(np.abs(following - eta) <= 1e-10 * (1.0 + np.abs(eta))):
+                return following
+            eta = following
+        return eta
+
+
+def central_moments_to_cumulants(central: np.ndarray) -> np.ndarray:
+    """Cumulants 0..order from central moments 0..order (leading axis); the first is zero.
+
+    Recursion kappa_k = m_k - sum_{j=1}^{k-1} C(k-1, j-1) kappa_j m_{k-j}.
+    """
+    from math import comb
+
+    cumulants = np.zeros_like(central)
+    for k in range(2, len(central)):
+        lower = sum(comb(k - 1, j - 1) * cumulants[j] * central[k - j] for j in range(2, k))
+        cumulants[k] = central[k] - lower
+    return cumulants

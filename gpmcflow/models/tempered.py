@@ -1,0 +1,126 @@
+"""The tempered path from a Gaussian reference to the posterior, as a Gaussian part and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Log density -|zeta|^2 / 2 + beta r(eta(zeta)), r = log p(y | eta) - nu' eta + tau' eta^2 / 2.
+
+    ``base`` is the Gaussian part: zeta are its standardised coordinates, in which it is N(0, I),
+    and eta = base.predictor(zeta). The sites (``precision`` tau, ``shift`` nu) take out of the
+    likelihood what the Gaussian part already holds. ``beta`` is a number, or an array (chain,)
+    with an inverse temperature for each chain (a ladder as one batch).
+
+    Build it with `TemperedPath.target` or `Target.posterior`.
+    """
+
+    base: GaussianSites
+    beta: float | np.ndarray
+    precision: np.ndarray
+    shift: np.ndarray
+
+    @classmethod
+    def posterior(cls, base: GaussianSites) -> Target:
+        """Return the posterior in the coordinates of ``base``."""
+        return cls(base, 1.0, base.precision, base.shift)
+
+    @property
+    def model(self) -> LatentGaussianModel:
+        """The latent Gaussian model."""
+        return self.base.model
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return self.model.dim
+
+    def beta_column(self) -> float | np.ndarray:
+        """Beta, ready to multiply an array (chain, dim)."""
+        return self.beta if np.ndim(self.beta) == 0 else np.asarray(self.beta)[:, None]
+
+    def residual_gradient(self, zeta: np.ndarray) -> np.ndarray:
+        """Gradient of r by zeta, (chain, dim): two products with the factor, the rest elementwise."""
+        eta = self.base.predictor(zeta)
+        slope = self.model.likelihood.gradient(eta, self.model.y)
+        return self.base.pull_back(self._subtract_sites(slope, eta))
+
+    def evaluate(self, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Predictor (chain, n), log likelihood (chain,), r (chain,), gradient of r (chain, dim)."""
+        eta = self.base.predictor(zeta)
+        log_likelihood, slope = self.model.likelihood.log_density_and_gradient(eta, self.model.y)
+        residual = log_likelihood - (eta @ self.shift - 0.5 * (eta * eta) @ self.precision)
+        gradient = self.base.pull_back(self._subtract_sites(slope, eta))
+        return eta, log_likelihood, residual, gradient
+
+    def _subtract_sites(self, slope: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """Slope - nu + tau eta, in place."""
+        if not self._no_sites:
+            slope -= self.shift
+            slope += self.precision * eta
+        return slope
+
+    @cached_property
+    def _no_sites(self) -> bool:
+        return not (np.any(self.precision) or np.any(self.shift))
+
+
+@dataclass(frozen=True, eq=False)
+class TemperedPath:
+    """log h_beta = beta [log p(y | theta) + log p(theta)] + (1 - beta) log q(theta).
+
+    q is the reference, prior times sites, normalised. Then log h_beta = log q + beta u with
+    u = log p(y | eta) - nu' eta + tau' eta^2 / 2 + log Z-tilde_0, in which the prior cancels: the
+    log density ratio costs O(n) per particle and no solve.
+    """
+
+    reference: GaussianSites
+
+    @property
+    def model(self) -> LatentGaussianModel:
+        """The latent Gaussian model."""
+        return self.reference.model
+
+    def target(self, beta: float | np.ndarray, base: GaussianSites | None = None) -> Target:
+        """h_beta in the coordinates of ``base`` (the reference unless given).
+
+        With another base of sites (tau_b, nu_b) the rest is beta r with residual sites
+        [tau_b - (1 - beta) tau] / beta; that needs beta > 0.
+        """
+        q = self.reference
+        if base is None:
+            return Target(q, beta, q.precision, q.shift)
+        if not np.ndim(beta) == 0 or not beta > 0.0:
+            raise InputError(
+                f"tempered path: beta is {beta!r}; with a base of its own it must be > 0"
+            )
+        precision = (base.precision - (1.0 - beta) * q.precision) / beta
+        shift = (base.shift - (1.0 - beta) * q.shift) / beta
+        return Target(base, float(beta), precision, shift)
+
+    def log_ratio(self, predictor: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
+        """u(eta) for a batch: predictor (..., n), log likelihood (...), result (...)."""
+        sites = self.reference.log_density_of_sites(predictor)
+        return log_likelihood - sites + self.reference.log_normaliser
+
+    def derivatives(
+        self, predictor: np.ndarray, beta: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """phi_i = beta log p(y_i | eta_i) + (1 - beta) (nu_i eta_i - tau_i eta_i^2 / 2), derivatives 0-2."""
+        q = self.reference
+        value, first, second, _ = self.model.likelihood.derivatives(predictor, self.model.y)
+        keep = 1.0 - beta
+        return (
+            beta * value + keep * (q.shift - 0.5 * q.precision * predictor) * predictor,
+            beta * first + keep * (q.shift - q.precision * predictor),
+            beta * second - keep * q.precision,
+        )

@@ -1,0 +1,34 @@
+"""Samplers by name. A new sampler is one file, one line here, one config entry and its tests."""
+
+from __future__ import annotations
+
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.samplers.hmc import HMC
+from gpmcflow.samplers.latent_hmc import LatentHMC
+from gpmcflow.samplers.protocol import Info, Sampler, State
+from gpmcflow.samplers.split_hmc import SplitHMC
+
+SAMPLERS: dict[str, type] = {
+    "hmc": HMC,
+    "latent_hmc": LatentHMC,
+    "split_hmc": SplitHMC,
+}
+
+__all__ = ["HMC", "SAMPLERS", "Info", "LatentHMC", "Sampler", "SplitHMC", "State", "make_sampler"]
+
+
+def make_sampler(name: str, **settings: float) -> Sampler:
+    """Return the sampler of that name with its settings, e.g. ``make_sampler("hmc", step_size=0.3)``.
+
+    Raises `InputError` for an unknown name or setting, and for a value out of range.
+    """
+    if name not in SAMPLERS:
+        raise unknown_name("sampler", name, SAMPLERS)
+    fields = SAMPLERS[name].__dataclass_fields__
+    for key in settings:
+        if key not in fields:
+            raise unknown_name(f"sampler {name}: setting", key, fields)
+    try:
+        return SAMPLERS[name](**settings)
+    except TypeError as error:
+        raise InputError(f"sampler {name}: {error}") from None

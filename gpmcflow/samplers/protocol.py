@@ -1,0 +1,49 @@
+"""What every sampler is: frozen settings, a pure `init` and a pure `step`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from gpmcflow.models.tempered import Target
+
+
+class State(NamedTuple):
+    """What the next step needs, with its cached evaluation; every field has the chain axis first."""
+
+    position: np.ndarray  #: standardised coordinates of the target's base, (chain, dim)
+    predictor: np.ndarray  #: linear predictors eta at the position, (chain, n)
+    log_likelihood: np.ndarray  #: log p(y | eta), (chain,)
+    residual: np.ndarray  #: r of the target, (chain,)
+    gradient: np.ndarray  #: gradient of r by position, (chain, dim); not multiplied by beta
+
+
+class Info(NamedTuple):
+    """What a diagnostic needs of one transition; every field has shape (chain,)."""
+
+    accepted: np.ndarray  #: whether the proposal was taken
+    acceptance_rate: np.ndarray  #: probability with which it would be
+    energy_error: np.ndarray  #: Hamiltonian after minus before
+    diverging: np.ndarray  #: proposal with a non-finite energy; rejected
+    n_gradient: np.ndarray  #: likelihood gradients evaluated
+
+
+class Sampler(Protocol):
+    """A transition that leaves a `Target` invariant, for all chains of a batch at once."""
+
+    def init(self, target: Target, position: np.ndarray) -> State:
+        """Evaluate the target at positions (chain, dim)."""
+
+    def step(self, rng: ChainRandom, target: Target, state: State) -> tuple[State, Info]:
+        """One transition of every chain."""
+
+
+class ChainRandom(Protocol):
+    """Random numbers for a batch: each call returns an array whose first axis is the chain."""
+
+    def standard_normal(self, size: tuple[int, ...] | int = ()) -> np.ndarray:
+        """Standard normals (chain, *size)."""
+
+    def uniform(self, size: tuple[int, ...] | int = ()) -> np.ndarray:
+        """Uniforms on [0, 1), (chain, *size)."""
