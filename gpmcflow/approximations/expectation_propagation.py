@@ -77,8 +77,8 @@ def expectation_propagation(
             damping *= 0.5
             if failed_sweeps > MAX_FAILED_SWEEPS:
                 raise NumericalError(
-                    f"expectation propagation: {int((~usable).sum())} sites have no positive cavity "
-                    f"variance after {sweep} sweeps; use Laplace, or smaller prior variances"
+                    f"expectation propagation: {int((~usable).sum())} sites have no positive "
+                    f"cavity variance after {sweep} sweeps; use Laplace, or smaller prior variances"
                 )
         next_tau = np.where(usable, (1.0 - damping) * tau + damping * new_tau, tau)
         next_nu = np.where(usable, (1.0 - damping) * nu + damping * new_nu, nu)
@@ -122,7 +122,7 @@ def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
 
 
 def _finish(sites: GaussianSites, iterations: int, skipped: int) -> ExpectationPropagation:
-    """log Z_EP = log Z-tilde_0 + sum_i [log Z_i - log of cavity times site], from final cavities."""
+    """log Z_EP = log Z-tilde_0 + sum_i [log Z_i - log of cavity times site], final cavities."""
     model, tau, nu = sites.model, sites.precision, sites.shift
     mu, v = cavities(sites)
     log_z, _, _ = model.likelihood.tilted(model.y, mu, v)

@@ -27,9 +27,10 @@ class Laplace:
 def laplace(model: LatentGaussianModel) -> Laplace:
     """Mode, curvature and Laplace evidence of the posterior of a latent Gaussian model.
 
-    log Z_LA = log p(y | eta-hat) - |xi-hat|^2 / 2 - log |I + U' W U| / 2, W = -d^2 log p(y_i | eta_i).
-    Source: Rasmussen & Williams (2006), algorithms 3.1-3.2, in prior-whitened coordinates. Raises
-    `NumericalError` if Newton's method does not converge.
+    log Z_LA = log p(y | eta-hat) - |xi-hat|^2 / 2 - log |I + U' W U| / 2 with
+    W = -d^2 log p(y_i | eta_i) / d eta_i^2. Source: Rasmussen & Williams (2006), algorithms
+    3.1-3.2, in prior-whitened coordinates. Raises `NumericalError` if Newton's method does not
+    converge.
     """
     sites, iterations = tempered_mode(TemperedPath(GaussianSites.prior(model)), 1.0)
     eta = sites.predictor_mean
@@ -44,8 +45,8 @@ def tempered_mode(
     """Gaussian at the mode of h_beta with its curvature, and the Newton steps it took.
 
     One step maps predictors eta to the Gaussian with sites tau = -phi''(eta), nu = phi'(eta) + tau
-    eta, whose mean is the next iterate (log h_beta is concave). ``start`` is a whitened position (d,).
-    The step is halved while the objective Psi(xi) = sum_i phi_i - |xi|^2 / 2 falls.
+    eta, whose mean is the next iterate (log h_beta is concave). ``start`` is a whitened position
+    (d,). The step is halved while the objective Psi(xi) = sum_i phi_i - |xi|^2 / 2 falls.
     """
     model = path.model
     xi = path.reference.whitened_mean if start is None else start

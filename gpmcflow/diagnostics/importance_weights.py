@@ -84,7 +84,7 @@ def estimate_evidence(log_weights: np.ndarray, rng: np.random.Generator) -> Evid
     counts = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
     with np.errstate(divide="ignore"):
         resampled = np.log(counts @ weights / n) + log_weights.max()
-    low, high = np.percentile(resampled, [2.5, 97.5])
+    low, high = np.percentile(resampled, [2.5, 97.5], method="nearest")  # no -inf minus -inf
     return EvidenceEstimate(
         log_evidence=float(logsumexp(log_weights) - np.log(n)),
         standard_error=float(np.sqrt(max(n / ess - 1.0, 0.0) / (n - 1))),

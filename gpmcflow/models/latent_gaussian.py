@@ -74,7 +74,7 @@ class LatentGaussianModel:
         design: np.ndarray | None = None,
         **extra: object,
     ) -> LatentGaussianModel:
-        """Model with prior covariance (d, d); raises `NumericalError` if no jitter makes it definite.
+        """Model with prior covariance (d, d); `NumericalError` if no jitter makes it definite.
 
         Jitter: zero first, then 1e-12 of the mean diagonal, times ten until it factorises; found
         once and recorded, since a jitter that adapts per call would change the target.
@@ -113,7 +113,7 @@ class LatentGaussianModel:
     def from_design(
         cls, design: np.ndarray, prior_sd: float | np.ndarray, likelihood: Likelihood, y: np.ndarray
     ) -> LatentGaussianModel:
-        """Generalised linear model: theta_j ~ N(0, prior_sd_j^2) independent, eta = design theta."""
+        """Generalised linear model: independent theta_j ~ N(0, prior_sd_j^2), eta = A theta."""
         design = np.asarray(design, dtype=np.float64)
         sd = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (design.shape[1],))
         return cls.from_covariance(np.diag(sd**2), likelihood, y, design=design)

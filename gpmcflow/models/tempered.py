@@ -49,7 +49,7 @@ class Target:
         return self.beta if np.ndim(self.beta) == 0 else np.asarray(self.beta)[:, None]
 
     def residual_gradient(self, zeta: np.ndarray) -> np.ndarray:
-        """Gradient of r by zeta, (chain, dim): two products with the factor, the rest elementwise."""
+        """Gradient of r by zeta (chain, dim): two products with the factor, else elementwise."""
         eta = self.base.predictor(zeta)
         slope = self.model.likelihood.gradient(eta, self.model.y)
         return self.base.pull_back(self._subtract_sites(slope, eta))
@@ -115,7 +115,10 @@ class TemperedPath:
     def derivatives(
         self, predictor: np.ndarray, beta: float
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """phi_i = beta log p(y_i | eta_i) + (1 - beta) (nu_i eta_i - tau_i eta_i^2 / 2), derivatives 0-2."""
+        """Derivatives 0-2 of phi_i = beta log p(y_i | eta_i) + (1 - beta) log site_i(eta_i).
+
+        log site_i = nu_i eta_i - tau_i eta_i^2 / 2, that of the reference.
+        """
         q = self.reference
         value, first, second, _ = self.model.likelihood.derivatives(predictor, self.model.y)
         keep = 1.0 - beta

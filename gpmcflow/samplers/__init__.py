@@ -18,7 +18,7 @@ __all__ = ["HMC", "SAMPLERS", "Info", "LatentHMC", "Sampler", "SplitHMC", "State
 
 
 def make_sampler(name: str, **settings: float) -> Sampler:
-    """Return the sampler of that name with its settings, e.g. ``make_sampler("hmc", step_size=0.3)``.
+    """Return the sampler of that name, e.g. ``make_sampler("hmc", step_size=0.3)``.
 
     Raises `InputError` for an unknown name or setting, and for a value out of range.
     """

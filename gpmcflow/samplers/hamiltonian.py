@@ -26,9 +26,9 @@ class HamiltonianSampler(ABC):
     H = |zeta|^2 / 2 - beta r(zeta) + |p|^2 / 2. A non-finite energy is a rejection, flagged as
     diverging.
 
-    ``step_size`` epsilon > 0 is multiplied, for each chain and transition, by a uniform number within
-    1 +- ``jitter`` (a fixed length can be close to a period of the orbit); ``n_steps`` is the number
-    of flows, and of likelihood gradients.
+    ``step_size`` epsilon > 0 is multiplied, for each chain and transition, by a uniform number
+    within 1 +- ``jitter`` (a fixed length can be close to a period of the orbit); ``n_steps`` is
+    the number of flows, and of likelihood gradients.
     """
 
     step_size: float = 0.5
@@ -56,6 +56,13 @@ class HamiltonianSampler(ABC):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Position and momentum after the time ``step_size`` (chain, 1) between two kicks."""
 
+    def length_unit(self, target: Target) -> float:
+        """Typical posterior width in the momentum's coordinates: 1 where they are standardised.
+
+        The tuner measures step sizes and trajectory lengths in it.
+        """
+        return 1.0
+
     def init(self, target: Target, position: np.ndarray) -> State:
         """Evaluate the target at positions (chain, dim)."""
         return State(position, *target.evaluate(position))
@@ -63,7 +70,7 @@ class HamiltonianSampler(ABC):
     def trajectory(
         self, target: Target, state: State, momentum: np.ndarray, step_size: np.ndarray
     ) -> tuple[State, np.ndarray]:
-        """End point, evaluated, and its momentum, after n_steps of size ``step_size`` (chain, 1)."""
+        """End point, evaluated, and its momentum, after n_steps of ``step_size`` (chain, 1)."""
         position, half = state.position, 0.5 * step_size
         momentum = momentum + half * self.force(target, position, state.gradient)
         for _ in range(self.n_steps - 1):
@@ -81,7 +88,7 @@ class HamiltonianSampler(ABC):
         scale = 1.0 + self.jitter * (2.0 * rng.uniform() - 1.0)
         log_uniform = np.log1p(-rng.uniform())
         before = hamiltonian(target, state, momentum)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             step_size = (self.step_size * scale)[:, None]
             proposal, momentum = self.trajectory(target, state, momentum, step_size)
             error = hamiltonian(target, proposal, momentum) - before

@@ -31,3 +31,8 @@ class LatentHMC(HamiltonianSampler):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Drift of theta by epsilon p, in standardised coordinates."""
         return position + step_size * solve(target.base.factor, momentum), momentum
+
+    def length_unit(self, target: Target) -> float:
+        """Root mean square of the base's standard deviations, in units of theta."""
+        C = target.base.factor
+        return float(np.sqrt(np.einsum("ij,ij->", C, C) / len(C)))

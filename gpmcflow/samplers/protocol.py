@@ -10,7 +10,7 @@ from gpmcflow.models.tempered import Target
 
 
 class State(NamedTuple):
-    """What the next step needs, with its cached evaluation; every field has the chain axis first."""
+    """What the next step needs, with its cached evaluation; the chain axis comes first."""
 
     position: np.ndarray  #: standardised coordinates of the target's base, (chain, dim)
     predictor: np.ndarray  #: linear predictors eta at the position, (chain, n)

@@ -30,11 +30,11 @@ class Likelihood(ABC):
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(y | eta) summed over cases, shape (...), and its gradient, shape (..., n)."""
+        """Return log p(y | eta) summed over cases, shape (...), and its gradient (..., n)."""
 
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each of shape (..., n)."""
+        """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each (..., n)."""
 
     @abstractmethod
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:

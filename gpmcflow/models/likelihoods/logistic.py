@@ -32,7 +32,7 @@ class Logistic(Likelihood):
         return value.sum(-1), y * slope
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Log sigma(z), y q, -p q, -y p q (q - p) at z = y eta, with p = sigma(z), q = sigma(-z)."""
+        """Log sigma(z), y q, -p q, -y p q (q - p) at z = y eta; p = sigma(z), q = sigma(-z)."""
         z = np.asarray(y) * eta
         p, q = expit(z), expit(-z)
         value = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))

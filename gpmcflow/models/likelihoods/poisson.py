@@ -29,7 +29,8 @@ class Poisson(Likelihood):
         wrong = np.flatnonzero((y < 0) | (y != np.floor(y)))
         if wrong.size:
             raise InputError(
-                f"poisson likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; allowed: counts 0, 1, 2, ..."
+                f"poisson likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; "
+                "allowed: counts 0, 1, 2, ..."
             )
 
     def log_density_and_gradient(

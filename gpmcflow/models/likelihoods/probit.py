@@ -93,7 +93,7 @@ class Probit(Likelihood):
     """p(y | eta) = Phi(y eta), y in {-1, +1}.
 
     Derivatives by z = y eta: lambda = phi / Phi, w = -(log Phi)'' = lambda (z + lambda) in (0, 1),
-    w' = -(log Phi)'''. For z < -4 every factor comes from the continued fraction of the Mills
+    w' = -(log Phi)'''. For z < -3 every factor comes from the continued fraction of the Mills
     ratio, which has no cancellation (relative error 6e-16 down to z = -1e4, where the direct w'
     has no correct digit).
     """
@@ -144,7 +144,7 @@ class Probit(Likelihood):
     def tilted_cumulants(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
     ) -> np.ndarray:
-        """kappa_l = s^l d^l log Phi(zeta) / d zeta^l, s = y variance / sqrt(1 + variance), l >= 3."""
+        """kappa_l = s^l d^l log Phi(zeta) / d zeta^l, s = y v / sqrt(1 + v), v the variance."""
         zeta = y * mean / np.sqrt(1.0 + variance)
         s = y * variance / np.sqrt(1.0 + variance)
         lambdas = log_phi_high_derivatives(zeta, order)
@@ -160,7 +160,7 @@ def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     z = np.asarray(z, dtype=np.float64)
     flat = _flat(np.atleast_1d(z)).ravel()
     value, slope, w, w1 = (np.empty_like(flat) for _ in range(4))
-    low = flat < -4.0
+    low = flat < -3.0
     a = -flat[low]
     if a.size:
         c = [np.zeros_like(a)] * 4

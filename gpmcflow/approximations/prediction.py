@@ -1,0 +1,68 @@
+"""Predictions at new inputs from a Gaussian approximation or from posterior draws."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.linear_maps import solve
+
+
+def predict_latent(sites: GaussianSites, X_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance (m,) of the latent at new inputs (m, p) under prior times sites.
+
+    With q = L^{-1} k_*: mean = mean_0 + q' E[xi], variance = k_** - q'q + |W^{-1} q|^2. Source:
+    Rasmussen & Williams (2006), eqs. 3.60-3.61, in prior-whitened coordinates.
+    """
+    q, remaining = _project(sites.model, X_new)
+    mean = _prior_mean(sites.model) + q @ sites.whitened_mean
+    spread = np.linalg.solve(sites.whitened_factor, q.T) if np.any(sites.precision) else q.T
+    return mean, remaining + np.einsum("ij,ij->j", spread, spread)
+
+
+def predict_from_draws(
+    model: LatentGaussianModel,
+    latents: np.ndarray,
+    X_new: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Probability of label +1 at new inputs (m, p), averaged over latents (draw, n), shape (m,).
+
+    p_* = sum_j w_j p(y = +1 | k_*' K^{-1} f_j, k_** - |L^{-1} k_*|^2); ``weights`` sum to one.
+    """
+    q, remaining = _project(model, X_new)
+    weights = np.full(len(latents), 1.0 / len(latents)) if weights is None else weights
+    means = _prior_mean(model) + solve(model.cholesky, latents - model.mean) @ q.T
+    per_draw = probability_positive(model, means, np.broadcast_to(remaining, means.shape))
+    return weights @ per_draw
+
+
+def probability_positive(
+    model: LatentGaussianModel, mean: np.ndarray, variance: np.ndarray
+) -> np.ndarray:
+    """p(y = +1) when the latent is N(mean, variance): the normaliser of the tilted distribution."""
+    if model.likelihood.name not in ("probit", "logistic"):
+        raise InputError(f"prediction: {model.likelihood.name} likelihood has no class probability")
+    mean, variance = np.asarray(mean), np.maximum(variance, 1e-12)
+    log_z = model.likelihood.tilted(np.ones(mean.size), mean.ravel(), variance.ravel())[0]
+    return np.exp(log_z).reshape(mean.shape)
+
+
+def _project(model: LatentGaussianModel, X_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """q = L^{-1} k_* as rows (m, n), and k_** - q'q (m,)."""
+    if model.covariance_function is None or model.X is None:
+        raise InputError(
+            "prediction: the model was not built from a covariance function and inputs"
+        )
+    cross = model.covariance_function(X_new, model.X)
+    q = solve(model.cholesky, cross)
+    prior = model.covariance_function.diagonal(X_new)
+    return q, np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
+
+
+def _prior_mean(model: LatentGaussianModel) -> float:
+    if np.ptp(model.mean) != 0.0:
+        raise InputError("prediction: the prior mean must be constant to predict at new inputs")
+    return float(model.mean[0])

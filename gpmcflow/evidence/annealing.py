@@ -1,0 +1,183 @@
+"""Annealed importance sampling of the marginal likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.diagnostics.importance_weights import EvidenceEstimate, estimate_evidence
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.evidence import ladders
+from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.execution import chain_generators, run, workers
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers import Sampler, make_sampler
+from gpmcflow.samplers.pilot import Pilot, find_pilot
+from gpmcflow.samplers.tuning import TuningSettings
+
+LADDERS = ("adaptive", "geometric", "linear", "power")
+MAX_DIVERGING = 1e-3
+
+
+def annealed_importance_sampling(
+    reference: GaussianSites,
+    sampler: str | Sampler = "split_hmc",
+    *,
+    ladder: str = "adaptive",
+    n_temperatures: int = 100,
+    coordinates: str = "reference",
+    tuning: TuningSettings | None = None,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    **execution: Any,
+) -> xr.DataTree:
+    """Pilot, then anneal from the reference to the posterior; the short way to `anneal`.
+
+    ``reference`` is where beta = 0 stands: ``expectation_propagation(model).sites``,
+    ``laplace(model).sites`` or ``GaussianSites.prior(model)``. ``ladder`` is one of adaptive,
+    geometric, linear, power; ``coordinates`` is "reference" or "mode" (standardised by the
+    curvature at the mode of each temperature: what a prior start needs). Other arguments as in
+    `anneal`.
+    """
+    if isinstance(sampler, str):
+        sampler = make_sampler(sampler)
+    path = TemperedPath(reference)
+    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key)
+    betas = make_ladder(ladder, n_temperatures, pilot)
+    return anneal(
+        path, sampler, Schedule.from_pilot(pilot, path, betas), seed=seed, key=key, **execution
+    )
+
+
+def make_ladder(kind: str, n_temperatures: int, pilot: Pilot) -> np.ndarray:
+    """Ladder of that kind: the geometric one starts at 1 / sd(u), the adaptive is the pilot's."""
+    if kind == "adaptive":
+        return ladders.equal_distance(n_temperatures, pilot.betas, pilot.distance)
+    if kind == "geometric":
+        return ladders.geometric(n_temperatures, min(1.0 / max(pilot.ratio_sd, 1e-300), 0.5))
+    if kind == "linear":
+        return ladders.linear(n_temperatures)
+    if kind == "power":
+        return ladders.power(n_temperatures)
+    raise unknown_name("annealing: ladder", kind, LADDERS)
+
+
+def anneal(
+    path: TemperedPath,
+    sampler: Sampler,
+    schedule: Schedule,
+    *,
+    n_particles: int = 256,
+    reverse_from: np.ndarray | None = None,
+    store_latents: bool = False,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    block_size: int = 256,
+    segment_length: int = 25,
+    scheduler: Any = "synchronous",
+    n_workers: int = 1,
+    state_dir: Any = None,
+    settings: Any = None,
+    compute: bool = True,
+    progress: str | None = None,
+) -> xr.DataTree:
+    """Annealed importance sampling along a frozen schedule, all particles of a block as one batch.
+
+    With ``reverse_from`` (n_particles, d), draws of the posterior, the run goes back to the
+    reference and its estimate is a stochastic upper bound. For execution see
+    `gpmcflow.execution.run`.
+
+    Returns groups ``annealing`` (chain, temperature: log_weight_increment and the statistics of
+    each transition; a chain is a particle) and, when computed, ``evidence`` (scalars, see
+    `evidence_dataset`).
+    """
+    if n_particles < 2:
+        raise InputError(f"annealing: n_particles is {n_particles!r}; allowed: 2, 3, 4, ...")
+    if reverse_from is not None and np.shape(reverse_from) != (n_particles, path.model.dim):
+        raise InputError(
+            f"annealing: reverse_from has shape {np.shape(reverse_from)}; "
+            f"allowed: ({n_particles}, {path.model.dim}), one posterior draw per particle"
+        )
+    program = AnnealingProgram(path, sampler, schedule, store_latents, reverse_from)
+    direction = "reverse" if program.reverse else "forward"
+    with workers(scheduler, n_workers) as pool:
+        arrays = run(
+            program,
+            n_chains=n_particles,
+            length=schedule.n_temperatures,
+            block_size=block_size,
+            segment_length=segment_length,
+            seed=seed,
+            key=(*key, "anneal", direction),
+            scheduler=pool,
+            state_dir=state_dir,
+            settings=settings,
+            compute=compute,
+            progress=progress,
+        )
+    annealing = _dataset(arrays, program)
+    if compute and state_dir is None:
+        annealing = annealing.load(scheduler="synchronous")
+    groups = {"annealing": annealing}
+    if compute:
+        groups["evidence"] = evidence_dataset(annealing, seed=seed, key=key)
+    return xr.DataTree.from_dict(groups)
+
+
+def evidence_dataset(
+    annealing: xr.Dataset, *, seed: int = 0, key: tuple[str | int, ...] = ()
+) -> xr.Dataset:
+    """Scalars of an annealing run: log_evidence, its error and diagnostics, and what it cost.
+
+    For a reverse run (attribute ``direction``) the estimate is -log mean exp(-log w). ``alarm``
+    lists the reasons not to trust it, empty if there is none. ``n_gradient`` and ``n_likelihood``
+    are sums over particles.
+    """
+    sign = -1.0 if annealing.attrs["direction"] == "reverse" else 1.0
+    log_weights = sign * annealing["log_weight_increment"].sum("temperature").values
+    rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
+    estimate = estimate_evidence(log_weights, rng)
+    scalars = {name: getattr(estimate, name) for name in EvidenceEstimate.__dataclass_fields__}
+    if sign < 0:
+        for name in ("log_evidence", "mean_log_weight"):
+            scalars[name] = -scalars[name]
+        low, high = scalars["bootstrap_low"], scalars["bootstrap_high"]
+        scalars["bootstrap_low"], scalars["bootstrap_high"] = -high, -low
+    n_gradient = int(annealing["n_gradient"].sum())
+    moves = annealing["acceptance_rate"].notnull()
+    diverging = float(annealing["diverging"].where(moves).mean()) if moves.any() else 0.0
+    alarms = estimate.alarms()
+    if diverging > MAX_DIVERGING:
+        alarms.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
+    scalars |= {
+        "acceptance_rate": float(annealing["acceptance_rate"].mean()) if moves.any() else np.nan,
+        "diverging": diverging,
+        "n_gradient": n_gradient,
+        "n_likelihood": n_gradient + estimate.n_particles,
+        "alarm": "; ".join(alarms),
+    }
+    return xr.Dataset({name: ((), value) for name, value in scalars.items()})
+
+
+def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:
+    """Arrays of a run with their coordinates; temperatures in the order of the run."""
+    schedule, order = program.schedule, program.order
+    latent = {"latent": ("chain", "temperature", "latent_dim")}
+    dims = {name: latent.get(name, ("chain", "temperature")) for name in arrays}
+    n_particles = arrays["log_weight_increment"].shape[0]
+    coords = {
+        "chain": np.arange(n_particles),
+        "temperature": order,
+        "beta": ("temperature", schedule.betas[order]),
+        "step_size": ("temperature", schedule.step_size[order]),
+        "n_steps": ("temperature", schedule.n_steps[order]),
+    }
+    if "latent" in arrays:
+        coords["latent_dim"] = np.arange(program.path.model.dim)
+    dataset = xr.Dataset({name: (dims[name], arrays[name]) for name in arrays}, coords)
+    dataset.attrs["direction"] = "reverse" if program.reverse else "forward"
+    return dataset

@@ -1,0 +1,93 @@
+"""What a pilot finds and the estimation run then keeps fixed: ladder, step sizes, coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpmcflow.approximations.laplace import tempered_mode
+from gpmcflow.evidence.ladders import check_ladder
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.tempered import Target, TemperedPath
+from gpmcflow.samplers import Sampler
+from gpmcflow.samplers.pilot import Pilot
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Frozen settings of an annealing run, one entry per inverse temperature (T + 1 of them).
+
+    Attributes
+    ----------
+    betas:
+        The ladder, 0 = beta_0 < .. < beta_T = 1.
+    step_size, n_steps:
+        Of the sampler at each beta.
+    bases:
+        Gaussians (sites precision and shift, each (B, n)) whose standardised coordinates the
+        sampler moves in, or None for those of the reference.
+    base_index:
+        Which of them each beta uses (T + 1,).
+    """
+
+    betas: np.ndarray
+    step_size: np.ndarray
+    n_steps: np.ndarray
+    bases: tuple[np.ndarray, np.ndarray] | None = None
+    base_index: np.ndarray | None = None
+
+    @classmethod
+    def constant(cls, betas: np.ndarray, sampler: Sampler) -> Schedule:
+        """Use the sampler's own step size and number of steps at every beta."""
+        betas = check_ladder(betas)
+        steps = np.full(len(betas), sampler.n_steps)
+        return cls(betas, np.full(len(betas), float(sampler.step_size)), steps)
+
+    @classmethod
+    def from_pilot(cls, pilot: Pilot, path: TemperedPath, betas: np.ndarray) -> Schedule:
+        """Tuned settings for any ladder: between stages, log step size and steps by interpolation."""
+        betas = check_ladder(betas)
+        step_size = np.exp(np.interp(betas, pilot.betas, np.log(pilot.step_size)))
+        n_steps = np.rint(np.interp(betas, pilot.betas, pilot.n_steps)).astype(int)
+        schedule = cls(betas, step_size, n_steps)
+        return schedule.with_mode_bases(path, pilot.betas) if pilot.mode_bases else schedule
+
+    @property
+    def n_temperatures(self) -> int:
+        """T, the number of weight increments."""
+        return len(self.betas) - 1
+
+    def sampler(self, prototype: Sampler, index: int) -> Sampler:
+        """Return the prototype with the step size and number of steps of one temperature."""
+        return replace(
+            prototype, step_size=float(self.step_size[index]), n_steps=int(self.n_steps[index])
+        )
+
+    def base(self, path: TemperedPath, index: int) -> GaussianSites | None:
+        """Gaussian part of one temperature, None for the reference."""
+        if self.bases is None:
+            return None
+        row = int(self.base_index[index])
+        return GaussianSites(path.model, self.bases[0][row], self.bases[1][row])
+
+    def target(self, path: TemperedPath, index: int, base: GaussianSites | None) -> Target:
+        """Tempered target of one temperature."""
+        return path.target(float(self.betas[index]), base)
+
+    def with_mode_bases(self, path: TemperedPath, at: np.ndarray) -> Schedule:
+        """Move in coordinates standardised by the curvature at the mode of h_beta (H1_beta).
+
+        ``at`` lists the betas > 0 whose modes are found (one factorisation each, shared by all
+        particles); a temperature uses the nearest of them from above. The metric does not depend
+        on the particle, so any choice leaves h_beta invariant.
+        """
+        at = np.unique(np.append(at[at > 0.0], 1.0))
+        start, rows = None, []
+        for beta in at:
+            sites, _ = tempered_mode(path, float(beta), start)
+            start = sites.whitened_mean
+            rows.append((sites.precision, sites.shift))
+        bases = tuple(np.stack(column) for column in zip(*rows, strict=True))
+        index = np.searchsorted(at, self.betas * (1.0 - 1e-12))
+        return replace(self, bases=bases, base_index=np.minimum(index, len(at) - 1))

@@ -1,0 +1,109 @@
+"""A problem of the config: a data set with a covariance, a likelihood and hyperparameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.hyperparameters import evidence_grid, maximise_evidence
+from gpmcflow.datasets import load_csv, load_dataset
+from gpmcflow.errors import InputError
+from gpmcflow.execution import require_memory
+from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.likelihoods import Likelihood, likelihood
+
+MATRICES = 8  # n x n float64 arrays alive at once in a fit: covariance, factors, work space
+
+
+def prepare_data(
+    name: str, settings: dict | None = None, data_dir: str | None = None
+) -> xr.Dataset:
+    """Return a data set of the catalogue, or the user's own one that ``settings`` describe.
+
+    ``settings`` is None (a catalogue name), {"csv": path, "target": column, ...} (see
+    `gpmcflow.datasets.load_csv`) or {"synthetic": options}.
+    """
+    if settings is None:
+        return load_dataset(name, data_dir=data_dir)
+    if "synthetic" in settings:
+        return load_dataset("synthetic-gpc", **settings["synthetic"]).assign_attrs(name=name)
+    options = {key: value for key, value in settings.items() if key not in ("csv", "target")}
+    dataset = load_csv(settings["csv"], settings["target"], **options)
+    return dataset.assign_attrs(name=name)
+
+
+def make_likelihood(problem: dict) -> Likelihood:
+    """Return the likelihood of a problem: a name, or {"name": .., settings}."""
+    found = problem["likelihood"]
+    if isinstance(found, str):
+        return likelihood(found)
+    return likelihood(found["name"], **{k: v for k, v in found.items() if k != "name"})
+
+
+def choose_hyperparameters(
+    dataset: xr.Dataset, problem: dict
+) -> tuple[float | np.ndarray, float, np.ndarray | None]:
+    """(log length scale, log signal sd) of a problem, and the evidence grid if it was asked for.
+
+    They are stated, or found at the maximum of the EP evidence (``select: maximum``) or at the best
+    point of a grid (``select: grid``). Natural logs, in units of the features and of the latent.
+    """
+    wanted = problem["hyperparameters"]
+    select = wanted.get("select", "stated")
+    if select == "stated":
+        return wanted["log_length_scale"], float(wanted["log_signal_sd"]), None
+    X, y, factor = dataset["X"].values, dataset["y"].values, make_likelihood(problem)
+    if select == "maximum":
+        return *maximise_evidence(X, y, factor, ard=bool(wanted.get("ard", False))), None
+    lengths, signals = wanted["log_length_scale"], wanted["log_signal_sd"]
+    grid = evidence_grid(X, y, factor, lengths, signals)
+    if not np.isfinite(grid).any():
+        raise InputError("hyperparameters: EP converges nowhere on the grid; choose another range")
+    i, j = np.unravel_index(np.nanargmax(grid), grid.shape)
+    return float(lengths[i]), float(signals[j]), grid
+
+
+def build_model(
+    dataset: xr.Dataset, problem: dict, log_length_scale: Any, log_signal_sd: float
+) -> LatentGaussianModel:
+    """GP model of a problem with a squared-exponential covariance."""
+    scale = np.exp(np.asarray(log_length_scale, dtype=np.float64))
+    covariance = SquaredExponential(
+        float(scale) if scale.ndim == 0 else tuple(scale), float(np.exp(log_signal_sd))
+    )
+    return LatentGaussianModel.from_gp(
+        covariance, dataset["X"].values, make_likelihood(problem), dataset["y"].values
+    )
+
+
+def require_fit_memory(dataset: xr.Dataset, memory_limit_gb: float | None, what: str) -> None:
+    """Refuse, before work starts, a data set whose covariance matrices would not fit."""
+    n = dataset.sizes["case"]
+    require_memory(MATRICES * 8 * n * n, limit_bytes(memory_limit_gb), what)
+
+
+def limit_bytes(memory_limit_gb: float | None) -> int | None:
+    """Bytes of a limit in the config; None for the default."""
+    return None if memory_limit_gb is None else int(memory_limit_gb * 1e9)
+
+
+def model_of(dataset: xr.Dataset, approximation: xr.DataTree, problem: dict) -> LatentGaussianModel:
+    """Rebuild the model from the hyperparameters that an approximation file holds."""
+    chosen = approximation["hyperparameters"]
+    return build_model(
+        dataset, problem, chosen["log_length_scale"].values, float(chosen["log_signal_sd"])
+    )
+
+
+def reference_of(
+    approximation: xr.DataTree, model: LatentGaussianModel, name: str
+) -> GaussianSites:
+    """Return the Gaussian at beta = 0: "prior", or the "ep" or "laplace" fit of the file."""
+    if name == "prior":
+        return GaussianSites.prior(model)
+    fit = approximation["approximation"].to_dataset().sel({"method": name})
+    return GaussianSites(model, fit["site_precision"].values, fit["site_shift"].values)

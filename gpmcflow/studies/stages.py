@@ -1,0 +1,205 @@
+"""The stages every study shares: data, approximations, posterior draws."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.laplace import laplace
+from gpmcflow.approximations.perturbative_correction import DEFAULT_ORDER, second_order_correction
+from gpmcflow.approximations.prediction import (
+    predict_from_draws,
+    predict_latent,
+    probability_positive,
+)
+from gpmcflow.execution import require_memory
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.samplers import make_sampler
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.storage import standard_attributes
+from gpmcflow.studies.problems import (
+    build_model,
+    choose_hyperparameters,
+    limit_bytes,
+    model_of,
+    prepare_data,
+    reference_of,
+    require_fit_memory,
+)
+
+__all__ = ["approximate", "execution_settings", "posterior", "prepare_data", "result_attributes"]
+
+
+def approximate(
+    dataset: xr.Dataset, problem: dict, *, seed: int, memory_limit_gb: float | None = None
+) -> tuple[xr.DataTree, dict]:
+    """Laplace and EP fits of a problem, the second-order correction and predictions.
+
+    Groups: ``hyperparameters``; ``approximation`` (method laplace, ep: log_evidence, sites and
+    predictor moments of each case; correction by order); ``predictions`` (method, test_case) for data
+    with a test set. The sidecar has the seconds of each fit.
+    """
+    require_fit_memory(dataset, memory_limit_gb, f"approximate {dataset.attrs['name']}")
+    clock = _Clock()
+    log_length, log_signal, grid = choose_hyperparameters(dataset, problem)
+    clock("hyperparameters")
+    model = build_model(dataset, problem, log_length, log_signal)
+    clock("model")
+    fits = {"laplace": laplace(model)}
+    clock("laplace")
+    fits["ep"] = expectation_propagation(model)
+    clock("ep")
+    correction = second_order_correction(fits["ep"])
+    clock("correction")
+    sites = [fit.sites for fit in fits.values()]
+    by_case = ("method", "case")
+    approximation = xr.Dataset(
+        {
+            "log_evidence": ("method", [fit.log_evidence for fit in fits.values()]),
+            "iterations": ("method", [fit.iterations for fit in fits.values()]),
+            "site_precision": (by_case, np.stack([q.precision for q in sites])),
+            "site_shift": (by_case, np.stack([q.shift for q in sites])),
+            "predictor_mean": (by_case, np.stack([q.predictor_mean for q in sites])),
+            "predictor_variance": (by_case, np.stack([q.predictor_variance for q in sites])),
+            "correction": ("order", correction),
+            "skipped": ((), fits["ep"].skipped),
+        },
+        {"method": list(fits), "case": dataset["case"], "order": np.arange(3, DEFAULT_ORDER + 1)},
+    )
+    groups = {
+        "/": xr.Dataset(attrs=result_attributes(dataset, seed, problem=problem)),
+        "hyperparameters": _hyperparameters(dataset, problem, log_length, log_signal, grid, model),
+        "approximation": approximation,
+    }
+    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+        X_test = dataset["X_test"].values
+        moments = [predict_latent(q, X_test) for q in sites]
+        probability = np.stack([probability_positive(model, *m) for m in moments])
+        groups["predictions"] = xr.Dataset(
+            {
+                "probability": (("method", "test_case"), probability),
+                "y_test": ("test_case", dataset["y_test"].values),
+            },
+            {"method": list(fits), "test_case": dataset["test_case"]},
+        )
+    return xr.DataTree.from_dict(groups), {"seconds": clock.seconds}
+
+
+def posterior(
+    dataset: xr.Dataset,
+    approximation: xr.DataTree,
+    problem: dict,
+    sampling: dict,
+    *,
+    problem_name: str,
+    seed: int,
+    execution: dict,
+    state_dir: Any = None,
+    memory_limit_gb: float | None = None,
+) -> tuple[xr.DataTree, dict]:
+    """Posterior draws in the coordinates of the EP fit, and predictions averaged over them."""
+    n, draws = dataset.sizes["case"], sampling["chains"] * sampling["draws"]
+    require_fit_memory(dataset, memory_limit_gb, f"posterior of {problem_name}")
+    if state_dir is None:
+        require_memory(2 * 8 * n * draws, limit_bytes(memory_limit_gb), f"draws of {problem_name}")
+    clock = _Clock()
+    model = model_of(dataset, approximation, problem)
+    tree = sample(
+        reference_of(approximation, model, "ep"),
+        make_sampler(sampling["sampler"]),
+        n_chains=sampling["chains"],
+        n_draws=sampling["draws"],
+        n_warmup=sampling["warmup"],
+        tuning=TuningSettings(**(sampling.get("tuning") or {})),
+        seed=seed,
+        key=(problem_name, "posterior", sampling["sampler"]),
+        state_dir=state_dir,
+        settings={"problem": problem, "sampling": sampling, "data": dataset.attrs["checksum"]},
+        progress=f"{problem_name}: posterior",
+        **execution_settings(execution),
+    )
+    clock("sample")
+    tree.attrs = result_attributes(dataset, seed, problem=problem, sampling=sampling)
+    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+        latents = tree["posterior/latent"]
+        thin = max(1, draws // 1000)  # enough draws to average a probability; bounds the memory
+        kept = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]
+        probability = predict_from_draws(model, np.asarray(kept.values), dataset["X_test"].values)
+        tree["predictions"] = xr.DataTree(
+            xr.Dataset(
+                {
+                    "probability": ("test_case", probability),
+                    "y_test": ("test_case", dataset["y_test"].values),
+                },
+                {"test_case": dataset["test_case"]},
+            )
+        )
+        clock("predict")
+    return tree, {"seconds": clock.seconds}
+
+
+def execution_settings(execution: dict) -> dict:
+    """Arguments of `gpmcflow.execution.run` from the config: one worker runs in the process itself."""
+    n_workers = int(execution.get("workers", 1))
+    local = "processes" if n_workers > 1 else "synchronous"
+    return {
+        "scheduler": execution.get("scheduler") or local,
+        "n_workers": n_workers,
+        "block_size": int(execution["block_size"]),
+        "segment_length": int(execution["segment_length"]),
+    }
+
+
+def result_attributes(dataset: xr.Dataset, seed: int, **settings: Any) -> dict:
+    """Attributes of a results file: library, settings, seed, data set and its checksum."""
+    return standard_attributes(
+        settings=settings,
+        seed=seed,
+        data_checksum=dataset.attrs["checksum"],
+        dataset=dataset.attrs["name"],
+    )
+
+
+def _hyperparameters(
+    dataset: xr.Dataset,
+    problem: dict,
+    log_length: float | np.ndarray,
+    log_signal: float,
+    grid: np.ndarray | None,
+    model: LatentGaussianModel,
+) -> xr.Dataset:
+    length = np.asarray(log_length, dtype=np.float64)
+    found = xr.Dataset(
+        {
+            "log_length_scale": ("feature" if length.ndim else (), length),
+            "log_signal_sd": ((), float(log_signal)),
+            "jitter": ((), model.jitter),
+        },
+        {"feature": dataset["feature"]} if length.ndim else {},
+        {"select": problem["hyperparameters"].get("select", "stated")},
+    )
+    if grid is not None:
+        wanted = problem["hyperparameters"]
+        found["grid_log_evidence"] = (("grid_length", "grid_signal"), grid)
+        found = found.assign_coords(
+            grid_length=wanted["log_length_scale"], grid_signal=wanted["log_signal_sd"]
+        )
+    return found
+
+
+class _Clock:
+    """Seconds between calls, by name."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def __call__(self, name: str) -> None:
+        now = time.perf_counter()
+        self.seconds[name] = now - self._last
+        self._last = now

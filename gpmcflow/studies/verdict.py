@@ -1,0 +1,41 @@
+"""Rows of a verdict table: a printed number or a claim beside ours."""
+
+from __future__ import annotations
+
+import numpy as np
+
+VERDICT_COLUMNS = [
+    "study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse",
+    "tolerance", "verdict", "why",
+]  # fmt: skip
+
+
+def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, **cells) -> dict:
+    """Return one row; cells that are not given stay empty."""
+    known = {"study": study, "table": table, "row": row, "column": column, "verdict": verdict}
+    unknown = set(cells) - set(VERDICT_COLUMNS)
+    if unknown:
+        raise TypeError(f"verdict row: unknown columns {sorted(unknown)}")
+    return dict.fromkeys(VERDICT_COLUMNS, "") | known | cells
+
+
+def compare(study: str, entry: dict, ours: float, mcse: float) -> dict:
+    """Row for one number of a published table.
+
+    ``entry`` has table, row, column, unit, value, tolerance (absolute) and why; it agrees if the
+    distance is within sqrt(tolerance^2 + (3 mcse)^2).
+    """
+    allowed = float(np.hypot(entry["tolerance"], 3.0 * mcse))
+    return verdict_row(
+        study,
+        table=entry["table"],
+        row=entry["row"],
+        column=entry["column"],
+        unit=entry["unit"],
+        printed=entry["value"],
+        ours=ours,
+        mcse=mcse,
+        tolerance=entry["tolerance"],
+        verdict="agrees" if abs(ours - entry["value"]) <= allowed else "differs",
+        why=entry["why"],
+    )
