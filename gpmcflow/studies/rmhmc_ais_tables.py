@@ -14,7 +14,7 @@ from gpmcflow.storage import open_results
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, verdict_row
 
 STUDY = "rmhmc_ais"
-ESTIMATES = [
+ESTIMATES = (
     "log_evidence",
     "standard_error",
     "effective_size",
@@ -29,7 +29,7 @@ ESTIMATES = [
     "n_gradient",
     "n_likelihood",
     "alarm",
-]
+)
 FAR_OFF = 5.0  # nats: a prior-started run this far from the reference is of no use
 GAP = 3.0  # joint standard errors between forward and reverse
 

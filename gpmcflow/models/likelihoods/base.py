@@ -110,7 +110,9 @@ class Likelihood(ABC):
             low, high = np.where(slope < 0, eta, low), np.where(slope > 0, eta, high)
             newton = eta - slope / (1.0 / variance - second)
             # Far off, exp() makes single Newton steps useless; halve the bracket once it is finite.
-            middle = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (low + high), newton)
+            with np.errstate(invalid="ignore"):  # -inf + inf, not used
+                centre = 0.5 * (low + high)
+            middle = np.where(np.isfinite(low) & np.isfinite(high), centre, newton)
             following = np.where((newton > low) & (newton < high), newton, middle)
             if np.all(np.abs(following - eta) <= 1e-10 * (1.0 + np.abs(eta))):
                 return following

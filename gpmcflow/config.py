@@ -1,0 +1,246 @@
+"""Check a config: JSON schema, then what refers to what. One error at a time, in one line.
+
+Imported by the Snakefile, which is parsed again for each cluster job: no NumPy here.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
+
+from gpmcflow.errors import InputError, StorageError, unknown_name
+
+SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
+
+# JSON schema takes 128.0 for an integer; code that counts does not.
+_Validator = extend(
+    Draft202012Validator,
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
+_TYPES = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "a mapping",
+    "string": "text",
+}
+_BOUNDS = {
+    "exclusiveMinimum": "above",
+    "minimum": "at least",
+    "exclusiveMaximum": "below",
+    "maximum": "at most",
+}
+
+
+def load_yaml(path: str | Path) -> dict:
+    """Return the mapping a YAML file holds; raise `InputError` or `StorageError` in one line."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: found {_shown(content)}, allowed: a mapping of keys to values")
+    return content
+
+
+def load_schema(path: str | Path = SCHEMA) -> dict:
+    """Return the schema of the config, by default that of the clone this package stands in."""
+    return load_yaml(path)
+
+
+def check_config(
+    config: dict,
+    schema_path: str | Path = SCHEMA,
+    *,
+    where: str = "config",
+) -> dict:
+    """Return a copy of the config with all defaults filled in, keys in the order of the schema.
+
+    Raises `InputError` with the path of the first key that is wrong, what was found and what is
+    allowed; `where` starts its message.
+    """
+    schema = load_schema(schema_path)
+    _require_yaml_values(config, where)
+    errors = sorted(_Validator(schema).iter_errors(config), key=_order)
+    if errors:
+        raise _as_input_error(errors[0], schema, where)
+    filled = _filled(config, schema, schema)
+    catalogue = schema["$defs"]["catalogue"]["enum"]
+    _check_datasets(filled, catalogue, where)
+    _check_problems(filled, catalogue, where)
+    for name, study in filled["studies"].items():
+        _check_study(study, filled["problems"], f"{where}: studies.{name}")
+    return filled
+
+
+def resolve(node: dict, schema: dict) -> dict:
+    """Return the schema node that a `$ref` into `$defs` stands for."""
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].removeprefix("#/$defs/")]
+    return node
+
+
+def describe(node: dict, schema: dict) -> str:
+    """Return in words what a schema node allows, for messages and for config/README.md."""
+    node = resolve(node, schema)
+    kinds = node.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
+    words = []
+    for kind in kinds:
+        word = _TYPES[kind]
+        if kind in ("number", "integer"):
+            bounds = [f"{text} {node[key]:g}" for key, text in _BOUNDS.items() if key in node]
+            word = " ".join([word, " and ".join(bounds)]).strip()
+        if kind == "array" and "items" in node:
+            word = f"a list, each {describe(node['items'], schema)}"
+        words.append(word)
+    if "enum" in node:
+        words = [f"one of {', '.join(str(value) for value in node['enum'])}"]
+    return " or ".join(words)
+
+
+def _require_yaml_values(value: Any, path: str) -> None:
+    """Refuse keys that are not text and numbers that are not finite: the schema cannot."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InputError(f"{path}: key {key!r} is not text; put it in quotes")
+            _require_yaml_values(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            _require_yaml_values(item, f"{path}[{position}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{path}: found {value}, allowed: a finite number")
+
+
+def _order(error: ValidationError) -> tuple:
+    """Unknown keys first: a key that is mistyped is missing, too."""
+    rank = {"additionalProperties": 0, "required": 2}.get(error.validator, 1)
+    return rank, [str(part) for part in error.absolute_path]
+
+
+def _as_input_error(error: ValidationError, schema: dict, where: str) -> InputError:
+    node, found = error.schema, error.instance
+    path = _joined(where, error.absolute_path)
+    if error.validator == "additionalProperties":
+        patterns = node.get("patternProperties", {})
+        known = node.get("properties", {})
+        key = next(
+            key
+            for key in found
+            if key not in known and not any(re.search(p, key) for p in patterns)
+        )
+        if patterns:
+            return InputError(f"{path}: name {key!r} found; allowed: {node['$comment']}; rename it")
+        return unknown_name(f"{path}: key", key, known)
+    if error.validator == "required":
+        key = next(key for key in error.validator_value if key not in found)
+        wanted = describe(node["properties"][key], schema)
+        return InputError(f"{_joined(path, [key])}: missing; give {wanted}")
+    if error.validator == "enum" and isinstance(found, str):
+        return unknown_name(path, found, node["enum"])
+    if error.validator == "uniqueItems":
+        twice = next(item for item in found if found.count(item) > 1)
+        return InputError(f"{path}: {_shown(twice)} found twice; list each once")
+    if error.validator in ("minItems", "minProperties", "minLength"):
+        return InputError(f"{path}: nothing found; give one at least")
+    if error.validator == "pattern":
+        return InputError(f"{path}: found {_shown(found)}; allowed: {node['description']}")
+    return InputError(
+        f"{path}: found {_shown(found)}; allowed: {describe(node, schema)}{_hint(found)}"
+    )
+
+
+def _joined(where: str, parts: Any) -> str:
+    """`config: studies.rmhmc_ais.methods.a.temperatures[0]`."""
+    path = where
+    for part in parts:
+        separator = "." if ": " in path else ": "
+        path += f"[{part}]" if isinstance(part, int) else f"{separator}{part}"
+    return path
+
+
+def _shown(value: Any) -> str:
+    """Return a value as YAML would have it, cut short."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= 60 else f"{text[:56]} ..."
+
+
+def _hint(found: Any) -> str:
+    if isinstance(found, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", found):
+        return f" (YAML takes {found} for text; write {found.lower().replace('e', '.0e', 1)})"
+    return ""
+
+
+def _filled(value: Any, node: dict, schema: dict) -> Any:
+    """Return a copy of `value` with the defaults of a schema node, all the way down."""
+    node = resolve(node, schema)
+    if not isinstance(value, dict):
+        return copy.deepcopy(value)
+    filled = {}
+    for branch in _branches(value, node, schema):
+        for key, child in branch.get("properties", {}).items():
+            child = resolve(child, schema)
+            if key in value or "default" in child:
+                filled[key] = _filled(value.get(key, child.get("default")), child, schema)
+        for pattern, child in branch.get("patternProperties", {}).items():
+            names = [key for key in value if re.search(pattern, key)]
+            filled |= {key: _filled(value[key], child, schema) for key in names}
+    return filled
+
+
+def _branches(value: Any, node: dict, schema: dict) -> Iterator[dict]:
+    """Yield a node and those of its `then` and `else` that apply to a value."""
+    yield node
+    if "if" in node:
+        branch = "then" if _Validator(node["if"]).is_valid(value) else "else"
+        yield from _branches(value, node.get(branch, {}), schema)
+
+
+def _check_datasets(config: dict, catalogue: list[str], where: str) -> None:
+    for name, settings in config["datasets"].items():
+        path = f"{where}: datasets.{name}"
+        if name in catalogue:
+            raise InputError(f"{path}: the name of a catalogue data set; choose another one")
+        if "csv" in settings and not Path(settings["csv"]).expanduser().is_file():
+            raise InputError(
+                f"{path}.csv: no file {settings['csv']!r}; a relative path starts at the folder "
+                "the command runs in"
+            )
+
+
+def _check_problems(config: dict, catalogue: list[str], where: str) -> None:
+    known = [*catalogue, *config["datasets"]]
+    for name, problem in config["problems"].items():
+        if problem["dataset"] not in known:
+            raise unknown_name(f"{where}: problems.{name}.dataset", problem["dataset"], known)
+
+
+def _check_study(study: dict, problems: dict, path: str) -> None:
+    for position, name in enumerate(study["problems"]):
+        if name not in problems:
+            raise unknown_name(f"{path}.problems[{position}]", name, problems)
+    if study["map"] is not None and study["map"]["problem"] not in problems:
+        raise unknown_name(f"{path}.map.problem", study["map"]["problem"], problems)
+    for name, method in study["methods"].items():
+        given = [key for key in ("step_size", "n_steps") if method.get(key) is not None]
+        if len(given) == 1:
+            raise InputError(
+                f"{path}.methods.{name}.{given[0]}: found without its partner; "
+                "give step_size and n_steps together, or neither"
+            )

@@ -1,0 +1,79 @@
+"""Progress of one job over its (block, segment) tasks."""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import time
+from typing import TextIO
+
+log = logging.getLogger(__name__)
+_WIDTH = 24
+
+
+class Progress:
+    """A bar in a terminal; in a log, a line per finished segment.
+
+    At most one line a second, and always the last, to the logger `gpmcflow.execution.progress` at
+    level INFO. Used in the main process.
+    """
+
+    def __init__(self, label: str, total: int, stream: TextIO | None = None):
+        self.label = label
+        self.total = total
+        self._stream = sys.stderr if stream is None else stream
+        self._bar = self._stream.isatty()
+        self._period = 0.1 if self._bar else 1.0
+        self._begin = time.monotonic()
+        self._shown = -math.inf
+        self._done = self._found = self._rates = 0
+        self._acceptance = 0.0
+
+    def update(self, acceptance: float = math.nan, found: bool = False) -> None:
+        """Count one finished segment; `found` is one that an earlier run had left on disk."""
+        self._done += 1
+        self._found += found
+        if not math.isnan(acceptance):
+            self._rates += 1
+            self._acceptance += acceptance
+        now = time.monotonic()
+        if now - self._shown >= self._period or self._done == self.total:
+            self._shown = now
+            self._show()
+
+    def close(self) -> None:
+        """End the line of the bar, so that what follows starts on its own."""
+        if self._bar and self._done:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def text(self) -> str:
+        """Return the state in words: segments, mean acceptance, time left."""
+        parts = [f"{self._done}/{self.total} segments"]
+        if self._found:
+            parts.append(f"{self._found} found on disk")
+        if self._rates:
+            parts.append(f"acceptance {self._acceptance / self._rates:.2f}")
+        elapsed = time.monotonic() - self._begin
+        computed = self._done - self._found
+        if self._done == self.total:
+            parts.append(f"{_clock(elapsed)} in all")
+        elif computed:
+            parts.append(f"{_clock(elapsed / computed * (self.total - self._done))} left")
+        return ", ".join(parts)
+
+    def _show(self) -> None:
+        if not self._bar:
+            log.info("%s: %s", self.label, self.text())
+            return
+        filled = _WIDTH * self._done // self.total
+        bar = "#" * filled + "." * (_WIDTH - filled)
+        self._stream.write(f"\r{self.label} [{bar}] {self.text()}\x1b[K")
+        self._stream.flush()
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

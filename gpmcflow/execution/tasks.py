@@ -1,0 +1,180 @@
+"""The task Dask runs: advance one block by one segment, in memory or on disk."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.execution.blocks import Arrays, Program, check_carry, check_outputs
+from gpmcflow.execution.digest import settings_digest
+from gpmcflow.execution.randomness import ChainGenerators, chain_generators
+from gpmcflow.execution.segment_files import BlockFolder, fault, read_arrays, write_arrays
+from gpmcflow.execution.threads import pin_blas
+
+log = logging.getLogger(__name__)
+_STATE = "generator_state"
+
+
+@dataclass(frozen=True)
+class SegmentTask:
+    """Where a segment stands: its chains and draws, its random key, its folder if it has one."""
+
+    chains: tuple[int, int]
+    index: int
+    start: int
+    stop: int
+    segment_length: int
+    seed: int
+    key: tuple[str | int, ...]
+    settings: Any = None
+    folder: str | None = None
+
+    def identity(self, program: Program, kind: str, start: int, stop: int) -> str:
+        """Return the digest of all that decides what a file of draws start..stop-1 holds."""
+        outputs = {
+            name: [[int(n) for n in trailing], np.dtype(dtype).str]
+            for name, (trailing, dtype) in program.outputs().items()
+        }
+        return settings_digest(
+            {
+                "kind": kind,
+                "seed": int(self.seed),
+                "key": [part if isinstance(part, str) else int(part) for part in self.key],
+                "settings": self.settings,
+                "chains": [int(chain) for chain in self.chains],
+                "draws": [int(start), int(stop)],
+                "outputs": outputs,
+            }
+        )
+
+
+class ProgramBox:
+    """Holds a program in a Dask graph, where a bare tuple or callable would be taken for a task."""
+
+    def __init__(self, program: Program):
+        self.program = program
+
+
+@dataclass
+class Segment:
+    """A segment in memory: its outputs, and the carry and generator states after it."""
+
+    carry: Arrays
+    state: np.ndarray
+    outputs: Arrays
+
+
+@dataclass
+class SegmentFile:
+    """A segment on disk. `found` says that it was there already; acceptance is nan if not known."""
+
+    path: str
+    found: bool
+    acceptance: float = field(default=float("nan"))
+
+
+def advance_segment(
+    box: ProgramBox, previous: Segment | SegmentFile | None, *, task: SegmentTask
+) -> Segment | SegmentFile:
+    """Return the segment that follows `previous` (None before the first one of a block)."""
+    pin_blas()
+    if task.folder is not None:
+        return _advance_on_disk(box.program, task)
+    if previous is None:
+        carry, rng = _begin(box.program, task)
+    else:
+        # A copy, as a program may change its carry in place and Dask may run a task twice.
+        carry = {name: array.copy() for name, array in previous.carry.items()}
+        rng = ChainGenerators.from_state(previous.state, range(*task.chains))
+    carry, outputs = _advance(box.program, rng, carry, task.start, task.stop)
+    return Segment(carry, rng.state, outputs)
+
+
+def take_output(segment: Segment | SegmentFile, *, name: str) -> np.ndarray:
+    """Return one output of a segment."""
+    if isinstance(segment, Segment):
+        return segment.outputs[name]
+    return read_output(path=segment.path, name=name)
+
+
+def read_output(*, path: str, name: str) -> np.ndarray:
+    """Return one output of a segment file."""
+    return read_arrays(Path(path), [name])[name]
+
+
+def mean_acceptance(outputs: Arrays) -> float:
+    """Return the mean of the output `acceptance_rate`, nan without it."""
+    rates = outputs.get("acceptance_rate")
+    if rates is None or not np.isfinite(rates).any():
+        return float("nan")
+    return float(np.mean(rates, where=np.isfinite(rates)))
+
+
+def _begin(program: Program, task: SegmentTask) -> tuple[Arrays, ChainGenerators]:
+    rng = chain_generators(task.seed, *task.key, chains=range(*task.chains))
+    return check_carry(program.start(rng), len(rng)), rng
+
+
+def _advance(
+    program: Program, rng: ChainGenerators, carry: Arrays, start: int, stop: int
+) -> tuple[Arrays, Arrays]:
+    carry, outputs = program.advance(rng, carry, start, stop)
+    outputs = check_outputs(outputs, program.outputs(), len(rng), stop - start)
+    return check_carry(carry, len(rng)), outputs
+
+
+def _advance_on_disk(program: Program, task: SegmentTask) -> SegmentFile:
+    folder = BlockFolder(task.folder)
+    path = folder.segment(task.index)
+    identity = task.identity(program, "segment", task.start, task.stop)
+    wrong = fault(path, identity)
+    if wrong is None:
+        known = "acceptance_rate" in program.outputs()
+        rates = read_arrays(path, ["acceptance_rate"]) if known else {}
+        return SegmentFile(str(path), True, mean_acceptance(rates))
+    if path.exists():
+        log.warning("%s: %s; it is computed again.", path, wrong)
+    carry, rng = _carry_before(program, task, folder)
+    carry, outputs = _advance(program, rng, carry, task.start, task.stop)
+    # The checkpoint goes first: a whole segment then always means that one can go on from it.
+    checkpoint_identity = task.identity(program, "checkpoint", 0, task.stop)
+    checkpoint = {f"carry:{name}": array for name, array in carry.items()} | {_STATE: rng.state}
+    write_arrays(folder.checkpoint(task.index), checkpoint, checkpoint_identity)
+    write_arrays(path, outputs, identity)
+    folder.drop_checkpoints_before(task.index)
+    return SegmentFile(str(path), False, mean_acceptance(outputs))
+
+
+def _carry_before(
+    program: Program, task: SegmentTask, folder: BlockFolder
+) -> tuple[Arrays, ChainGenerators]:
+    """Return the carry and generators before a segment, from the nearest sound checkpoint.
+
+    The segments between that checkpoint and this one are computed again and not kept: they are
+    whole on disk, or their own tasks would have run before.
+    """
+    carry = rng = None
+    following = 0
+    for index in reversed(range(task.index)):
+        path = folder.checkpoint(index)
+        if not path.exists():
+            continue
+        stop = (index + 1) * task.segment_length
+        wrong = fault(path, task.identity(program, "checkpoint", 0, stop))
+        if wrong is None:
+            arrays = read_arrays(path)
+            rng = ChainGenerators.from_state(arrays.pop(_STATE), range(*task.chains))
+            carry = {name.removeprefix("carry:"): array for name, array in arrays.items()}
+            following = index + 1
+            break
+        log.warning("%s: %s; an earlier one is used.", path, wrong)
+    if carry is None:
+        carry, rng = _begin(program, task)
+    for index in range(following, task.index):
+        start = index * task.segment_length
+        carry, _ = _advance(program, rng, carry, start, start + task.segment_length)
+    return carry, rng

@@ -1,0 +1,21 @@
+"""One function a published figure; each returns a matplotlib Figure and touches no global state."""
+
+from __future__ import annotations
+
+from gpmcflow.figures.estimates import best_rows, combine_replicates
+from gpmcflow.figures.evidence import evidence_against_time
+from gpmcflow.figures.hyperparameters import hyperparameter_map
+from gpmcflow.figures.log_weights import log_weights
+from gpmcflow.figures.posterior import posterior_summary
+from gpmcflow.figures.temperatures import acceptance_and_step_size, effective_size_by_temperature
+
+__all__ = [
+    "acceptance_and_step_size",
+    "best_rows",
+    "combine_replicates",
+    "effective_size_by_temperature",
+    "evidence_against_time",
+    "hyperparameter_map",
+    "log_weights",
+    "posterior_summary",
+]

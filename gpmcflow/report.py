@@ -1,0 +1,134 @@
+"""One self-contained HTML page with what was run, the tables and the figures."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import struct
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path, PurePath
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+import gpmcflow
+from gpmcflow.errors import InputError, StorageError
+from gpmcflow.report_tables import approximations_table, evidence_table, summary, verdict_table
+
+_TABLES = {
+    "verdict": verdict_table,
+    "evidence": evidence_table,
+    "approximations": approximations_table,
+}
+# How the machine does it is no part of what was computed, and differs from one to the next.
+_NOT_SHOWN = ("data_dir", "memory_limit_gb", "workers", "scheduler")
+
+
+def build_report(
+    studies: Mapping[str, Mapping[str, Any]],
+    *,
+    title: str,
+    config: Mapping[str, Any] | None = None,
+) -> str:
+    """HTML of the report: inline style, embedded figures, no script, nothing loaded from elsewhere.
+
+    ``studies`` maps a study's name to ``title``, ``frames`` (paths of the tables ``evidence``,
+    ``approximations`` and ``verdict``), ``figures`` (list of (path of a PNG, caption)) and, if
+    wanted, ``files`` (paths to name). ``config``, the run's whole config, is summarised. The same
+    files give the same text: no clock, host or absolute path goes in.
+
+    Raises `StorageError` for a file that is missing or unreadable, `InputError` for a table that
+    lacks a column.
+    """
+    page = _environment().from_string(
+        resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
+    )
+    sections = [_section(name, study) for name, study in studies.items()]
+    return page.render(
+        title=title,
+        version=gpmcflow.__version__,
+        seed=(config or {}).get("seed"),
+        config=json.dumps(_portable(config), indent=2, ensure_ascii=False) if config else "",
+        sections=sections,
+    )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def _section(name: str, study: Mapping[str, Any]) -> dict[str, Any]:
+    frames = {kind: _read(path) for kind, path in study["frames"].items()}
+    figures = [_figure(path, caption) for path, caption in study["figures"]]
+    paths = [*study["frames"].values(), *(path for path, _ in study["figures"])]
+    tables = [
+        build(frames[kind], _shown(study["frames"][kind]))
+        for kind, build in _TABLES.items()
+        if kind in frames
+    ]
+    return {
+        "name": name,
+        "title": study["title"],
+        "summary": summary(frames),
+        "tables": tables,
+        "figures": figures,
+        "files": [_shown(path) for path in dict.fromkeys([*paths, *study.get("files", [])])],
+    }
+
+
+def _read(path: str | os.PathLike) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; run the step that writes it.") from None
+    except (OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise StorageError(
+            f"{path}: not a readable table ({text}); delete it and run again."
+        ) from error
+
+
+def _figure(path: str | os.PathLike, caption: str) -> dict[str, Any]:
+    """PNG as base64 with its size, so that the page does not move while it is shown."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}; run the step that draws it.") from error
+    if content[:8] != b"\x89PNG\r\n\x1a\n" or content[12:16] != b"IHDR":
+        raise StorageError(f"{path}: not a PNG image; delete it and run again.")
+    width, height = struct.unpack(">II", content[16:24])
+    data = base64.b64encode(content).decode("ascii")
+    return {"data": data, "caption": caption, "width": width, "height": height}
+
+
+def _shown(path: str | os.PathLike) -> str:
+    """Path as given when it is relative; an absolute one from its folder ``results`` on."""
+    pure = PurePath(path)
+    if not pure.is_absolute():
+        return pure.as_posix()
+    parts = pure.parts
+    if "results" in parts:
+        last = len(parts) - 1 - parts[::-1].index("results")
+        return PurePath(*parts[last:]).as_posix()
+    return pure.name
+
+
+def _portable(value: Any) -> Any:
+    """Config without what belongs to the machine, and without absolute paths."""
+    if isinstance(value, Mapping):
+        return {str(key): _portable(v) for key, v in value.items() if key not in _NOT_SHOWN}
+    if isinstance(value, (list, tuple)):
+        return [_portable(item) for item in value]
+    if isinstance(value, str) and PurePath(value).is_absolute():
+        return _shown(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise InputError(
+        f"report: config value {value!r} has type {type(value).__name__}; "
+        "allowed: plain values of YAML."
+    )

@@ -1,0 +1,209 @@
+"""Tables of the report: what is shown of each CSV file, and how numbers are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from gpmcflow.figures.estimates import best_rows, combine_replicates, require_columns, series_name
+
+_VERDICT = ["unit", "printed", "recomputed", "ours", "mcse", "tolerance"]
+_VERDICT_KINDS = {"agrees": "good", "differs": "bad"}
+_APPROXIMATIONS = {  # column -> label
+    "dataset": "data set",
+    "n": "cases",
+    "likelihood": "likelihood",
+    "log_length_scale": "log length scale",
+    "log_signal_sd": "log signal sd",
+    "jitter": "jitter",
+    "log_evidence_laplace": "Laplace (nats)",
+    "log_evidence_ep": "EP (nats)",
+    "correction": "correction (nats)",
+    "log_evidence_corrected": "EP, corrected (nats)",
+    "test_error_laplace": "test error, Laplace",
+    "test_error_ep": "test error, EP",
+    "test_error_posterior": "test error, posterior",
+    "test_log_score_ep": "test log score, EP (nats)",
+    "test_log_score_posterior": "test log score, posterior (nats)",
+    "seconds_laplace": "Laplace (seconds)",
+    "seconds_ep": "EP (seconds)",
+}
+
+
+def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
+    """What was run, as far as the tables tell."""
+    found = []
+    if "approximations" in frames:
+        frame = frames["approximations"]
+        require_columns(frame, ["problem", "dataset", "n", "likelihood"], "approximations table")
+        texts = [
+            f"{row.problem} ({row.dataset}, {row.n} cases, {row.likelihood})"
+            for row in frame.itertuples()
+        ]
+        found.append(("problems", "; ".join(texts)))
+    if "evidence" in frames:
+        frame = frames["evidence"]
+        require_columns(frame, ["method", "n_temperatures", "replicate"], "evidence table")
+        found.append(("methods", ", ".join(map(str, frame["method"].unique()))))
+        lengths = sorted(frame["n_temperatures"].dropna().unique())
+        found.append(("temperatures", ", ".join(f"{length:g}" for length in lengths)))
+        found.append(("estimates", str(len(frame))))
+        alarms = int(frame["alarm"].notna().sum()) if "alarm" in frame else 0
+        found.append(("estimates with an alarm", str(alarms)))
+    if "verdict" in frames:
+        require_columns(frames["verdict"], ["verdict"], "verdict table")
+        counts = frames["verdict"]["verdict"].value_counts(sort=False)
+        found.append(("verdicts", ", ".join(f"{count} {word}" for word, count in counts.items())))
+    return found
+
+
+def verdict_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """Printed numbers beside ours, a block of rows per table of the paper."""
+    require_columns(frame, ["table", "row", "column", *_VERDICT, "verdict", "why"], path)
+    rows = []
+    for row in frame.to_dict("records"):
+        verdict = _text(row["verdict"])
+        decimals = _decimals_of(row["mcse"])
+        cells = [
+            _cell(_text(row["row"])),
+            _cell(_text(row["column"])),
+            _cell("", mark=(verdict, _VERDICT_KINDS.get(verdict, "other"))),
+            _cell(_number(row["printed"]), "number"),
+            _cell(_number(row["ours"], decimals), "number"),
+            _cell(_number(row["mcse"], digits=2), "number"),
+            _cell(_number(row["tolerance"], digits=2), "number"),
+            _cell(_number(row["recomputed"]), "number"),
+            _cell(_text(row["unit"])),
+            _cell(_text(row["why"]), "note"),
+        ]
+        rows.append({"group": _text(row["table"]), "cells": cells, "bad": verdict == "differs"})
+    return {
+        "caption": "Verdict: the printed numbers beside ours",
+        "path": path,
+        "note": "mcse: Monte Carlo standard error of ours. Recomputed: from the paper's other cells.",
+        "columns": [
+            *_columns("row", "column", "verdict"),
+            *_columns("printed", "ours", "mcse", "tolerance", "recomputed", kind="number"),
+            *_columns("unit", "why"),
+        ],
+        "groups": _grouped(rows),
+    }
+
+
+def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """Best estimate of each method (`best_rows`), a block of rows per problem."""
+    rows = []
+    for row in best_rows(combine_replicates(frame, path)).to_dict("records"):
+        alarm = _text(row["alarm"])
+        decimals = 4 if row["standard_error"] < 0.01 else 3
+        value, error = (_number(row[n], decimals) for n in ("log_evidence", "standard_error"))
+        made = ", ".join(filter(None, (_text(row[n]) for n in ("sampler", "reference", "ladder"))))
+        cells = [
+            _cell(series_name(_text(row["method"]), _text(row["direction"]))),
+            _cell(f"{value} ± {error}", "number", ("ALARM", "bad") if alarm else ("", "")),
+            _cell(alarm or "none", "note" if alarm else "name"),
+            _cell(_number(row["effective_size"], digits=3), "number"),
+            _cell(_number(row["acceptance_rate"], 2), "number"),
+            _cell(_number(row["n_temperatures"], 0), "number"),
+            _cell(
+                f"{_number(row['n_replicates'], 0)} × {_number(row['n_particles'], 0)}", "number"
+            ),
+            _cell(_number(row["n_gradient"], digits=3), "number"),
+            _cell(_number(row["seconds"], digits=3), "number"),
+            _cell(made),
+        ]
+        rows.append({"group": _text(row["problem"]), "cells": cells, "bad": bool(alarm)})
+    return {
+        "caption": "Evidence: the best estimate of each method",
+        "path": path,
+        "note": (
+            "Replicates averaged; of the ladder lengths the one with the smallest standard error "
+            "(se) among those without an alarm, or the longest if all raised one. The effective "
+            "size is that of the worst replicate; gradients and seconds are sums over replicates "
+            "with the pilot. An estimate with an alarm, and its error, are not to be trusted."
+        ),
+        "columns": [
+            *_columns("method"),
+            *_columns("log evidence ± se (nats)", kind="number"),
+            *_columns("alarm"),
+            *_columns("effective size", "acceptance", kind="number"),
+            *_columns("ladder length", "replicates × particles", kind="number"),
+            *_columns("gradients", "seconds", kind="number"),
+            *_columns("sampler, reference, ladder"),
+        ],
+        "groups": _grouped(rows),
+    }
+
+
+def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """Laplace and EP, a column per problem; quantities that no problem has are left out."""
+    require_columns(frame, ["problem", *_APPROXIMATIONS], path)
+    rows = []
+    for name, label in _APPROXIMATIONS.items():
+        if frame[name].notna().any():
+            values = [_cell(_approximation(name, value), "number") for value in frame[name]]
+            rows.append({"group": "", "cells": [_cell(label), *values], "bad": False})
+    problems = map(str, frame["problem"])
+    return {
+        "caption": "Approximations: log evidence and predictions of Laplace and EP",
+        "path": path,
+        "note": "The correction is of second order. Test errors and scores are on held-out cases.",
+        "columns": [*_columns("problem"), *_columns(*problems, kind="number")],
+        "groups": _grouped(rows),
+    }
+
+
+def _approximation(name: str, value: Any) -> str:
+    if name.startswith(("log_evidence", "correction", "test_log_score")):
+        return _number(value, 4)
+    return _number(value, digits=3 if name.startswith("seconds") else 7)
+
+
+def _columns(*labels: str, kind: str = "name") -> list[dict[str, str]]:
+    return [{"label": label, "kind": kind} for label in labels]
+
+
+def _cell(text: str, kind: str = "name", mark: tuple[str, str] = ("", "")) -> dict[str, str]:
+    """Text of a kind (name, number, note), after a word in a frame and the kind of that."""
+    return {"text": text, "kind": kind, "mark": mark[0], "mark_kind": mark[1]}
+
+
+def _grouped(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row["group"])]
+
+
+def _text(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)
+
+
+def _decimals_of(error: Any) -> int | None:
+    """Decimals that show two digits of a standard error; None (all that matter) without one."""
+    try:
+        error = float(error)
+    except (TypeError, ValueError):
+        return None
+    if not math.isfinite(error) or error <= 0.0:
+        return None
+    return min(max(1 - math.floor(math.log10(error)), 0), 6)
+
+
+def _number(value: Any, decimals: int | None = None, digits: int = 7) -> str:
+    """Number with that many decimals, or with that many significant digits; text stays text."""
+    if isinstance(value, bool):
+        return str(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return _text(value)
+    if math.isnan(number):
+        return ""
+    if not math.isfinite(number):
+        return "-∞" if number < 0 else "∞"
+    if decimals is not None:
+        return f"{number:.{decimals}f}"
+    text = f"{number:.{digits}g}"
+    return f"{number:.0f}" if "e" in text and 1.0 <= abs(number) < 1e9 else text

@@ -1,0 +1,31 @@
+"""Files: the NetCDF schema, atomic and deterministic writes, checked reads.
+
+Names are imported on first use, so that workers can write a segment without loading xarray.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOME = {
+    "atomic_path": "atomic",
+    "load_results": "reading",
+    "open_results": "reading",
+    "standard_attributes": "schema",
+    "write_csv": "files",
+    "write_figure": "files",
+    "write_results": "writing",
+    "write_sidecar": "sidecar",
+    "write_text": "files",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,91 @@
+"""A file appears whole or not at all. Only the standard library is imported, for the workers."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpmcflow.errors import StorageError
+
+_counter = itertools.count()
+_REASONS = {
+    errno.ENOSPC: "the disk is full; free some space, or choose another folder",
+    errno.EDQUOT: "the disk quota is used up; free some space, or choose another folder",
+    errno.EFBIG: "the file would be larger than this system allows; choose another folder",
+    errno.EROFS: "the folder is read-only; choose another folder",
+    errno.EACCES: "permission denied; choose a folder you may write to",
+    errno.EPERM: "permission denied; choose a folder you may write to",
+    errno.ENOTDIR: "a part of the path is a file, not a folder; choose another folder",
+    errno.EISDIR: "there is a folder of that name; choose another file name",
+}
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside `path`, which becomes `path` when the block ends without error.
+
+    The file is flushed to disk before it is renamed, and the folder after, so `path` is at all
+    times the old file or the whole new one. On an error the temporary file is removed; an
+    `OSError` is raised as a one-line `StorageError`. Temporary files that dead processes left are
+    removed as well.
+    """
+    path = Path(path)
+    prefix = f".{path.name}.{socket.gethostname()}-"
+    temporary = path.with_name(f"{prefix}{os.getpid()}-{next(_counter)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path.parent, prefix)
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise write_error(path, error) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_error(path: str | Path, error: BaseException) -> StorageError:
+    """Return the one-line error for a file that could not be written."""
+    number = getattr(error, "errno", None)
+    if number is None:  # HDF5 tells the number only in its text
+        found = re.search(r"[Ee]rrno\s*=?\s*(\d+)", str(error))
+        number = int(found.group(1)) if found else None
+    text = " ".join(str(error).split())
+    reason = _REASONS.get(number, f"{text}; check the folder and the disk")
+    return StorageError(f"{path}: cannot be written: {reason}.")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_leftovers(folder: Path, prefix: str) -> None:
+    for name in os.listdir(folder):
+        if name.startswith(prefix) and name.endswith(".tmp"):
+            process = name[len(prefix) :].split("-")[0]
+            if process.isdigit() and not _is_alive(int(process)):
+                (folder / name).unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,72 @@
+"""Read results, and say plainly when a file is missing, cut short or not ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import h5py
+import xarray as xr
+
+from gpmcflow.errors import StorageError
+from gpmcflow.storage.schema import LIBRARY
+
+_ENGINE = "h5netcdf"
+
+
+def open_results(path: str | os.PathLike) -> xr.DataTree:
+    """Open a results file lazily: variables are Dask arrays with the chunks of the file.
+
+    The functions of arviz_stats want arrays in memory: give them `load_results(path)`, or
+    `.load()` the group first. Close the tree (or use it in a `with` block) before the file is
+    written again. Raises `StorageError` for a missing, truncated or foreign file.
+    """
+    path = _checked(path)
+    try:
+        return xr.open_datatree(path, engine=_ENGINE, chunks={}, decode_timedelta=False)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise _damaged(path, error) from error
+
+
+def load_results(path: str | os.PathLike) -> xr.DataTree:
+    """Read a results file into memory and close it; raises what `open_results` raises."""
+    path = _checked(path)
+    try:
+        return xr.load_datatree(path, engine=_ENGINE, decode_timedelta=False)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise _damaged(path, error) from error
+
+
+def _checked(path: str | os.PathLike) -> Path:
+    path = Path(path)
+    if not path.is_file():
+        found = "it is a folder" if path.is_dir() else "no such file"
+        raise StorageError(f"{path}: {found}; give a results file, or run the step that writes it.")
+    try:
+        if not h5py.is_hdf5(path):
+            with open(path, "rb") as stream:  # an unreadable file is not a foreign one
+                stream.read(1)
+            raise StorageError(
+                f"{path}: not a NetCDF-4 file; give a file written by {LIBRARY}, "
+                "or delete it and run again."
+            )
+        with h5py.File(path, "r") as file:
+            library = file.attrs.get("creation_library")
+    except StorageError:
+        raise
+    except (OSError, RuntimeError, KeyError) as error:
+        raise _damaged(path, error) from error
+    if library != LIBRARY:
+        raise StorageError(
+            f"{path}: not written by {LIBRARY} (attribute creation_library is {library!r}); "
+            "open it with xarray.open_datatree instead."
+        )
+    return path
+
+
+def _damaged(path: Path, error: Exception) -> StorageError:
+    text = " ".join(str(error).split())
+    if isinstance(error, PermissionError):
+        return StorageError(f"{path}: permission denied; ask for the right to read it.")
+    state = "truncated" if "truncated" in text else "truncated or damaged"
+    return StorageError(f"{path}: the file is {state} ({text}); delete it and run again.")

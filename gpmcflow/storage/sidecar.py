@@ -1,0 +1,56 @@
+"""The JSON file beside a results file: what may differ between two runs of the same config."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import threadpoolctl
+
+from gpmcflow.storage.files import write_text
+
+_PACKAGES = ("gpmcflow", "numpy", "scipy", "xarray", "dask", "h5netcdf", "h5py")
+
+
+def write_sidecar(path: str | os.PathLike, facts: dict) -> None:
+    """Write `<path>.json`, atomically: `facts` (timings and the like), versions, threads, host."""
+    content = {**environment(), **facts}
+    text = json.dumps(content, indent=2, sort_keys=True, default=_plain)
+    write_text(text + "\n", Path(f"{os.fspath(path)}.json"))
+
+
+def environment() -> dict:
+    """Return host, platform, time, versions and thread counts of this process."""
+    return {
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "threads": {
+            f"{pool.get('user_api')}:{pool.get('internal_api')}:{pool.get('version')}": pool.get(
+                "num_threads"
+            )
+            for pool in threadpoolctl.threadpool_info()
+        },
+        "cpus": os.cpu_count(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

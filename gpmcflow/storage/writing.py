@@ -1,0 +1,137 @@
+"""Write a results tree to NetCDF-4: whole or not at all, and the same bytes each time."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+from pathlib import Path
+
+import dask
+import dask.array as da
+import h5netcdf
+import h5py
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import StorageError
+from gpmcflow.storage.atomic import atomic_path
+from gpmcflow.storage.schema import checked_tree
+from gpmcflow.storage.sidecar import write_sidecar
+from gpmcflow.storage.sink import Sink
+
+_LARGEST_CHUNK = 2**30  # HDF5 takes chunks below 4 GiB
+_MARGIN = 1_000_000  # bytes left on the disk beside the file
+
+
+def write_results(
+    tree: xr.DataTree, path: str | os.PathLike, *, sidecar: dict | None = None
+) -> None:
+    """Write `tree` to `path` as NetCDF-4, atomically and with the same bytes each time.
+
+    Dask-backed numbers are streamed: their graph runs once, in this process, one task at a time,
+    and each chunk goes to disk when it is there, as one HDF5 chunk. The rest is written from
+    memory. Nothing is compressed. `sidecar` (plain values: timings and the like) goes to
+    `<path>.json` together with the machine and the versions; None writes no sidecar.
+
+    Raises `InputError` for what NetCDF-4 cannot hold, `StorageError` when the disk is full or the
+    folder cannot be written; the old file is then still there, and no temporary one.
+    """
+    path = Path(path)
+    tree = checked_tree(tree)
+    with atomic_path(path) as temporary:
+        _require_space(tree, path)
+        sink = Sink(temporary)
+        try:
+            with dask.config.set(scheduler="synchronous"):
+                _write(tree, sink)
+        finally:
+            sink.finish()
+    if sidecar is not None:
+        write_sidecar(path, sidecar)
+
+
+def _write(tree: xr.DataTree, sink: Sink) -> None:
+    small, streamed = _split(tree)
+    encoding = {
+        node.path: {name: {"_FillValue": None} for name in node.to_dataset(inherit=False)}
+        for node in small.subtree
+    }
+    small.to_netcdf(sink, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+    if streamed and sink.error is None:
+        _stream(sink, streamed)
+
+
+def _split(tree: xr.DataTree) -> tuple[xr.DataTree, dict[tuple[str, str], xr.Variable]]:
+    """Return the tree without its Dask-backed numbers, and those by (group, name)."""
+    groups, streamed = {}, {}
+    for node in tree.subtree:
+        dataset = node.to_dataset(inherit=False)
+        for name, array in dataset.data_vars.items():
+            if array.chunks and array.size and array.dtype.kind in "iufb":
+                streamed[node.path, str(name)] = array.variable
+        dataset = dataset.drop_vars([name for group, name in streamed if group == node.path])
+        groups[node.path] = dataset
+    return xr.DataTree.from_dict(groups), streamed
+
+
+def _stream(sink: Sink, variables: dict[tuple[str, str], xr.Variable]) -> None:
+    with h5netcdf.File(sink, "r+") as file:
+        sources, targets = [], []
+        for (group, name), variable in variables.items():
+            sources.append(_as_stored(variable.data))
+            targets.append(_Target(_create(file[group], name, variable), sink))
+        da.store(sources, targets, lock=False)
+
+
+class _Target:
+    """A variable Dask stores chunks in, which ends the work when the file cannot be written."""
+
+    def __init__(self, variable: h5netcdf.Variable, sink: Sink):
+        self._variable = variable
+        self._sink = sink
+        self.shape, self.dtype = variable.shape, variable.dtype
+
+    def __setitem__(self, where: tuple[slice, ...], chunk: np.ndarray) -> None:
+        self._variable[where] = chunk
+        if self._sink.error is not None:
+            raise self._sink.error
+
+
+def _as_stored(array: da.Array) -> da.Array:
+    return array.astype(np.int8) if array.dtype == bool else array
+
+
+def _create(group: h5netcdf.Group, name: str, variable: xr.Variable) -> h5netcdf.Variable:
+    # Space is taken now, chunk after chunk: else Dask's order, which changes with the names of its
+    # tasks, would decide where in the file a chunk lies.
+    layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    is_bool = variable.dtype == bool
+    dtype = np.dtype(np.int8) if is_bool else variable.dtype
+    stored = group.create_variable(
+        name, variable.dims, dtype, chunks=_chunk_shape(variable), dcpl=layout
+    )
+    attributes = {**variable.attrs, **({"dtype": "bool"} if is_bool else {})}
+    for key in sorted(attributes):
+        stored.attrs[key] = attributes[key]
+    return stored
+
+
+def _chunk_shape(variable: xr.Variable) -> tuple[int, ...]:
+    shape = [max(lengths) for lengths in variable.chunks]
+    while math.prod(shape) * variable.dtype.itemsize > _LARGEST_CHUNK:
+        longest = shape.index(max(shape))
+        shape[longest] = -(-shape[longest] // 2)
+    return tuple(shape)
+
+
+def _require_space(tree: xr.DataTree, path: Path) -> None:
+    needed = sum(node.to_dataset(inherit=False).nbytes for node in tree.subtree) + _MARGIN
+    free = shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise StorageError(
+            f"{path}: cannot be written: it needs {needed / 1e6:.3g} MB and the disk has "
+            f"{free / 1e6:.3g} MB free; free some space, or choose another folder."
+        )

@@ -1,0 +1,98 @@
+"""What every script of the workflow does around the one function it calls.
+
+A script is `with workflow_job(snakemake) as job:`; BLAS has one thread inside, messages go to the
+rule's log and to stderr, and a user's error ends the job with one line and no traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpmcflow.errors import GpmcflowError
+from gpmcflow.execution import pin_blas, settings_digest
+from gpmcflow.storage import load_results, write_results
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+STATE = Path("results", ".state")
+
+log = logging.getLogger("gpmcflow")
+
+
+@contextlib.contextmanager
+def workflow_job(snakemake: Any) -> Iterator[Job]:
+    """Run the body of a script; `snakemake` is the object that Snakemake puts into it.
+
+    A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1. Any other exception
+    is ours to mend: its traceback goes to both.
+    """
+    pin_blas()
+    to_file = _configure_logging(Path(snakemake.log[0]))
+    try:
+        yield Job(snakemake)
+    except GpmcflowError as error:
+        log.error(" ".join(str(error).split()))
+        raise SystemExit(1) from None
+    except Exception:
+        to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))
+        raise
+
+
+class Job:
+    """One Snakemake job: what it reads, how it runs, and where its results go."""
+
+    def __init__(self, snakemake: Any) -> None:
+        self._snakemake = snakemake
+        self._began = time.perf_counter()
+
+    @property
+    def memory_limit_gb(self) -> float | None:
+        """Limit in the config; None for the default. It does not change the numbers."""
+        return self._snakemake.config["memory_limit_gb"]
+
+    @property
+    def execution(self) -> dict:
+        """Section `execution` of the config, with the cores Snakemake grants as its workers."""
+        return {**self._snakemake.config["execution"], "workers": self._snakemake.threads}
+
+    def dataset(self) -> xr.Dataset:
+        """Return the data set of `input.data`."""
+        return load_results(self._snakemake.input.data).to_dataset()
+
+    def state_dir(self, dataset: xr.Dataset) -> str:
+        """Return the folder of unfinished segments: one for these params, code and data."""
+        identity = {
+            "rule": self._snakemake.rule,
+            "wildcards": dict(self._snakemake.wildcards.items()),
+            "params": dict(self._snakemake.params.items()),
+            "data": dataset.attrs["checksum"],
+        }
+        return str(STATE / settings_digest(identity))
+
+    def write(self, tree: xr.DataTree, facts: dict | None = None) -> None:
+        """Write `output.results` and its sidecar: timings, machine, versions."""
+        seconds = time.perf_counter() - self._began
+        facts = {**(facts or {}), "job_seconds": seconds, "job_threads": self._snakemake.threads}
+        write_results(tree, self._snakemake.output.results, sidecar=facts)
+
+
+def _configure_logging(path: Path) -> logging.Handler:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    to_file = logging.FileHandler(path, mode="w", encoding="utf-8")
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    to_terminal = logging.StreamHandler(sys.stderr)
+    to_terminal.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    to_terminal.setLevel(logging.INFO)
+    log.handlers[:] = [to_file, to_terminal]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").addHandler(to_file)
+    return to_file

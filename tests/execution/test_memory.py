@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from gpmcflow.errors import ResourceError
+from gpmcflow.execution import default_memory_limit, memory, require_memory
+
+
+def test_what_fits_passes():
+    require_memory(8_000_000_000, 8_000_000_000, "sample")
+    require_memory(1000, None, "sample")
+
+
+def test_what_does_not_fit_is_said_with_numbers():
+    with pytest.raises(ResourceError) as error:
+        require_memory(12_340_000_000, 8_000_000_000, "sample digits-3v5")
+    text = str(error.value)
+    assert text.startswith("sample digits-3v5: needs 12.3 GB, over the limit of 8.0 GB; ")
+    assert "store_latents: false" in text
+    assert "\n" not in text
+    with pytest.raises(ResourceError):
+        require_memory(10**18, None, "sample")
+
+
+def test_the_lower_of_machine_and_cgroup_counts(monkeypatch, tmp_path):
+    monkeypatch.setattr(memory, "_machine_available", lambda: 10_000)
+    monkeypatch.setattr(memory, "_cgroup_rooms", lambda: [])
+    assert default_memory_limit() == 8000
+    monkeypatch.setattr(memory, "_cgroup_rooms", lambda: [20_000, 5000])
+    assert default_memory_limit() == 4000
+
+
+def test_cgroup_room(monkeypatch, tmp_path):
+    own = tmp_path / "job"
+    own.mkdir()
+    (own / "memory.max").write_text("1000\n")
+    (own / "memory.current").write_text("700\n")
+    (own / "memory.stat").write_text("anon 400\ninactive_file 300\n")
+    names = ("memory.max", "memory.current", "inactive_file")
+    (tmp_path / "memory.max").write_text("max\n")
+    folders = [(own, *names), (tmp_path, *names)]
+    monkeypatch.setattr(memory, "_cgroup_folders", lambda: folders)
+    assert memory._cgroup_rooms() == [600]
+
+
+def test_the_machine_has_memory():
+    assert default_memory_limit() > 1_000_000

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import matplotlib.figure
+import pandas as pd
+import pytest
+
+from gpmcflow.errors import InputError, StorageError
+from gpmcflow.storage import atomic, write_csv, write_figure, write_text
+
+
+def test_write_text_and_csv(tmp_path):
+    write_text("é\r\nb\n", tmp_path / "new" / "a.txt")
+    assert (tmp_path / "new" / "a.txt").read_bytes() == "é\r\nb\n".encode()
+    frame = pd.DataFrame({"study": ["pima"], "ours": [0.1 + 0.2]}, index=["row"])
+    write_csv(frame, tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == b"study,ours\npima,0.30000000000000004\n"
+    write_csv(frame, tmp_path / "a.csv", index=True)
+    assert (tmp_path / "a.csv").read_bytes().startswith(b",study,ours\nrow,")
+    assert sorted(os.listdir(tmp_path)) == ["a.csv", "new"]
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_write_figure_is_deterministic(tmp_path, kind, monkeypatch):
+    def draw(path):
+        figure = matplotlib.figure.Figure(figsize=(2, 2))
+        figure.add_subplot().plot([0, 1], [1, 0], label="x")
+        write_figure(figure, path)
+        return path.read_bytes()
+
+    first = draw(tmp_path / f"a.{kind}")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")  # stands for another day
+    assert draw(tmp_path / f"b.{kind}") == first
+    assert b"Matplotlib v" not in first
+    assert len(os.listdir(tmp_path)) == 2
+
+
+def test_write_figure_refuses_other_suffixes(tmp_path):
+    with pytest.raises(InputError, match=r"'gif' is unknown \(allowed: png, pdf, svg\)"):
+        write_figure(matplotlib.figure.Figure(), tmp_path / "a.gif")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    write_text("old", path)
+
+    def fail(*_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(atomic.os, "replace", fail)
+    with pytest.raises(StorageError, match=r"a\.csv: cannot be written: the folder is read-only"):
+        write_text("new", path)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+def test_a_file_where_a_folder_should_be(tmp_path):
+    (tmp_path / "a").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        write_text("x", tmp_path / "a" / "b.txt")
+
+
+def test_other_errors_come_out_as_they_are_and_leave_nothing(tmp_path):
+    def write():
+        with atomic.atomic_path(tmp_path / "a.txt") as temporary:
+            temporary.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert os.listdir(tmp_path) == []
+
+
+def test_leftovers_of_dead_processes_only_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic.socket, "gethostname", lambda: "here")
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    names = [
+        f".a.txt.here-{dead.pid}-0.tmp",
+        f".a.txt.here-{os.getppid()}-0.tmp",
+        f".a.txt.there-{dead.pid}-0.tmp",
+        f".b.txt.here-{dead.pid}-0.tmp",
+    ]
+    for name in names:
+        (tmp_path / name).write_text("half")
+    write_text("new", tmp_path / "a.txt")
+    assert sorted(os.listdir(tmp_path)) == sorted(["a.txt", *names[1:]])
+
+
+def test_workers_load_no_xarray_for_a_segment():
+    code = (
+        "import sys; from gpmcflow.execution import tasks;"
+        "print([m for m in ('xarray', 'h5py', 'h5netcdf', 'netCDF4', 'dask') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
