@@ -1,3 +1,52 @@
-"""Monte Carlo inference for Gaussian-process and latent Gaussian models as a reproducible pipeline."""
+"""Monte Carlo inference for latent Gaussian models as a reproducible pipeline.
+
+The public names are imported on first use, so that a Snakefile can read the config without loading NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "GaussianSites": "models.gaussian_sites",
+    "Gaussian": "models.likelihoods",
+    "HMC": "samplers",
+    "LatentGaussianModel": "models.latent_gaussian",
+    "LatentHMC": "samplers",
+    "Logistic": "models.likelihoods",
+    "Poisson": "models.likelihoods",
+    "Probit": "models.likelihoods",
+    "SplitHMC": "samplers",
+    "SquaredExponential": "models.covariances",
+    "annealed_importance_sampling": "evidence.annealing",
+    "expectation_propagation": "approximations.expectation_propagation",
+    "laplace": "approximations.laplace",
+    "load_csv": "datasets",
+    "load_dataset": "datasets",
+    "load_results": "storage",
+    "maximise_evidence": "approximations.hyperparameters",
+    "open_results": "storage",
+    "predict_from_draws": "approximations.prediction",
+    "predict_latent": "approximations.prediction",
+    "sample": "samplers.sampling",
+    "second_order_correction": "approximations.perturbative_correction",
+    "workers": "execution",
+    "write_results": "storage",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
