@@ -34,6 +34,7 @@ N, PARTICLES, TEMPERATURES = 767, 4096, 200
 
 def run(share: int, store_latents: bool, workers: int, folder: Path) -> dict:
     """Anneal and write the file; facts of the run."""
+    folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 8))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
@@ -53,7 +54,7 @@ def run(share: int, store_latents: bool, workers: int, folder: Path) -> dict:
         state_dir=folder / "state",
         settings={"benchmark": 1},
     )
-    write_results(tree, folder / "evidence.nc", sidecar={})
+    write_results(tree, folder / "evidence.nc")
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     return {
@@ -68,7 +69,9 @@ def main() -> None:
     parser.add_argument("--share", type=int, default=1)
     parser.add_argument("--store-latents", action="store_true")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--folder", default=None, help="where to put state and file; a temporary one")
+    parser.add_argument(
+        "--folder", default=None, help="where to put state and file; a temporary one"
+    )
     options = parser.parse_args()
     pin_blas()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -69,7 +69,9 @@ def main() -> None:
         alone = plain_loop(AnnealingProgram(path, sampler, schedule), length)
         whole = through_runner(path, sampler, schedule)
         ratios.append((whole - alone) / whole)
-        print(f"{length} temperatures: sampler {alone:.1f} s, whole {whole:.1f} s, {ratios[-1]:+.1%}")
+        print(
+            f"{length} temperatures: sampler {alone:.1f} s, whole {whole:.1f} s, {ratios[-1]:+.1%}"
+        )
     print(f"overhead of the runner: median {np.median(ratios):.1%} of the job")
 
 

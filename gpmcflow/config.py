@@ -120,12 +120,12 @@ def _require_yaml_values(value: Any, path: str) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise InputError(f"{path}: key {key!r} is not text; put it in quotes")
-            _require_yaml_values(item, f"{path}.{key}")
+            _require_yaml_values(item, _joined(path, [key]))
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            _require_yaml_values(item, f"{path}[{position}]")
+            _require_yaml_values(item, _joined(path, [position]))
     elif isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{path}: found {value}, allowed: a finite number")
+        raise InputError(f"{path}: found {value}; allowed: a finite number")
 
 
 def _order(error: ValidationError) -> tuple:

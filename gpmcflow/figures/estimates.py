@@ -44,7 +44,8 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
     Raises `InputError` when a column is missing.
     """
     require_columns(evidence, _NEEDED, where)
-    evidence = evidence.assign(alarm=evidence["alarm"].fillna("").astype(str))
+    alarm = evidence["alarm"].astype(object)  # an empty column is read from CSV as numbers
+    evidence = evidence.assign(alarm=alarm.where(alarm.notna(), "").astype(str))
     groups = evidence.groupby(_GROUP, sort=False, dropna=False)
     rows = [dict(zip(_GROUP, key, strict=True)) | _combined(rows) for key, rows in groups]
     return pd.DataFrame(rows, columns=[*_GROUP, *_combined_names()])

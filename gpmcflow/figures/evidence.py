@@ -74,10 +74,10 @@ def evidence_against_time(
     )
     look = _series_looks(points, methods)
     limits = focus(points, [lines["log_evidence_ep"], lines["log_evidence_corrected"]])
-    value = points["log_evidence"]
+    points["side"] = [_side(value, limits) for value in points["log_evidence"]]
     lanes = {
-        side: list(dict.fromkeys(points["series"][outside]))
-        for side, outside in {"above": value > limits[1], "below": ~(value >= limits[0])}.items()
+        side: list(points.loc[points["side"] == side, "series"].unique())
+        for side in ("above", "below")
     }
     handles = _handles(points, look, lines, limits)
     figure, axes = _panels(lanes, n_handles=len(handles))
@@ -90,7 +90,7 @@ def evidence_against_time(
         panel["main"].set_ylim(limits)
         for side, names in lanes.items():
             if names:
-                _draw_lanes(panel[side], points, names, look, x, side)
+                _draw_lanes(panel[side], points[points["side"] == side], names, look, x)
         _finish_x(panel, points[x])
     _label(axes, problem, points)
     legend_below(figure, handles)
@@ -105,6 +105,12 @@ def _series_looks(points: pd.DataFrame, methods: Sequence[str] | None) -> dict[s
     present = list(dict.fromkeys(points["series"]))
     order = looks([*(methods or []), *present])
     return {name: order[name] for name in present}
+
+
+def _side(value: float, limits: tuple[float, float]) -> str:
+    if value > limits[1]:
+        return "above"
+    return "inside" if value >= limits[0] else "below"
 
 
 def _line_values(approximations: pd.DataFrame, problem: str) -> dict[str, float]:
@@ -127,7 +133,7 @@ def _panels(lanes: dict[str, list[str]], n_handles: int) -> tuple[Figure, dict[s
     heights = {name: height for name, height in heights.items() if height}
     legend = 0.19 * ((n_handles + 1) // 2) + 0.2
     figure = new_figure(sum(heights.values()) + legend + 0.85)
-    figure.get_layout_engine().set(hspace=0.0, h_pad=0.02)
+    figure.get_layout_engine().set(hspace=0.0, h_pad=0.045)
     grid = figure.add_gridspec(len(heights), 2, height_ratios=list(heights.values()))
     axes: dict[str, list[Axes]] = {}
     main = list(heights).index("main")
@@ -179,17 +185,20 @@ def _draw_replicates(
 
 
 def _draw_lanes(
-    axes: Axes, points: pd.DataFrame, names: list[str], look: dict[str, Look], x: str, side: str
+    axes: Axes, points: pd.DataFrame, names: list[str], look: dict[str, Look], x: str
 ) -> None:
     """One lane per method: its off-scale points with their values, labels in turn below and above."""
-    low, high = axes.figure.axes[0].get_ylim()
-    value = points["log_evidence"]
-    outside = value > high if side == "above" else ~(value >= low)
     for lane, name in enumerate(reversed(names)):
-        some = points[outside & (points["series"] == name) & (points[x] > 0)].sort_values(x)
+        some = points[(points["series"] == name) & (points[x] > 0)].sort_values(x)
         for k, point in enumerate(some.itertuples()):
             place = getattr(point, x)
-            axes.plot([place], [lane], markersize=5, **look[name].points(point.alarm != ""))
+            axes.plot(
+                [place],
+                [lane],
+                linestyle="none",
+                markersize=5,
+                **look[name].points(point.alarm != ""),
+            )
             text = f"{point.log_evidence:.1f}".replace("-", "−")
             shift = (0, -11) if k % 2 == 0 else (0, 5)
             axes.annotate(

@@ -107,6 +107,6 @@ def _trace_panel(axes: Axes, trace: xr.DataArray) -> None:
         axes.plot(chain["draw"], chain, color=color, linewidth=0.7, alpha=0.8)
     shown = min(n_chains, _DRAWN_CHAINS)
     number = f"{shown} chains" if shown == n_chains else f"{shown} of {n_chains} chains"
-    thinned = "" if every == 1 else f", each {every}th draw"
+    thinned = "" if every == 1 else f", one draw in {every}"
     axes.set(xlabel="draw", ylabel="log likelihood (nats)", xmargin=0.01)
     axes.set_title(f"{number}{thinned}", fontsize=9)

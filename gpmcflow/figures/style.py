@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,12 +78,24 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     }
 
 
+class _StyledFigure(Figure):
+    """Figure that is also drawn within our rules: matplotlib makes ticks only then."""
+
+    def draw(self, renderer) -> None:
+        with _rules():
+            super().draw(renderer)
+
+
+def _rules() -> contextlib.AbstractContextManager:
+    return mpl.style.context(["default", _RULES])
+
+
 def styled(function: Callable[..., Figure]) -> Callable[..., Figure]:
     """Draw within our rules, whatever the user's settings are, and leave those as they were."""
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs) -> Figure:
-        with mpl.style.context(["default", _RULES]):
+        with _rules():
             return function(*args, **kwargs)
 
     return wrapper
@@ -90,14 +103,14 @@ def styled(function: Callable[..., Figure]) -> Callable[..., Figure]:
 
 def new_figure(height: float) -> Figure:
     """Figure of the shared width with an Agg canvas, outside pyplot's list of open figures."""
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
+    figure = _StyledFigure(figsize=(WIDTH, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def legend_below(figure: Figure, handles: Sequence, columns: int = 2) -> None:
     """Put the legend under all panels, where it can hide nothing."""
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, borderaxespad=0.8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, borderaxespad=0.2)
 
 
 def unused(axes: Axes, text: str) -> None:

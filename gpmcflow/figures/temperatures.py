@@ -92,7 +92,7 @@ def acceptance_and_step_size(
     if len(sizes) and sizes.min() > 0 and sizes.max() > 20 * sizes.min():
         right.set_yscale("log")
     else:
-        right.set_ylim(0, None)
+        right.set_ylim(0, 1.08 * max(sizes, default=1.0))
     return _finish(figure, look, groups, title)
 
 

@@ -24,6 +24,7 @@ from gpmcflow.studies.stages import execution_settings, result_attributes
 
 REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
 ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
+STATISTICS = 6  # numbers kept for each particle and temperature
 
 
 def evidence(
@@ -46,10 +47,13 @@ def evidence(
     from long chains (variables with the prefix ``reverse_``). Plain importance sampling is annealing
     with the ladder (0, 1). The sidecar has the seconds of each run and of the pilot.
     """
+    forecast = memory_forecast(
+        dataset.sizes["case"], method, execution, on_disk=state_dir is not None
+    )
+    require_memory(forecast, limit_bytes(memory_limit_gb), f"{method_name} on {problem_name}")
     model = model_of(dataset, approximation, problem)
     path = TemperedPath(reference_of(approximation, model, method["reference"]))
     plan = _Plan(path, method, seed, (problem_name, method_name))
-    _require_memory(model.dim, plan, execution, state_dir, memory_limit_gb, problem_name)
     seconds = {"pilot": plan.pilot_seconds, "runs": []}
     summaries, groups = [], {}
     settings = execution_settings(execution)
@@ -194,17 +198,19 @@ def _pilot_dataset(pilot: Pilot) -> xr.Dataset:
     )
 
 
-def _require_memory(dim, plan: _Plan, execution, state_dir, limit_gb, name: str) -> None:
-    """Forecast: the factors, the blocks in flight, and every latent where none goes to disk."""
-    method = plan.method
-    particles = min(method["particles"], int(execution["block_size"]))
-    blocks = int(execution.get("workers", 1)) * particles * dim * ARRAYS_PER_PARTICLE
-    stored = 0
+def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> int:
+    """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
+    particles, workers = method["particles"], int(execution.get("workers", 1))
+    in_flight = workers * min(particles, int(execution["block_size"]))
+    n_temperatures = max(method.get("temperatures") or [1])
+    numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
+    numbers += STATISTICS * particles * n_temperatures * method["replicates"]
     if method.get("store_latents"):
-        steps = int(execution["segment_length"]) if state_dir else max(plan.lengths)
-        share = int(execution.get("workers", 1)) * particles if state_dir else method["particles"]
-        stored = 2 * steps * share * dim
-    require_memory(8 * (6 * dim * dim + blocks + stored), limit_bytes(limit_gb), f"anneal {name}")
+        stored = (
+            in_flight * int(execution["segment_length"]) if on_disk else particles * n_temperatures
+        )
+        numbers += 2 * stored * dim
+    return 8 * numbers
 
 
 def hyperparameter_map(

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
+from gpmcflow.approximations.laplace import laplace
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+
+LABELS = {n: np.where(np.arange(n) % 3 == 1, -1.0, 1.0) for n in (1, 2, 3, 6, 20)}
+
+
+def sequential(K, y, sweeps=200):
+    """Probit EP one site at a time with rank-1 updates of the posterior covariance: slow twin."""
+    likelihood, tau, nu = Probit(), np.zeros(len(y)), np.zeros(len(y))
+    V, m = K.copy(), np.zeros(len(y))
+    for _ in range(sweeps):
+        for i in range(len(y)):
+            v = 1.0 / (1.0 / V[i, i] - tau[i])
+            mu = v * (m[i] / V[i, i] - nu[i])
+            _, alpha, r = (
+                float(t[0]) for t in likelihood.tilted(y[[i]], np.array([mu]), np.array([v]))
+            )
+            new = r / (1.0 - v * r)
+            change = new - tau[i]
+            tau[i], nu[i] = new, (alpha + mu * r) / (1.0 - v * r)
+            V -= change / (1.0 + change * V[i, i]) * np.outer(V[i], V[i])
+            m = V @ nu
+    return tau, nu, V, m
+
+
+def printed_evidence(K, y, tau, nu):
+    """log Z_EP by Rasmussen & Williams (2006), eqs. 3.73-3.74, from final sites."""
+    S = np.sqrt(tau)
+    L = np.linalg.cholesky(np.eye(len(y)) + S[:, None] * K * S)
+    Y = np.linalg.solve(L, S[:, None] * K)
+    V = K - Y.T @ Y
+    m, variance = V @ nu, np.diag(V)
+    precision = 1.0 / variance - tau
+    mu = (m / variance - nu) / precision
+    log_z = Probit().tilted(y, mu, 1.0 / precision)[0]
+    return (
+        log_z.sum()
+        + 0.5 * np.log1p(tau / precision).sum()
+        - np.log(np.diag(L)).sum()
+        + 0.5 * nu @ m
+        - 0.5 * (nu**2 / (precision + tau)).sum()
+        + 0.5 * (mu * precision * (tau * mu - 2.0 * nu) / (precision + tau)).sum()
+    )
+
+
+@pytest.mark.parametrize("size", [0.5, 4.0, 50.0])
+def test_against_sequential_updates_and_the_printed_evidence(random_covariance, size):
+    """Row 3: boxed log Z against the printed form; parallel against sequential sites."""
+    K, y = random_covariance(20, size), LABELS[20]
+    fit = expectation_propagation(
+        LatentGaussianModel.from_covariance(K, Probit(), y), tolerance=1e-12
+    )
+    tau, nu, V, m = sequential(K, y)
+    np.testing.assert_allclose(fit.sites.precision, tau, rtol=1e-8, atol=1e-8 * tau.max())
+    np.testing.assert_allclose(fit.sites.shift, nu, rtol=1e-8, atol=1e-8 * np.abs(nu).max())
+    np.testing.assert_allclose(fit.sites.mean, m, atol=1e-8)
+    np.testing.assert_allclose(fit.sites.factor @ fit.sites.factor.T, V, atol=1e-8)
+    printed = printed_evidence(K, y, fit.sites.precision, fit.sites.shift)
+    assert fit.log_evidence == pytest.approx(printed, abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.3, 7.0])
+def test_exact_for_one_case_and_for_a_diagonal_covariance(size):
+    """Row 4: independent cases leave EP nothing to approximate; Z = 2^-n for a zero mean."""
+    for n in (1, 6):
+        K = np.diag(size * (1.0 + np.arange(n)))
+        fit = expectation_propagation(LatentGaussianModel.from_covariance(K, Probit(), LABELS[n]))
+        assert fit.log_evidence == pytest.approx(-n * np.log(2.0), abs=1e-12)
+    mean = np.linspace(-1.0, 1.5, 6)
+    model = LatentGaussianModel.from_covariance(K, Probit(), LABELS[6], mean=mean)
+    exact = Probit().tilted(LABELS[6], mean, np.diag(K))[0].sum()
+    assert expectation_propagation(model).log_evidence == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize(("size", "bound"), [(1.0, 5e-3), (50.0, 0.15)])
+def test_close_to_orthant_probabilities(random_covariance, orthant_evidence, n, size, bound):
+    """Row 4: closed-form evidence at n = 2 and 3 for 40 random covariances."""
+    rng = np.random.default_rng(n)
+    worst = 0.0
+    for seed in range(40):
+        K = random_covariance(n, size if bound < 0.01 else rng.uniform(1.0, size), seed)
+        y = rng.choice([-1.0, 1.0], n)
+        fit = expectation_propagation(LatentGaussianModel.from_covariance(K, Probit(), y))
+        worst = max(worst, abs(fit.log_evidence - orthant_evidence(K, y)))
+    assert 0.0 < worst < bound
+
+
+def test_fixed_point_matches_tilted_moments(models):
+    """Marginals of q and tilted distributions share mean and variance, for every likelihood."""
+    for name, model in models.items():
+        fit = expectation_propagation(model, tolerance=1e-11)
+        _, alpha, r = model.likelihood.tilted(model.y, fit.cavity_mean, fit.cavity_variance)
+        mean = fit.cavity_mean + fit.cavity_variance * alpha
+        variance = fit.cavity_variance * (1.0 - fit.cavity_variance * r)
+        np.testing.assert_allclose(fit.sites.predictor_mean, mean, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(fit.sites.predictor_variance, variance, rtol=1e-8, err_msg=name)
+        assert fit.skipped == 0
+        mu, v = cavities(fit.sites)
+        np.testing.assert_array_equal(mu, fit.cavity_mean)
+        np.testing.assert_array_equal(v, fit.cavity_variance)
+
+
+@pytest.mark.parametrize("kind", ["gp", "glm"])
+def test_exact_for_a_gaussian_likelihood(gp, glm, kind):
+    """Row 14: EP equals log N(y; A m, A P A' + s^2 I), prior mean and design included."""
+    model = {"gp": gp, "glm": glm}[kind](Gaussian(noise_sd=0.3))
+    covariance = model.predictor_factor @ model.predictor_factor.T + 0.09 * np.eye(model.n_cases)
+    exact = multivariate_normal(model.predictor_mean, covariance).logpdf(model.y)
+    fit = expectation_propagation(model, damping=1.0)
+    assert fit.log_evidence == pytest.approx(exact, abs=1e-8)
+    gain = model.predictor_factor @ model.predictor_factor.T @ np.linalg.inv(covariance)
+    mean = model.predictor_mean + gain @ (model.y - model.predictor_mean)
+    np.testing.assert_allclose(fit.sites.predictor_mean, mean, atol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", [Logistic(), Probit(), Poisson(exposure=0.5)])
+def test_latents_of_a_design_equal_latents_at_the_cases(likelihood):
+    """Logistic regression in d dimensions is the GP f = A theta at the cases with covariance A P A'.
+
+    d > n keeps that covariance regular, so that both write the same posterior.
+    """
+    rng = np.random.default_rng(0)
+    design, prior_mean = rng.standard_normal((5, 8)), rng.uniform(-0.5, 0.5, 8)
+    raw = rng.standard_normal((8, 8))
+    P = raw @ raw.T / 8 + 0.3 * np.eye(8)
+    y = likelihood.simulate(rng, design @ prior_mean)
+    by_weights = LatentGaussianModel.from_covariance(
+        P, likelihood, y, mean=prior_mean, design=design
+    )
+    by_cases = LatentGaussianModel.from_covariance(
+        design @ P @ design.T, likelihood, y, mean=design @ prior_mean
+    )
+    for fit in (expectation_propagation, laplace):
+        a, b = fit(by_weights), fit(by_cases)
+        assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-8)
+        np.testing.assert_allclose(a.sites.predictor_mean, b.sites.mean, atol=1e-6)
+        covariance = a.sites.predictor_factor @ a.sites.predictor_factor.T
+        np.testing.assert_allclose(covariance, b.sites.factor @ b.sites.factor.T, atol=1e-6)
+
+
+def test_fewer_weights_than_cases(glm):
+    """d < n: the covariance at the cases is singular, so that route needs jitter and agrees roughly."""
+    model = glm(n=12, d=3)
+    K = model.predictor_factor @ model.predictor_factor.T + 1e-7 * np.eye(12)
+    other = LatentGaussianModel.from_covariance(
+        K, model.likelihood, model.y, mean=model.predictor_mean
+    )
+    a, b = expectation_propagation(model), expectation_propagation(other)
+    assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-5)
+    np.testing.assert_allclose(a.sites.predictor_mean, b.sites.mean, atol=1e-5)
+
+
+def test_evidence_does_not_change_when_all_labels_flip(random_covariance):
+    K, y = random_covariance(6, 9.0), LABELS[6]
+    a, b = (
+        expectation_propagation(
+            LatentGaussianModel.from_covariance(K, Probit(), s * y)
+        ).log_evidence
+        for s in (1, -1)
+    )
+    assert a == pytest.approx(b, abs=1e-10)
+
+
+def test_damping_does_not_move_the_fixed_point(models):
+    fits = [expectation_propagation(models["probit"], damping=d) for d in (0.3, 1.0)]
+    assert fits[0].log_evidence == pytest.approx(fits[1].log_evidence, abs=1e-7)
+    assert fits[0].iterations > fits[1].iterations
+
+
+class Stubborn(Probit):
+    """A likelihood whose tilted distribution claims to be wider than its cavity."""
+
+    def tilted(self, y, mean, variance):
+        log_z, alpha, r = super().tilted(y, mean, variance)
+        return log_z, alpha, np.where(self.wrong(mean), -0.1, r)
+
+    def wrong(self, mean):
+        return np.arange(len(mean)) == 0
+
+
+def test_a_site_that_stays_unusable_is_an_error(random_covariance):
+    model = LatentGaussianModel.from_covariance(random_covariance(6), Stubborn(), LABELS[6])
+    with pytest.raises(NumericalError, match="1 sites have no positive cavity variance") as caught:
+        expectation_propagation(model)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_site_that_is_unusable_for_a_while_is_skipped_and_reported(random_covariance, caplog):
+    class Passing(Stubborn):
+        calls = 0
+
+        def wrong(self, mean):
+            Passing.calls += 1
+            return (np.arange(len(mean)) == 0) & (Passing.calls <= 3)
+
+    K = random_covariance(6)
+    fit = expectation_propagation(LatentGaussianModel.from_covariance(K, Passing(), LABELS[6]))
+    plain = expectation_propagation(LatentGaussianModel.from_covariance(K, Probit(), LABELS[6]))
+    assert fit.skipped == 3
+    assert "3 site updates were skipped" in caplog.text
+    assert fit.log_evidence == pytest.approx(plain.log_evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("damping", [0.0, -0.5, 1.01])
+def test_damping_out_of_range_is_refused(models, damping):
+    with pytest.raises(InputError, match=r"damping is .* allowed: 0 < damping <= 1"):
+        expectation_propagation(models["probit"], damping=damping)
+
+
+def test_no_convergence_is_an_error(models):
+    with pytest.raises(NumericalError, match="after 2 sweeps; lower damping"):
+        expectation_propagation(models["probit"], max_sweeps=2)
+
+
+def test_probit_by_quadrature_gives_the_same_fit(random_covariance):
+    class Numerical(Probit):
+        tilted = Likelihood.tilted
+
+    K, y = random_covariance(6, 30.0), LABELS[6]
+    a, b = (
+        expectation_propagation(LatentGaussianModel.from_covariance(K, kind(), y))
+        for kind in (Probit, Numerical)
+    )
+    assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-8)

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.hyperparameters import (
+    evidence_gradient,
+    evidence_grid,
+    fit_ep,
+    maximise_evidence,
+)
+from gpmcflow.errors import NumericalError
+from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.likelihoods import Logistic, Probit
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Labels of a GP draw over two features, of which the second matters less."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-3.0, 3.0, (60, 2))
+    K = SquaredExponential((1.0, 4.0), 1.5)(X) + 1e-8 * np.eye(60)
+    f = np.linalg.cholesky(K) @ rng.standard_normal(60)
+    return X, Probit().simulate(rng, f)
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), Logistic()])
+@pytest.mark.parametrize("log_length", [0.3, np.array([0.1, 1.1])])
+@pytest.mark.parametrize("mean", [0.0, 0.4])
+def test_gradient_against_central_differences(data, likelihood, log_length, mean):
+    X, y = data
+
+    def fit(parameters):
+        scale = np.exp(parameters[:-1])
+        covariance = SquaredExponential(
+            float(scale[0]) if scale.size == 1 else tuple(scale), float(np.exp(parameters[-1]))
+        )
+        model = LatentGaussianModel.from_gp(covariance, X, likelihood, y, mean=mean)
+        return expectation_propagation(model, tolerance=1e-12)
+
+    at = np.append(log_length, 0.7)
+    gradient = evidence_gradient(fit(at))
+    for j in range(len(at)):
+        step = np.zeros(len(at))
+        step[j] = 1e-4
+        difference = (fit(at + step).log_evidence - fit(at - step).log_evidence) / 2e-4
+        assert gradient[j] == pytest.approx(difference, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("ard", [False, True])
+def test_the_maximum_is_one(data, ard):
+    X, y = data
+    length, signal = maximise_evidence(X, y, Probit(), ard=ard)
+    assert np.shape(length) == ((2,) if ard else ())
+    best = fit_ep(X, y, Probit(), length, signal)
+    assert np.abs(evidence_gradient(best)).max() < 0.05
+    for step in (-0.2, 0.2):
+        assert fit_ep(X, y, Probit(), length + step, signal).log_evidence < best.log_evidence
+        assert fit_ep(X, y, Probit(), length, signal + step).log_evidence < best.log_evidence
+    if ard:
+        assert length[1] > length[0]
+
+
+def test_grid(data, monkeypatch):
+    X, y = data
+    grid = evidence_grid(X, y, Probit(), [0.0, 1.0], [0.5, 1.0, 1.5])
+    assert grid.shape == (2, 3)
+    assert grid[1, 2] == pytest.approx(fit_ep(X, y, Probit(), 1.0, 1.5).log_evidence)
+
+    def fails(X, y, likelihood, length, signal):
+        raise NumericalError("expectation propagation: no")
+
+    monkeypatch.setattr("gpmcflow.approximations.hyperparameters.fit_ep", fails)
+    assert np.isnan(evidence_grid(X, y, Probit(), [0.0], [0.5])).all()
+    with pytest.raises(NumericalError, match="no EP fit converged"):
+        maximise_evidence(X, y, Probit())

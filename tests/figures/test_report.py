@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+
+import pytest
+from matplotlib.figure import Figure
+
+from gpmcflow.errors import InputError, StorageError
+from gpmcflow.report import build_report
+from gpmcflow.storage import write_csv, write_figure
+
+VOID = {"meta", "img", "link", "br", "hr", "input"}
+CONFIG = {
+    "seed": 20181,
+    "data_dir": "/home/someone/data",
+    "memory_limit_gb": 3.5,
+    "execution": {"workers": 7, "scheduler": "tcp://10.0.0.1:8786", "block_size": 256},
+    "datasets": {"mine": {"csv": "/home/someone/results/table.csv", "target": "y"}},
+}
+
+
+class Page(HTMLParser):
+    """Elements of a page; fails where a tag is not closed in its order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.text, self.rows = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+
+    def all(self, tag):
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    def row(self, first):
+        return next(row for row in self.rows if row[0] == first)
+
+
+@pytest.fixture
+def studies(tmp_path, evidence, approximations, verdict):
+    folder = tmp_path / "results" / "rmhmc_ais"
+    frames = {"evidence": evidence, "approximations": approximations, "verdict": verdict}
+    for name, frame in frames.items():
+        write_csv(frame, folder / f"{name}.csv")
+    write_figure(Figure(figsize=(2, 1), dpi=100), folder / "figures" / "map.png")
+    return {
+        "rmhmc_ais": {
+            "title": "Evidence of a <GP> classifier",
+            "frames": {name: str(folder / f"{name}.csv") for name in frames},
+            "figures": [(str(folder / "figures" / "map.png"), 'Map of "hardness" & evidence.')],
+        }
+    }
+
+
+@pytest.fixture
+def page(studies):
+    return Page(build_report(studies, title="A report <b>", config=CONFIG))
+
+
+def test_it_opens_with_what_was_run_and_the_verdict(studies, page):
+    text = "".join(page.text)
+    order = ["A report <b>", "gpmcflow 0.", "20181", "digits-hard (digits-3v5, 365 cases, probit)"]
+    order += ["1 agrees, 1 differs, 1 machine-dependent", "Verdict:", "Evidence: the best"]
+    order += ["Approximations:", "Figure 1.", "results/rmhmc_ais/verdict.csv"]
+    places = [text.index(part) for part in order[:-1]] + [text.rindex(order[-1])]
+    assert places == sorted(places)
+
+
+def test_every_table_and_image_is_there(studies, page):
+    assert len(page.all("table")) == 3
+    (image,) = page.all("img")
+    path = studies["rmhmc_ais"]["figures"][0][0]
+    with open(path, "rb") as stream:
+        assert base64.b64decode(image["src"].split("base64,")[1]) == stream.read()
+    assert image["alt"] == 'Figure 1. Map of "hardness" & evidence.'
+    assert (image["width"], image["height"]) == ("200", "100")
+
+
+def test_nothing_is_loaded_from_elsewhere_and_nothing_runs(studies, page):
+    text = build_report(studies, title="t", config=CONFIG)
+    assert "http:" not in text
+    assert "https:" not in text
+    assert "url(" not in text
+    assert "@import" not in text
+    assert not page.all("script")
+    assert not page.all("link")
+    for _, attrs in page.elements:
+        assert attrs.get("src", "data:").startswith("data:")
+        assert attrs.get("href", "#").startswith("#")
+
+
+def test_text_is_escaped(page, studies):
+    text = build_report(studies, title="A report <b>", config=CONFIG)
+    assert "<b>" not in text
+    assert "log Z &lt;AIS&gt;" in text
+    assert "Evidence of a <GP> classifier" in page.text
+    assert page.row("B")[-1] == "prints 4 digits & rounds"
+
+
+def test_same_files_same_text_without_paths_or_machine(studies, tmp_path):
+    text = build_report(studies, title="t", config=CONFIG)
+    assert text == build_report(studies, title="t", config=CONFIG)
+    shown = "".join(Page(text).text)
+    for hidden in (str(tmp_path), "/home/someone", "tcp:", "memory_limit_gb", "workers"):
+        assert hidden not in shown
+    assert "results/table.csv" in shown
+    assert "block_size" in shown
+
+
+def test_the_best_row_of_each_method_with_its_error(page):
+    rows = [row for row in page.rows if row[0] == "split_hmc_ep"]
+    assert len(rows) == 2  # one a problem
+    value, error = rows[0][1].split(" ± ")
+    assert len(error.split(".")[1]) == len(value.split(".")[1]) == 4
+    assert float(value) == pytest.approx(-105.8385, abs=0.05)
+    assert rows[0][2] == "none"
+    assert rows[0][5:7] == ["100", "3 × 128"]
+
+
+def test_alarms_are_words_and_not_only_a_colour(page):
+    row = page.row("hmc_prior")
+    assert row[1].startswith("ALARM")
+    assert row[2] == "effective size 1.7 < 10; largest weight 0.81 > 0.5 (in 3 of 3 replicates)"
+    assert "estimates with an alarm" in page.text
+    assert page.text[page.text.index("estimates with an alarm") + 1] == "18"
+
+
+def test_numbers_of_the_verdict_have_the_digits_of_their_error(page):
+    assert page.row("A")[2:7] == ["agrees ", "-106.0892", "-106.0892", "0", "0.0002"]
+    assert page.row("B")[4:6] == ["-149.37210", "0.0009"]
+    assert page.row("H2")[3:6] == ["90", "31.42", "0.3"]
+
+
+def test_quantities_without_values_are_left_out(page):
+    assert page.row("EP (nats)") == ["EP (nats)", "-106.0892", "-60.2100"]
+    assert not [row for row in page.rows if row[0] == "test error, posterior"]
+
+
+def test_tables_can_be_read_aloud_and_scrolled(page):
+    assert all(attrs.get("scope") in ("col", "row", "rowgroup") for attrs in page.all("th"))
+    regions = [attrs for attrs in page.all("div") if attrs.get("role") == "region"]
+    ids = {attrs["id"] for _, attrs in page.elements if "id" in attrs}
+    assert len(regions) == 3
+    assert all(attrs["tabindex"] == "0" and attrs["aria-labelledby"] in ids for attrs in regions)
+    assert page.all("html") == [{"lang": "en"}]
+
+
+def test_studies_may_lack_tables_and_config(studies):
+    studies["own"] = {
+        "title": "Own data",
+        "frames": {},
+        "figures": [],
+        "files": ["results/own/a.nc"],
+    }
+    page = Page(build_report(studies, title="t"))
+    assert "results/own/a.nc" in page.text
+    assert len(page.all("section")) == 2
+    assert not page.all("details")
+    assert [attrs["href"] for attrs in page.all("a")] == ["#study-1", "#study-2"]
+
+
+def test_what_is_wrong_with_a_file_is_said_in_one_line(studies, tmp_path, evidence):
+    study = studies["rmhmc_ais"]
+    bad = tmp_path / "bad.png"
+    bad.write_bytes(b"no image")
+    cases = [
+        ({"figures": [(bad, "c")]}, StorageError, "bad.png: not a PNG image"),
+        ({"figures": [(tmp_path / "gone.png", "c")]}, StorageError, "gone.png: No such file"),
+        ({"frames": {"evidence": tmp_path / "gone.csv"}}, StorageError, "gone.csv: no such file"),
+        ({"frames": {"verdict": study["frames"]["evidence"]}}, InputError, "no column"),
+    ]
+    bad.with_suffix(".csv").write_bytes(b"")
+    cases.append(({"frames": {"evidence": tmp_path / "bad.csv"}}, StorageError, "not a readable"))
+    for change, kind, message in cases:
+        with pytest.raises(kind, match=message) as caught:
+            build_report({"rmhmc_ais": study | change}, title="t")
+        assert "\n" not in str(caught.value)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.likelihoods import Gaussian, Poisson
+from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers.sampling import sample
+
+
+def test_posterior_of_a_gaussian_likelihood(glm):
+    """Mean and covariance of theta against the closed form, chains started at the prior."""
+    model = glm(Gaussian(noise_sd=0.6), n=12, d=3)
+    tree = sample(
+        GaussianSites.prior(model), n_chains=40, n_draws=250, n_warmup=50, seed=3, block_size=40
+    )
+    A, P = model.design, model.cholesky @ model.cholesky.T
+    covariance = np.linalg.inv(np.linalg.inv(P) + A.T @ A / 0.36)
+    mean = covariance @ (np.linalg.solve(P, model.mean) + A.T @ model.y / 0.36)
+    latent = tree["posterior"]["latent"].values
+    sd = np.sqrt(np.diag(covariance))
+    by_chain = latent.mean(1)
+    error = by_chain.std(0, ddof=1) / np.sqrt(len(by_chain))
+    assert np.all(error < 0.05 * sd)
+    assert np.all(np.abs(by_chain.mean(0) - mean) < 4.5 * error)
+    found = np.cov(latent.reshape(-1, 3).T)
+    np.testing.assert_allclose(found / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=0.1)
+
+
+def test_groups_and_statistics(models):
+    model = models["logistic"]
+    base = expectation_propagation(model).sites
+    sampler = SplitHMC(step_size=0.6, n_steps=3)
+    tree = sample(base, sampler, n_chains=5, n_draws=11, n_warmup=4, seed=2)
+    latent, stats = tree["posterior"]["latent"], tree["sample_stats"]
+    assert latent.dims == ("chain", "draw", "latent_dim")
+    assert latent.shape == (5, 11, model.dim)
+    assert dict(tree["posterior"].sizes)["draw"] == stats.sizes["draw"] == 11
+    eta = latent.values @ model.design.T
+    expected = model.likelihood.log_density(eta, model.y)
+    np.testing.assert_allclose(stats["log_likelihood"], expected, rtol=1e-10)
+    inverse = np.linalg.inv(model.cholesky)
+    log_prior = -0.5 * ((latent.values - model.mean) @ inverse.T) ** 2
+    joint = expected + log_prior.sum(-1)
+    offset = stats["lp"].values - joint  # lp is log p(y, theta) up to a constant
+    np.testing.assert_allclose(offset, offset.mean(), atol=1e-9)
+    assert float(stats["step_size"]) == 0.6
+    assert int(stats["n_steps"]) == 3
+    assert np.all(stats["n_gradient"] == 3)
+    np.testing.assert_array_equal(tree["observed_data"]["y"], model.y)
+
+
+def test_warmup_is_dropped_and_nothing_else_changes(models):
+    base = expectation_propagation(models["probit"]).sites
+    whole, rest = (
+        sample(base, HMC(0.3, 3), n_chains=3, n_draws=10 - w, n_warmup=w, seed=1) for w in (0, 4)
+    )
+    a, b = (tree["posterior"]["latent"].values for tree in (whole, rest))
+    np.testing.assert_array_equal(a[:, 4:], b)
+
+
+def test_more_chains_and_other_blocks_leave_a_chain_as_it_is(models):
+    base = expectation_propagation(models["probit"]).sites
+    few, many = (
+        sample(base, HMC(0.3, 3), n_chains=n, n_draws=10, n_warmup=0, seed=1, block_size=size)
+        for n, size in ((1, 1), (7, 7))
+    )
+    a, b = (tree["posterior"]["latent"].values[0] for tree in (few, many))
+    np.testing.assert_allclose(a, b, atol=1e-10)
+
+
+def test_a_sampler_by_name_is_tuned(models):
+    base = expectation_propagation(models["probit"]).sites
+    tree = sample(base, "hmc", n_chains=20, n_draws=50, n_warmup=10, seed=1)
+    assert float(tree["sample_stats"]["acceptance_rate"].mean()) == pytest.approx(0.8, abs=0.15)
+    again = sample(base, "hmc", n_chains=20, n_draws=50, n_warmup=10, seed=1)
+    assert tree.identical(again)
+
+
+@pytest.mark.parametrize(("draws", "warmup"), [(0, 5), (10, -1)])
+def test_sizes_out_of_range(models, draws, warmup):
+    with pytest.raises(InputError, match=r"n_draws is .* n_warmup is"):
+        sample(GaussianSites.prior(models["probit"]), HMC(), n_draws=draws, n_warmup=warmup)
+
+
+def test_a_start_without_finite_likelihood_is_an_error():
+    model = LatentGaussianModel.from_covariance(1e8 * np.eye(2), Poisson(), np.array([1.0, 2.0]))
+    with pytest.raises(NumericalError, match="no finite likelihood"):
+        sample(GaussianSites.prior(model), HMC(), n_chains=20, n_draws=2, n_warmup=0)

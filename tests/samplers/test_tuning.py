@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.errors import InputError
+from gpmcflow.execution import chain_generators
+from gpmcflow.models.tempered import Target
+from gpmcflow.samplers import HMC, SAMPLERS, LatentHMC, SplitHMC
+from gpmcflow.samplers.tuning import StepSizeTuner, TuningSettings
+
+
+@pytest.fixture(scope="module")
+def target(gp):
+    return Target.posterior(expectation_propagation(gp(n=30, signal_sd=4.0)).sites)
+
+
+def tune_at(target, sampler, settings, *, seed):
+    """The sampler tuned at one target, by particles that start from its Gaussian part."""
+    rng = chain_generators(seed, chains=range(settings.n_particles))
+    tuner = StepSizeTuner(settings, sampler)
+    state = sampler.init(target, rng.standard_normal((target.dim,)))
+    for _ in range(3):
+        state = tuner.tune(rng, target, state)
+    assert tuner.n_gradient > 0
+    assert 0.0 < tuner.acceptance_rate <= 1.0
+    return tuner.sampler
+
+
+def acceptance(sampler, target, seed=1):
+    """Mean acceptance rate of fresh chains, once they are near the posterior."""
+    rng = chain_generators(seed, chains=range(300))
+    state = sampler.init(target, rng.standard_normal((target.dim,)))
+    rates = []
+    for _ in range(15):
+        state, info = sampler.step(rng, target, state)
+        rates.append(info.acceptance_rate.mean())
+    return np.mean(rates[5:])
+
+
+@pytest.mark.parametrize("kind", SAMPLERS.values())
+@pytest.mark.parametrize("wanted", [0.65, 0.9])
+def test_the_step_size_reaches_the_wanted_acceptance(target, kind, wanted):
+    settings = TuningSettings(target_acceptance=wanted, max_step_size=10.0)
+    sampler = tune_at(target, kind(), settings, seed=0)
+    assert acceptance(sampler, target) == pytest.approx(wanted, abs=0.08)
+
+
+def test_trajectory_length_and_its_limits(target):
+    tuned = tune_at(target, HMC(), TuningSettings(trajectory_length=3.0), seed=0)
+    assert 3.0 <= tuned.step_size * tuned.n_steps < 3.0 + tuned.step_size
+    assert tune_at(target, HMC(), TuningSettings(max_steps=2), seed=0).n_steps == 2
+    capped = tune_at(target, SplitHMC(), TuningSettings(max_step_size=0.05), seed=0)
+    assert capped.step_size == pytest.approx(0.05)
+
+
+def test_lengths_are_measured_in_the_samplers_own_unit(target):
+    """Latent HMC moves in units of theta: the trajectory length is in standard deviations."""
+    C = target.base.factor
+    unit = np.sqrt(np.trace(C @ C.T) / len(C))
+    assert LatentHMC().length_unit(target) == pytest.approx(unit)
+    assert HMC().length_unit(target) == SplitHMC().length_unit(target) == 1.0
+    tuned = tune_at(
+        target, LatentHMC(), TuningSettings(trajectory_length=1.5, max_steps=500), seed=0
+    )
+    assert 1.5 * unit <= tuned.step_size * tuned.n_steps * (1 + 1e-9) < 1.5 * unit + tuned.step_size
+
+
+def test_other_settings_of_the_sampler_are_kept(target):
+    assert tune_at(target, HMC(jitter=0.3), TuningSettings(), seed=0).jitter == 0.3
+
+
+def test_the_same_seed_gives_the_same_settings(target):
+    one, two, other = (tune_at(target, HMC(), TuningSettings(), seed=s) for s in (4, 4, 5))
+    assert one == two
+    assert one != other
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("target_acceptance", 0.0),
+        ("target_acceptance", 1.0),
+        ("n_particles", 0),
+        ("trajectory_length", -1.0),
+        ("max_steps", 0),
+        ("max_step_size", 0.0),
+        ("rounds", 0),
+    ],
+)
+def test_wrong_settings_are_refused(name, value):
+    with pytest.raises(InputError, match=f"tuning: {name} is .* allowed: "):
+        TuningSettings(**{name: value})

@@ -1,0 +1,184 @@
+"""Samplers with one mistake each. Every one must fail the invariance test.
+
+All are variants of split HMC, or of HMC where the mistake is in the force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers.hamiltonian import hamiltonian, select
+from gpmcflow.samplers.protocol import Info
+
+
+class Transition:
+    """The correct transition, cut into pieces that a mutant can replace one at a time."""
+
+    def step(self, rng, target, state):
+        momentum = self.momentum(rng, target)
+        scale = 1.0 + self.jitter * (2.0 * rng.uniform() - 1.0)
+        log_uniform = np.log1p(-rng.uniform())
+        step_size = (self.step_size * scale * self.stretch(state))[:, None]
+        proposal, end = self.trajectory(target, state, momentum, step_size)
+        error = self.energy_error(target, state, momentum, proposal, end)
+        log_accept = np.minimum(np.where(np.isfinite(error), -error, -np.inf), 0.0)
+        accepted = self.decide(log_uniform, log_accept)
+        info = Info(accepted, np.exp(log_accept), error, ~np.isfinite(error), np.ones(len(error)))
+        return self.choose(accepted, proposal, state), info
+
+    def momentum(self, rng, target):
+        return rng.standard_normal((target.dim,))
+
+    def stretch(self, state):
+        return np.ones(len(state.position))
+
+    def energy_error(self, target, state, momentum, proposal, end):
+        return hamiltonian(target, proposal, end) - hamiltonian(target, state, momentum)
+
+    def decide(self, log_uniform, log_accept):
+        return log_uniform < log_accept
+
+    def choose(self, accepted, proposal, state):
+        return select(accepted, proposal, state)
+
+
+@dataclass(frozen=True)
+class NoMistake(Transition, SplitHMC):
+    """The control: must pass."""
+
+
+@dataclass(frozen=True)
+class AcceptAlways(Transition, SplitHMC):
+    def decide(self, log_uniform, log_accept):
+        return np.ones_like(log_accept, dtype=bool)
+
+
+@dataclass(frozen=True)
+class NoKineticEnergy(Transition, SplitHMC):
+    def energy_error(self, target, state, momentum, proposal, end):
+        none = np.zeros_like(momentum)
+        return hamiltonian(target, proposal, none) - hamiltonian(target, state, none)
+
+
+@dataclass(frozen=True)
+class WrongSignOfEnergy(Transition, SplitHMC):
+    def energy_error(self, target, state, momentum, proposal, end):
+        return -super().energy_error(target, state, momentum, proposal, end)
+
+
+@dataclass(frozen=True)
+class EnergyAtBetaOne(Transition, SplitHMC):
+    """The inverse temperature is in the force but not in the energy."""
+
+    def energy_error(self, target, state, momentum, proposal, end):
+        hot = replace(target, beta=1.0)
+        return super().energy_error(hot, state, momentum, proposal, end)
+
+
+@dataclass(frozen=True)
+class StepSizeOfThePosition(Transition, SplitHMC):
+    """The step size depends on where the trajectory starts."""
+
+    def stretch(self, state):
+        return 0.3 + 1.0 / (1.0 + (state.position**2).sum(1))
+
+
+@dataclass(frozen=True)
+class RetryWithNewJitter(Transition, SplitHMC):
+    """The step size is drawn again after a rejection, as if that were free."""
+
+    def step(self, rng, target, state):
+        following, info = super().step(rng, target, state)
+        again, _ = super().step(rng, target, state)
+        return select(info.accepted, following, again), info
+
+
+@dataclass(frozen=True)
+class StaleGradientOnRejection(Transition, SplitHMC):
+    """A rejected proposal leaves its gradient behind."""
+
+    def choose(self, accepted, proposal, state):
+        return select(accepted, proposal, state)._replace(gradient=proposal.gradient)
+
+
+@dataclass(frozen=True)
+class StaleEnergyOnRejection(Transition, SplitHMC):
+    """A rejected proposal leaves its log likelihood behind."""
+
+    def choose(self, accepted, proposal, state):
+        return select(accepted, proposal, state)._replace(residual=proposal.residual)
+
+
+@dataclass(frozen=True)
+class MomentumNotRefreshed(Transition, SplitHMC):
+    """The momentum of the first transition serves all of them."""
+
+    def momentum(self, rng, target):
+        if not hasattr(rng, "kept"):
+            rng.kept = rng.standard_normal((target.dim,))
+        return rng.kept
+
+
+@dataclass(frozen=True)
+class HalfKickMissing(Transition, SplitHMC):
+    """The last half kick is left out."""
+
+    def trajectory(self, target, state, momentum, step_size):
+        end, momentum = super().trajectory(target, state, momentum, step_size)
+        return end, momentum - 0.5 * step_size * self.force(target, end.position, end.gradient)
+
+
+@dataclass(frozen=True)
+class WholeKickFirst(Transition, SplitHMC):
+    """The first kick is a whole one."""
+
+    def trajectory(self, target, state, momentum, step_size):
+        kick = 0.5 * step_size * self.force(target, state.position, state.gradient)
+        return super().trajectory(target, state, momentum + kick, step_size)
+
+
+@dataclass(frozen=True)
+class VolumeNotKept(Transition, SplitHMC):
+    """The rotation also shrinks, a Jacobian that the acceptance does not know."""
+
+    def flow(self, target, position, momentum, step_size):
+        position, momentum = super().flow(target, position, momentum, step_size)
+        return 0.97 * position, momentum
+
+
+@dataclass(frozen=True)
+class WrongSignOfForce(Transition, SplitHMC):
+    """The residual pushes the wrong way: exact all the same, but acceptance suffers."""
+
+    def force(self, target, position, gradient):
+        return -target.beta_column() * gradient
+
+
+@dataclass(frozen=True)
+class WrongSignOfResidualForce(Transition, HMC):
+    """The same in HMC, where the Gaussian part of the force is right."""
+
+    def force(self, target, position, gradient):
+        return -target.beta_column() * gradient - position
+
+
+# Mutants that leave the target invariant, as accept or reject mends any reversible map; they fail
+# because acceptance does not go to one with the step size.
+INEFFICIENT = (WrongSignOfForce, WrongSignOfResidualForce)
+INEXACT = (
+    AcceptAlways,
+    NoKineticEnergy,
+    WrongSignOfEnergy,
+    EnergyAtBetaOne,
+    StepSizeOfThePosition,
+    RetryWithNewJitter,
+    StaleGradientOnRejection,
+    StaleEnergyOnRejection,
+    MomentumNotRefreshed,
+    HalfKickMissing,
+    WholeKickFirst,
+    VolumeNotKept,
+)

@@ -1,0 +1,178 @@
+"""A wrong config ends in one line with path, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpmcflow.config import check_config, load_yaml
+from gpmcflow.errors import InputError, StorageError
+
+ROOT = Path(__file__).parents[2]
+SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
+METHODS = "studies.rmhmc_ais.methods"
+
+# (path, value, what the message has to say)
+WRONG = {
+    "unknown key": ("sede", 3, "key: unknown name 'sede'; did you mean 'seed'?"),
+    "unknown key deep down": (
+        f"{METHODS}.split_hmc_ep.ladders",
+        "linear",
+        f"{METHODS}.split_hmc_ep: key: unknown name 'ladders'; did you mean 'ladder'?",
+    ),
+    "key of another kind": (f"{METHODS}.is_ep.ladder", "linear", "unknown name 'ladder'"),
+    "unknown data set": (
+        "problems.digits.dataset",
+        "digit-3v5",
+        "problems.digits.dataset: unknown name 'digit-3v5'; did you mean 'digits-3v5'?",
+    ),
+    "unknown problem": ("studies.rmhmc_ais.problems", ["digit"], "did you mean 'digits'?"),
+    "unknown problem of the map": ("studies.rmhmc_ais.map.problem", "x", "map.problem: unknown"),
+    "unknown sampler": (f"{METHODS}.split_hmc_ep.sampler", "spli_hmc", "mean 'split_hmc'?"),
+    "unknown ladder": (f"{METHODS}.split_hmc_ep.ladder", "geometrical", "mean 'geometric'?"),
+    "unknown reference": (f"{METHODS}.is_ep.reference", "epp", "did you mean 'ep'?"),
+    "unknown coordinates": (f"{METHODS}.split_hmc_ep.coordinates", "modes", "mean 'mode'?"),
+    "unknown likelihood": ("problems.digits.likelihood", "probits", "did you mean 'probit'?"),
+    "unknown select": ("problems.digits.hyperparameters.select", "maximun", "mean 'maximum'?"),
+    "negative step size": (
+        f"{METHODS}.hmc_prior.step_size",
+        -0.2,
+        f"{METHODS}.hmc_prior.step_size: found -0.2; allowed: a number above 0 or null",
+    ),
+    "half of a hand-set sampler": (f"{METHODS}.hmc_prior.n_steps", None, "n_steps together"),
+    "no particles": (f"{METHODS}.is_ep.particles", 0, "found 0; allowed: a whole number at least"),
+    "fraction of a particle": (f"{METHODS}.is_ep.particles", 8.0, "found 8.0; allowed: a whole"),
+    "temperature 0": (f"{METHODS}.split_hmc_ep.temperatures", [5, 0], "temperatures[1]: found 0"),
+    "temperature twice": (f"{METHODS}.split_hmc_ep.temperatures", [5, 5], "5 found twice"),
+    "no temperatures": (f"{METHODS}.split_hmc_ep.temperatures", [], "nothing found"),
+    "acceptance of 1": (
+        f"{METHODS}.split_hmc_ep.tuning.target_acceptance",
+        1,
+        "found 1; allowed: a number above 0 and below 1",
+    ),
+    "negative seed": ("seed", -1, "seed: found -1; allowed: a whole number at least 0"),
+    "true for a number": ("seed", True, "seed: found true; allowed: a whole number"),
+    "not finite": ("problems.digits.hyperparameters.log_signal_sd", float("nan"), "found nan"),
+    "text for a number": (f"{METHODS}.hmc_prior.step_size", "1e-3", "write 1.0e-3"),
+    "missing key": ("problems.digits", {"dataset": "digits-3v5"}, "hyperparameters: missing"),
+    "missing target": ("datasets", {"mine": {"csv": "x.csv"}}, "datasets.mine.target: missing"),
+    "missing file": (
+        "datasets",
+        {"mine": {"csv": "nowhere.csv", "target": "y"}},
+        "datasets.mine.csv: no file 'nowhere.csv'",
+    ),
+    "name of the catalogue": ("datasets", {"pima": {"synthetic": {}}}, "choose another one"),
+    "name with a space": ("problems.my digits", {}, "name 'my digits' found; allowed: lower-case"),
+    "number for a name": ("datasets", {3: {}}, "key 3 is not text"),
+    "scheduler that is no address": ("execution.scheduler", "threads", "such as tcp://"),
+    "noise for probit": (
+        "problems.digits.likelihood",
+        {"name": "probit", "noise_sd": 1.0},
+        "likelihood: key: unknown name 'noise_sd'",
+    ),
+    "list for a section": ("problems", [], "problems: found []; allowed: a mapping"),
+}
+
+
+def changed(path: str, value) -> dict:
+    config = copy.deepcopy(SMALL)
+    *parents, last = path.split(".")
+    node = config
+    for part in parents:
+        node = node.setdefault(part, {})
+    node[last] = value
+    return config
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_value(case):
+    path, value, message = WRONG[case]
+    with pytest.raises(InputError) as raised:
+        check_config(changed(path, value))
+    text = str(raised.value)
+    assert message in text
+    assert text.startswith("config: ")
+    assert "\n" not in text
+
+
+def test_defaults_are_filled_in_by_kind():
+    filled = check_config(SMALL)
+    methods = filled["studies"]["rmhmc_ais"]["methods"]
+    assert list(methods["is_ep"]) == ["kind", "reference", "particles", "replicates"]
+    assert methods["split_hmc_ep"]["coordinates"] == "reference"
+    assert methods["split_hmc_ep"]["tuning"]["target_acceptance"] == 0.8
+    assert methods["split_hmc_ep"]["tuning"]["max_steps"] == 4
+    assert filled["problems"]["digits"]["likelihood"] == "probit"
+    assert filled["execution"]["workers"] == 1
+    assert "select" not in filled["problems"]["digits"]["hyperparameters"]
+
+
+def test_the_given_config_is_left_alone():
+    before = copy.deepcopy(SMALL)
+    filled = check_config(SMALL)
+    filled["studies"]["rmhmc_ais"]["problems"].append("other")
+    assert before == SMALL
+
+
+def test_order_of_keys_does_not_matter_to_snakemake():
+    method = SMALL["studies"]["rmhmc_ais"]["methods"]["split_hmc_ep"]
+    turned = changed(f"{METHODS}.split_hmc_ep", dict(reversed(method.items())))
+    assert repr(check_config(turned)) == repr(check_config(SMALL))
+
+
+@pytest.mark.parametrize("likelihood", ["logistic", {"name": "gaussian"}, {"name": "poisson"}])
+def test_likelihood_by_name_or_with_its_setting(likelihood):
+    filled = check_config(changed("problems.digits.likelihood", likelihood))
+    found = filled["problems"]["digits"]["likelihood"]
+    assert found in (
+        "logistic",
+        {"name": "gaussian", "noise_sd": 1.0},
+        {"name": "poisson", "exposure": 1.0},
+    )
+
+
+@pytest.mark.parametrize(
+    "hyperparameters",
+    [
+        {"select": "maximum", "ard": True},
+        {"select": "grid", "log_length_scale": [0.0, 1.0], "log_signal_sd": [0.0]},
+        {"log_length_scale": [0.1, 0.2], "log_signal_sd": 1},
+    ],
+)
+def test_hyperparameters_stated_or_found(hyperparameters):
+    check_config(changed("problems.digits.hyperparameters", hyperparameters))
+
+
+@pytest.mark.parametrize("content", ["seed: [", "- 1", "\xff"])
+def test_file_that_is_no_config(tmp_path, content):
+    path = tmp_path / "config.yaml"
+    path.write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match=r"config\.yaml: "):
+        load_yaml(path)
+
+
+def test_file_that_is_missing(tmp_path):
+    with pytest.raises(StorageError, match="No such file"):
+        load_yaml(tmp_path / "none.yaml")
+
+
+def test_what_the_snakefile_imports_is_light():
+    code = (
+        "import sys, gpmcflow.config, gpmcflow.errors, gpmcflow.execution.digest;"
+        "print([m for m in ('numpy', 'scipy', 'xarray', 'dask', 'numba') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_snakefile_imports_nothing_else():
+    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors")
+    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    lines = [line.split() for file in files for line in file.read_text().splitlines()]
+    modules = {words[1] for words in lines if words and words[0] in ("import", "from")}
+    assert modules == {*allowed, "gpmcflow.execution.digest"}

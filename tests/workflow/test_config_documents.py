@@ -1,0 +1,125 @@
+"""Config files, schema, config/README.md and the package's registries say the same.
+
+`python tests/workflow/test_config_documents.py` prints the table that config/README.md has to hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gpmcflow.config import check_config, describe, load_schema, load_yaml, resolve
+from gpmcflow.datasets import CATALOGUE
+from gpmcflow.evidence.annealing import LADDERS
+from gpmcflow.models.likelihoods import LIKELIHOODS
+from gpmcflow.samplers import SAMPLERS
+from gpmcflow.samplers.tuning import TuningSettings
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
+PLACES = {"datasets": "<dataset>", "problems": "<problem>", "methods": "<method>"}
+
+
+def branches(node: dict):
+    """A schema node with all that its if, then and else may add; the usual case (else) first."""
+    yield node
+    for branch in ("else", "then"):
+        if branch in node:
+            yield from branches(node[branch])
+
+
+def keys(node: dict, schema: dict, path: str = ""):
+    """All keys below a schema node: (dotted path, key's node, whether it is required)."""
+    for branch in branches(resolve(node, schema)):
+        for key, child in branch.get("properties", {}).items():
+            child = resolve(child, schema)
+            here = f"{path}.{key}".lstrip(".")
+            yield here, child, key in branch.get("required", [])
+            yield from keys(child, schema, here)
+        for child in branch.get("patternProperties", {}).values():
+            here = f"{path}.{PLACES[path.rsplit('.')[-1]]}"
+            yield here, resolve(child, schema), False
+            yield from keys(child, schema, here)
+
+
+def expected_rows() -> list[str]:
+    schema = load_schema()
+    found: dict[str, dict] = {}
+    for path, node, required in keys(schema, schema):
+        row = found.setdefault(path, {"types": [], "meaning": "", "default": ""})
+        row["types"] += [t for t in describe(node, schema).split(" or ") if t not in row["types"]]
+        row["meaning"] = row["meaning"] or node.get("description", "")
+        if "default" in node:
+            row["default"] = f"`{json.dumps(node['default'])}`"
+        elif required:
+            row["default"] = "required"
+    return [
+        f"| `{path}` | {' or '.join(row['types'])} | {row['default']} | {row['meaning']} |"
+        for path, row in found.items()
+    ]
+
+
+def test_readme_documents_every_key_of_the_schema_and_no_other():
+    readme = (ROOT / "config" / "README.md").read_text().partition("## All keys")[2]
+    rows = [line for line in readme.splitlines() if re.match(r"\| `", line)]
+    expected = expected_rows()
+    assert len(expected) > 50
+    assert rows == expected
+
+
+def test_every_key_has_a_description():
+    for row in expected_rows():
+        assert row.split("|")[-2].strip(), row
+
+
+def test_every_mapping_of_the_schema_refuses_unknown_keys():
+    def walk(node: dict, where: str):
+        if {"properties", "patternProperties"} & set(node):
+            assert node.get("additionalProperties") is False, where
+        for key, child in node.items():
+            if isinstance(child, dict) and key != "if":  # an `if` asks, it does not allow
+                walk(child, f"{where}.{key}")
+
+    walk(load_schema(), "schema")
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_config_files_are_valid(path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    filled = check_config(load_yaml(path))
+    assert check_config(filled) == filled  # what is filled in is valid, and final
+
+
+def enums(name: str) -> list[list[str]]:
+    schema = load_schema()
+    found = [node["enum"] for path, node, _ in keys(schema, schema) if path.endswith(name)]
+    assert found
+    return found
+
+
+def test_names_of_the_schema_are_those_of_the_package():
+    schema = load_schema()
+    assert sorted(schema["$defs"]["catalogue"]["enum"]) == sorted(CATALOGUE)
+    for name, registry in {
+        ".sampler": SAMPLERS,
+        ".ladder": LADDERS,
+        ".likelihood.name": LIKELIHOODS,
+    }.items():
+        for enum in enums(name):
+            assert sorted(enum) == sorted(registry)
+    problem = schema["$defs"]["problem"]["properties"]
+    assert sorted(problem["likelihood"]["then"]["enum"]) == sorted(LIKELIHOODS)
+
+
+def test_defaults_of_tuning_are_those_of_the_package():
+    tuning = load_schema()["$defs"]["tuning"]["properties"]
+    for key, node in tuning.items():
+        assert getattr(TuningSettings(), key) == node["default"]
+
+
+if __name__ == "__main__":
+    print("| key | type | default | meaning |\n| --- | --- | --- | --- |")
+    print("\n".join(expected_rows()))

@@ -1,0 +1,159 @@
+"""The workflow itself, by the command a user gives, at sizes of seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpmcflow.execution import array_digest
+from gpmcflow.storage import load_results
+
+ROOT = Path(__file__).parents[2]
+SMALL = ROOT / "tests" / "workflow" / "small.yaml"
+CHAINS = [
+    "results/rmhmc_ais/digits/posterior.nc",
+    "results/rmhmc_ais/digits/evidence/split_hmc_ep.nc",
+]
+EARLIER = ["results/data/digits-3v5.nc", "results/rmhmc_ais/digits/approximation.nc"]
+
+
+HEAVY = ["prepare", "approximate", "posterior", "evidence", "hyperparameter_map"]
+
+
+def snakemake(folder: Path, *arguments: str, config: Path = SMALL, cores: int = 1):
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
+    command += ["--directory", str(folder), "--configfile", str(config), "--cores", str(cores)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, env=environment, timeout=600
+    )
+
+
+def write_config(folder: Path, **changes) -> Path:
+    config = yaml.safe_load(SMALL.read_text()) | changes
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Folder of a whole run, two jobs at a time, each chain block after block in its job."""
+    folder = tmp_path_factory.mktemp("two_cores")
+    done = snakemake(folder, cores=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return folder
+
+
+def test_whole_run_ends_in_tables_and_one_page(finished):
+    results = finished / "results"
+    for table in ("verdict", "evidence", "approximations"):
+        assert len((results / "rmhmc_ais" / f"{table}.csv").read_text().splitlines()) > 1
+    page = (results / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 8
+    assert str(finished) not in page
+    for path in results.rglob("*.nc"):
+        assert Path(f"{path}.json").is_file()
+
+
+def test_second_run_has_nothing_to_do(finished):
+    again = snakemake(finished, cores=2)
+    assert again.returncode == 0
+    assert "Nothing to be done" in again.stdout + again.stderr
+
+
+def test_keys_that_do_not_change_the_numbers_run_no_chain_again(finished, tmp_path):
+    execution = {"workers": 2, "block_size": 8, "segment_length": 4}
+    path = write_config(tmp_path, memory_limit_gb=1.5, data_dir=str(tmp_path), execution=execution)
+    dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
+    assert dry.returncode == 0, dry.stderr
+    for rule in HEAVY:
+        assert f"\n{rule} " not in dry.stdout + dry.stderr
+    path = write_config(tmp_path, execution={"block_size": 4, "segment_length": 3})
+    dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
+    assert "\nevidence  " in dry.stdout + dry.stderr
+
+
+def test_same_numbers_and_bytes_on_one_core_and_with_two_workers(finished, tmp_path):
+    execution = {"workers": 2, "block_size": 8, "segment_length": 3}
+    path = write_config(tmp_path, execution=execution)
+    done = snakemake(tmp_path, *CHAINS, config=path, cores=2)
+    assert done.returncode == 0, done.stderr[-3000:]
+    facts = json.loads((tmp_path / f"{CHAINS[1]}.json").read_text())
+    assert facts["job_threads"] == 2
+    for name in [*EARLIER, *CHAINS]:
+        here, there = load_results(tmp_path / name), load_results(finished / name)
+        for node in here.subtree:
+            ours, theirs = (tree[node.path].to_dataset(inherit=False) for tree in (here, there))
+            assert array_digest(ours.variables) == array_digest(theirs.variables)
+        assert (tmp_path / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+def test_default_config_plans_every_stage(tmp_path):
+    dry = snakemake(tmp_path, "--dry-run", "--quiet", "rules", config=ROOT / "config/config.yaml")
+    assert dry.returncode == 0, dry.stderr
+    for rule in (*HEAVY, "summarise", "build_report"):
+        assert f"\n{rule} " in dry.stdout + dry.stderr
+
+
+def test_config_given_by_name_is_not_merged_with_the_default(tmp_path):
+    path = write_config(tmp_path)
+    dry = snakemake(ROOT, "--dry-run", "--forceall", config=path)
+    assert "digits-hard" not in dry.stdout + dry.stderr
+
+
+def test_wrong_config_ends_in_one_line_before_anything_runs(tmp_path):
+    path = write_config(tmp_path, sede=3)
+    failed = snakemake(tmp_path, config=path)
+    assert failed.returncode != 0
+    lines = [line for line in failed.stderr.splitlines() if "unknown name 'sede'" in line]
+    assert len(lines) == 1
+    assert "did you mean 'seed'?" in lines[0]
+    assert "Traceback" not in failed.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def own_data(folder: Path, text: str) -> Path:
+    (folder / "mine.csv").write_text(text)
+    problem = {"dataset": "mine", "hyperparameters": {"select": "maximum"}}
+    return write_config(
+        folder,
+        datasets={"mine": {"csv": str(folder / "mine.csv"), "target": "y"}},
+        problems={"digits": problem},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,y\n1,0\n2,1\nnan,0\n4,1\n", "column 'a', row 4"),
+        ("a,y\n1,0\n2,1\n3,2\n", "column 'y' has 3 distinct values"),
+    ],
+    ids=["NaN", "three classes"],
+)
+def test_wrong_data_end_in_one_line_and_leave_no_file(tmp_path, text, message):
+    failed = snakemake(tmp_path, "results/data/mine.nc", config=own_data(tmp_path, text))
+    assert failed.returncode != 0
+    lines = [line for line in failed.stderr.splitlines() if message in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("ERROR: ")
+    assert "Traceback" not in failed.stderr
+    assert not (tmp_path / "results" / "data").exists()  # nor a temporary file in it
+    log = (tmp_path / "results" / "logs" / "data" / "mine.log").read_text()
+    assert message in log
+    assert "Traceback" not in log
+
+
+def test_missing_csv_file_ends_in_one_line(tmp_path):
+    path = own_data(tmp_path, "a,y\n1,0\n2,1\n")
+    (tmp_path / "mine.csv").unlink()
+    failed = snakemake(tmp_path, config=path)
+    assert failed.returncode != 0
+    assert "datasets.mine.csv: no file" in failed.stderr
+    assert "Traceback" not in failed.stderr

@@ -1,0 +1,17 @@
+rule prepare:
+    input:
+        csv=lambda w: config["datasets"].get(w.dataset, {}).get("csv", []),
+    output:
+        results="results/data/{dataset}.nc",
+        sidecar="results/data/{dataset}.nc.json",
+    log:
+        "results/logs/data/{dataset}.log",
+    benchmark:
+        "results/benchmarks/data/{dataset}.tsv"
+    conda:
+        "../envs/gpmcflow.yaml"
+    params:
+        settings=lambda w: config["datasets"].get(w.dataset),
+        code=code_digest("datasets"),
+    script:
+        "../scripts/prepare.py"

@@ -1,0 +1,18 @@
+"""Log evidence against compute time, one problem."""
+
+from gpmcflow.workflow_job import workflow_job
+
+if __name__ == "__main__":
+    with workflow_job(snakemake):
+        import pandas as pd
+
+        from gpmcflow.figures import evidence_against_time
+        from gpmcflow.storage import write_figure
+
+        figure = evidence_against_time(
+            pd.read_csv(snakemake.input.evidence),
+            pd.read_csv(snakemake.input.approximations),
+            snakemake.wildcards.problem,
+            methods=snakemake.params.methods,
+        )
+        write_figure(figure, snakemake.output.figure)

@@ -1,0 +1,15 @@
+"""EP evidence and its correction over a grid of hyperparameters."""
+
+from gpmcflow.workflow_job import workflow_job
+
+if __name__ == "__main__":
+    with workflow_job(snakemake) as job:
+        from gpmcflow.studies.rmhmc_ais import hyperparameter_map
+
+        tree, facts = hyperparameter_map(
+            job.dataset(),
+            snakemake.params.problem,
+            snakemake.params.grid,
+            seed=snakemake.params.seed,
+        )
+        job.write(tree, facts)

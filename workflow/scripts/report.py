@@ -1,0 +1,19 @@
+"""All tables and figures on one self-contained page."""
+
+from gpmcflow.workflow_job import workflow_job
+
+if __name__ == "__main__":
+    with workflow_job(snakemake):
+        from pathlib import Path
+
+        from gpmcflow.report import build_report
+        from gpmcflow.storage import write_text
+
+        studies = {
+            name: {"title": title, "frames": {}, "figures": snakemake.params.captions[name]}
+            for name, title in snakemake.params.titles.items()
+        }
+        for path in snakemake.input.tables:
+            studies[Path(path).parent.name]["frames"][Path(path).stem] = path
+        page = build_report(studies, title="gpmcflow", config=snakemake.params.config)
+        write_text(page, snakemake.output.report)
