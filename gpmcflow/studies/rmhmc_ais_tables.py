@@ -56,10 +56,11 @@ def summarise(
     rows += claim_rows(fits, estimates)
     if map_path is not None:
         rows += hardest_setting_rows(open_results(map_path), fits)
+    verdict = pd.DataFrame(rows, columns=VERDICT_COLUMNS)
     return {
         "evidence": estimates,
         "approximations": fits,
-        "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
+        "verdict": verdict.sort_values("table", kind="stable", ignore_index=True),
     }
 
 
@@ -178,10 +179,19 @@ def pooled(estimates: pd.DataFrame) -> dict:
         "log_evidence": float(logs.max() + np.log(scaled.mean())),
         "standard_error": float(error),
         "effective_size": float(estimates["effective_size"].sum()),
-        "alarm": "; ".join(sorted({a for a in estimates["alarm"] if a})),
+        "alarm": _common_alarm(estimates["alarm"]),
         "n_gradient": int(estimates["n_gradient"].sum()),
         "pilot_gradient": int(estimates["pilot_gradient"].iloc[0]),
     }
+
+
+def _common_alarm(alarms: pd.Series) -> str:
+    """Say in how many replicates which alarm rang, without their numbers."""
+    kinds = ("effective size", "largest weight", "transitions", "forward and reverse")
+    counts = {kind: int(alarms.str.contains(kind).sum()) for kind in kinds}
+    counts["other"] = int((alarms.ne("") & ~alarms.str.contains("|".join(kinds))).sum())
+    told = [f"{kind} in {count}" for kind, count in counts.items() if count]
+    return f"alarm of {', '.join(told)} of {len(alarms)} replicates" if told else ""
 
 
 def reference_estimate(estimates: pd.DataFrame, problem: str) -> dict | None:

@@ -281,6 +281,27 @@ def test_latents_along_the_ladder_are_weighted_draws(three_cases):
     assert np.all(np.abs(mean - draws.mean(0)) < 4.0 * error)
 
 
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_latents_stay_where_they_are_when_coordinates_change(three_cases, direction):
+    """Steps of 1e-9 leave theta as it is at all temperatures, each in coordinates of its own."""
+    model, _, draws = three_cases
+    path, sampler = TemperedPath(GaussianSites.prior(model)), SplitHMC(1e-9, 1)
+    schedule = Schedule.constant(power(6), sampler).with_mode_bases(path, power(6))
+    assert len(np.unique(schedule.base_index)) > 4
+    tree = anneal(
+        path,
+        sampler,
+        schedule,
+        n_particles=5,
+        store_latents=True,
+        segment_length=4,
+        reverse_from=draws[:5] if direction == "reverse" else None,
+    )
+    latents = tree["annealing"]["latent"].values
+    first = draws[:5, None] if direction == "reverse" else latents[:, :1]
+    np.testing.assert_allclose(latents, np.broadcast_to(first, latents.shape), atol=1e-6)
+
+
 def test_alarm_of_diverging_transitions(three_cases):
     path, sampler = TemperedPath(GaussianSites.prior(three_cases[0])), HMC(0.5, 2)
     tree = anneal(path, sampler, Schedule.constant(power(6), sampler), n_particles=50, seed=0)

@@ -133,3 +133,18 @@ def test_pilot_and_run_draw_different_numbers():
         for kind in (("pilot",), ("anneal", "forward"))
     )
     assert np.all(pilot != run)
+
+
+def test_stages_resample(prior_path):
+    """With particles that can hardly move, only the likely ones among the first draws are left."""
+    settings = TuningSettings(n_particles=60, max_step_size=1e-9)
+    rng = chain_generators(0, "pilot", chains=range(60))
+    first = prior_path.reference.latent(rng.standard_normal((30,)))
+    latents = find_pilot(prior_path, SplitHMC(), tuning=settings, seed=0).latents
+    distance = np.abs(latents[:, None] - first[None]).max(-1)
+    assert distance.min(1).max() < 1e-4
+    survivors = np.unique(distance.argmin(1))
+    assert len(survivors) < 30
+    model = prior_path.model
+    u = model.likelihood.log_density(first, model.y)
+    assert u[survivors].min() > np.median(u)
