@@ -4,7 +4,7 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.config import check_config
+from gpmcflow.config import check_config, marked_settings
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 

@@ -66,13 +66,13 @@ def main() -> None:
         momentum = rng.standard_normal((particles, n))
         epsilon = np.full((particles, 1), 0.01)
 
-        def products(factor=factor):
+        def products(factor=factor, momentum=momentum):
             blas.dtrmm(1.0, factor, work.T, lower=1, overwrite_b=1)
             blas.dtrmm(1.0, factor, work.T, lower=1, trans_a=1, overwrite_b=1)
             work[:] = momentum  # keeps the numbers finite; 1 % of the time
 
-        def steps(sampler, target=target, state=state):
-            return lambda: sampler.trajectory(target, state, momentum, epsilon)
+        def steps(sampler, arguments=(target, state, momentum, epsilon)):
+            return lambda: sampler.trajectory(*arguments)
 
         last, bare, ratio = median_ratio(steps(one), products)
         many, bare_many, _ = median_ratio(steps(two), products, repeats=10)

@@ -244,3 +244,20 @@ def _check_study(study: dict, problems: dict, path: str) -> None:
                 f"{path}.methods.{name}.{given[0]}: found without its partner; "
                 "give step_size and n_steps together, or neither"
             )
+
+
+def marked_settings(config: dict, study: str) -> dict[str, list[float]]:
+    """Return {problem: [log length scale, log signal sd]} of a study's problems on its map's data set.
+
+    Only stated, isotropic hyperparameters have a place on the map.
+    """
+    problems = config["problems"]
+    dataset = problems[config["studies"][study]["map"]["problem"]]["dataset"]
+    found = {}
+    for name in config["studies"][study]["problems"]:
+        stated = problems[name]["hyperparameters"]
+        place = [stated.get("log_length_scale"), stated.get("log_signal_sd")]
+        numbers = all(isinstance(value, (int, float)) for value in place)
+        if problems[name]["dataset"] == dataset and numbers:
+            found[name] = [float(value) for value in place]
+    return found

@@ -43,6 +43,7 @@ rule hyperparameter_map:
     params:
         problem=lambda w: config["problems"][STUDIES[w.study]["map"]["problem"]],
         grid=lambda w: STUDIES[w.study]["map"],
+        marked=lambda w: marked_settings(config, w.study),
         seed=config["seed"],
         code=code_digest(
             "models", "approximations", "studies.problems", "studies.rmhmc_ais"

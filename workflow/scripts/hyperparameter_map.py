@@ -11,5 +11,6 @@ if __name__ == "__main__":
             snakemake.params.problem,
             snakemake.params.grid,
             seed=snakemake.params.seed,
+            marked=snakemake.params.marked,
         )
         job.write(tree, facts)

@@ -100,21 +100,32 @@ class Likelihood(ABC):
     def _tilted_mode(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Solve (eta - mean) / variance = d log p / d eta by Newton steps kept inside a bracket.
 
-        The left side minus the right is increasing for a log-concave likelihood.
+        The left side minus the right is increasing for a log-concave likelihood, so the bracket
+        grows from the mean until the sign changes. Where a Newton step leaves the bracket or is not
+        half the step before (far up an exponential it is 1, however far), the bracket is halved.
         """
         eta = np.array(mean, dtype=np.float64)
-        low, high = np.full_like(eta, -np.inf), np.full_like(eta, np.inf)
-        for _ in range(100):
+        side = np.sign(self.derivatives(eta, y)[1])
+        reach = np.sqrt(variance)
+        for _ in range(60):
+            far = mean + side * reach
+            short = side * (side * reach / variance - self.derivatives(far, y)[1]) < 0.0
+            if not short.any():
+                break
+            reach = np.where(short, 2.0 * reach, reach)
+        low, high = np.minimum(mean, far), np.maximum(mean, far)
+        last = high - low
+        for _ in range(200):
             _, first, second, _ = self.derivatives(eta, y)
             slope = (eta - mean) / variance - first
             low, high = np.where(slope < 0, eta, low), np.where(slope > 0, eta, high)
-            newton = eta - slope / (1.0 / variance - second)
-            # Far off, exp() makes single Newton steps useless; halve the bracket once it is finite.
-            with np.errstate(invalid="ignore"):  # -inf + inf, not used
-                centre = 0.5 * (low + high)
-            middle = np.where(np.isfinite(low) & np.isfinite(high), centre, newton)
-            following = np.where((newton > low) & (newton < high), newton, middle)
-            if np.all(np.abs(following - eta) <= 1e-10 * (1.0 + np.abs(eta))):
+            with np.errstate(invalid="ignore"):  # an infinite rate has no Newton step
+                step = -slope / (1.0 / variance - second)
+            inside = (eta + step > low) & (eta + step < high)
+            newton = (inside & (np.abs(step) < 0.5 * last)) | (slope == 0.0)
+            following = np.where(newton, eta + step, 0.5 * (low + high))
+            last = np.abs(following - eta)
+            if np.all(last <= 1e-10 * (1.0 + np.abs(eta))):
                 return following
             eta = following
         return eta

@@ -7,6 +7,7 @@ from math import comb
 
 import numba
 import numpy as np
+from scipy.special import erfc
 
 from gpmcflow.models.likelihoods.base import Likelihood
 from gpmcflow.models.likelihoods.labels import validate_labels
@@ -72,7 +73,7 @@ def _slopes(eta, y, gauss, slope):  # gauss = exp(-eta^2 / 2); slope = y lambda(
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
-def _slopes_and_tails(eta, y, gauss, slope):  # gauss becomes the argument of log1p, see below
+def _slopes_and_factors(eta, y, gauss, slope):  # Phi = factor, times gauss where z < 0
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
             z = y[i] * eta[p, i]
@@ -81,7 +82,7 @@ def _slopes_and_tails(eta, y, gauss, slope):  # gauss becomes the argument of lo
             below = _SQRT_2_OVER_PI / e
             above = _INV_SQRT_2PI * gauss[p, i] / (1.0 - tail)
             slope[p, i] = y[i] * (below if z < 0.0 else above)
-            gauss[p, i] = 0.5 * e - 1.0 if z < 0.0 else -tail
+            gauss[p, i] = 0.5 * e if z < 0.0 else 1.0 - tail
 
 
 def _flat(eta: np.ndarray) -> np.ndarray:
@@ -121,11 +122,11 @@ class Probit(Likelihood):
         flat = _flat(eta)
         exponent = np.multiply(flat, flat)
         exponent *= -0.5
-        tails, slope = np.exp(exponent), np.empty_like(flat)
-        _slopes_and_tails(flat, y, tails, slope)
-        np.log1p(tails, out=tails)
+        factors, slope = np.exp(exponent), np.empty_like(flat)
+        _slopes_and_factors(flat, y, factors, slope)
+        np.log(factors, out=factors)  # log1p would be exact for z >> 0, and much slower there
         exponent *= flat * y < 0.0
-        total = tails.sum(-1) + exponent.sum(-1)
+        total = factors.sum(-1) + exponent.sum(-1)
         return total.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -174,12 +175,13 @@ def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     if x.size:
         gauss = np.exp(-0.5 * x * x)[None]
         lam = np.empty_like(gauss)
-        _slopes_and_tails(x[None], np.ones_like(x), gauss, lam)
-        lam, tail = lam[0], gauss[0]
+        _slopes_and_factors(x[None], np.ones_like(x), gauss, lam)
+        lam, factor = lam[0], gauss[0]
         delta = x + lam
         slope[~low], w[~low] = lam, lam * delta
         w1[~low] = lam * (1.0 - lam * delta - delta**2)
-        value[~low] = np.log1p(tail) - np.where(x < 0.0, 0.5 * x * x, 0.0)
+        above = np.log1p(-0.5 * erfc(np.maximum(x, 0.0) * _SQRT_HALF))
+        value[~low] = np.where(x < 0.0, np.log(factor) - 0.5 * x * x, above)
     return tuple(v.reshape(z.shape) for v in (value, slope, w, w1))
 
 
