@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,8 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.models.covariances import SquaredExponential, squared_distances
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Likelihood
+
+logger = logging.getLogger(__name__)
 
 # Bounds of the search in natural logs, around the median distance and the unit scale: outside, the
 # covariance is constant or diagonal to rounding and the evidence flat.
@@ -39,7 +42,8 @@ def maximise_evidence(
 ) -> tuple[float | np.ndarray, float]:
     """(log length scale, log signal sd) at the maximum of log Z_EP, by L-BFGS from the median distance.
 
-    With ``ard`` the first is an array (p,). Raises `NumericalError` if no EP fit converges.
+    With ``ard`` the first is an array (p,). A maximum at the edge of the search is logged. Raises
+    `NumericalError` if no EP fit converges.
     """
     distances = squared_distances(X)
     median = 0.5 * np.log(np.median(distances[np.triu_indices(len(X), 1)]))
@@ -66,6 +70,15 @@ def maximise_evidence(
     if found.fun >= 1e10:
         raise NumericalError(
             "hyperparameters: no EP fit converged; state them in the config instead"
+        )
+    if np.any(
+        np.isclose(found.x, [b[0] for b in bounds]) | np.isclose(found.x, [b[1] for b in bounds])
+    ):
+        logger.warning(
+            "hyperparameters: the maximum of the EP evidence lies at the edge of the search (log length "
+            "scale %s, log signal sd %.2f); classes that a boundary separates do that. A grid shows more.",
+            np.round(found.x[:-1], 2).tolist(),
+            found.x[-1],
         )
     return (found.x[:-1] if ard else float(found.x[0])), float(found.x[-1])
 

@@ -53,6 +53,13 @@ class LatentGaussianModel:
         if y.ndim != 1 or not np.all(np.isfinite(y)):
             raise InputError("latent Gaussian model: y must be a vector of finite numbers")
         self.likelihood.validate(y)
+        if not np.all(np.isfinite(self.mean)):
+            raise InputError("latent Gaussian model: the prior mean has NaN or infinity")
+        if self.design is not None and np.shape(self.design)[1:] != (len(self.cholesky),):
+            raise InputError(
+                f"latent Gaussian model: the design has shape {np.shape(self.design)} for "
+                f"{len(self.cholesky)} latent variables; allowed: one column each"
+            )
         object.__setattr__(self, "y", y)
         factor = self.cholesky if self.design is None else self.design @ self.cholesky
         if len(factor) != len(y):

@@ -76,3 +76,11 @@ def test_grid(data, monkeypatch):
     assert np.isnan(evidence_grid(X, y, Probit(), [0.0], [0.5])).all()
     with pytest.raises(NumericalError, match="no EP fit converged"):
         maximise_evidence(X, y, Probit())
+
+
+def test_a_maximum_at_the_edge_is_said(caplog):
+    """Labels that a line separates want a signal without end."""
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    _, signal = maximise_evidence(X, np.where(X[:, 0] > 0, 1.0, -1.0), Probit())
+    assert signal == pytest.approx(6.0)
+    assert "edge of the search" in caplog.text

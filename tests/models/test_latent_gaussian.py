@@ -77,3 +77,13 @@ def test_sizes_that_do_not_fit_are_refused():
         LatentGaussianModel.from_gp(SquaredExponential(), np.zeros((5, 1)), Probit(), Y)
     with pytest.raises(InputError, match="vector"):
         LatentGaussianModel.from_covariance(np.eye(3), Probit(), Y[:, None])
+
+
+def test_a_design_with_other_columns_than_latents_is_refused():
+    with pytest.raises(InputError, match=r"design has shape \(4, 3\) for 2 latent"):
+        LatentGaussianModel.from_covariance(np.eye(2), Probit(), np.ones(4), design=np.ones((4, 3)))
+
+
+def test_a_prior_mean_that_is_not_finite_is_refused():
+    with pytest.raises(InputError, match="prior mean has NaN"):
+        LatentGaussianModel.from_covariance(np.eye(2), Probit(), np.ones(2), mean=np.nan)

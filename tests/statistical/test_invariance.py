@@ -1,7 +1,9 @@
 """Every registered sampler on every stated model and setting, from exact draws.
 
-False alarms, measured with ``python invariance.py 220`` (seeds other than those used here): see
-MEASURED below.
+False alarms, measured with ``python invariance.py 220`` (220 seeds, none of them used here, of the
+whole matrix of 3 samplers x 4 models x 4 settings, 10560 cells): corrected p-values below 0.05 in
+3.7 % of the cells, below 0.01 in 0.71 %, below 0.001 in 0.10 %, and below ALPHA = 1e-4, where a cell
+fails, in 1 cell (0.009 %): 1 of 220 runs of the whole matrix (0.5 %) would have failed by chance.
 """
 
 from __future__ import annotations
