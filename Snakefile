@@ -4,7 +4,12 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.config import check_config, marked_settings
+from gpmcflow.config import (
+    check_config,
+    marked_settings,
+    memory_to_ask_for,
+    portable,
+)
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 

@@ -9,7 +9,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,10 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
+
+# How the machine does it is no part of what is computed.
+_OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
+_OF_THE_NUMBERS = ("block_size",)  # among the keys of `execution`
 
 SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 
@@ -86,6 +90,25 @@ def check_config(
     for name, study in filled["studies"].items():
         _check_study(study, filled["problems"], f"{where}: studies.{name}")
     return filled
+
+
+def portable(config: Mapping[str, Any]) -> dict:
+    """Return the config without the keys that do not change the numbers."""
+    kept = {key: value for key, value in config.items() if key not in _OF_THE_MACHINE}
+    if "execution" in kept:
+        execution = kept["execution"].items()
+        kept["execution"] = {key: value for key, value in execution if key in _OF_THE_NUMBERS}
+    return kept
+
+
+def memory_to_ask_for(config: Mapping[str, Any], processes: int, attempt: int) -> int:
+    """Return the MB a job asks its cluster for: room for its arrays and for each Python process.
+
+    A job ends at once if the forecast for its arrays is above `memory_limit_gb`, so no more than that
+    is needed for them; without a limit, 3000 MB. Each process with its libraries is given 1000 MB.
+    """
+    arrays = 1000 * config["memory_limit_gb"] if config["memory_limit_gb"] else 3000
+    return math.ceil(arrays + 1000 * processes) * attempt
 
 
 def resolve(node: dict, schema: dict) -> dict:

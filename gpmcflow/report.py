@@ -15,6 +15,7 @@ import jinja2
 import pandas as pd
 
 import gpmcflow
+from gpmcflow.config import portable
 from gpmcflow.errors import InputError, StorageError
 from gpmcflow.report_tables import approximations_table, evidence_table, summary, verdict_table
 
@@ -23,8 +24,6 @@ _TABLES = {
     "evidence": evidence_table,
     "approximations": approximations_table,
 }
-# How the machine does it is no part of what was computed, and differs from one to the next.
-_NOT_SHOWN = ("data_dir", "memory_limit_gb", "workers", "scheduler")
 
 
 def build_report(
@@ -47,11 +46,12 @@ def build_report(
         resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
     )
     sections = [_section(name, study) for name, study in studies.items()]
+    shown = _relative(portable(config or {}))
     return page.render(
         title=title,
         version=gpmcflow.__version__,
         seed=(config or {}).get("seed"),
-        config=json.dumps(_portable(config), indent=2, ensure_ascii=False) if config else "",
+        config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
         sections=sections,
     )
 
@@ -118,12 +118,12 @@ def _shown(path: str | os.PathLike) -> str:
     return pure.name
 
 
-def _portable(value: Any) -> Any:
-    """Config without what belongs to the machine, and without absolute paths."""
+def _relative(value: Any) -> Any:
+    """Config without absolute paths."""
     if isinstance(value, Mapping):
-        return {str(key): _portable(v) for key, v in value.items() if key not in _NOT_SHOWN}
+        return {str(key): _relative(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_portable(item) for item in value]
+        return [_relative(item) for item in value]
     if isinstance(value, str) and PurePath(value).is_absolute():
         return _shown(value)
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 logger = logging.getLogger(__name__)
 MAX_FAILED_SWEEPS = 20
+STALLED_SWEEPS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,9 @@ def expectation_propagation(
 
     With the cavity N(mu, v) of each predictor and its tilted normaliser's derivatives alpha, r
     (`Likelihood.tilted`), the new site is tau = r / (1 - v r), nu = (alpha + mu r) / (1 - v r);
-    both natural parameters move by the fraction ``damping``. Stops when the largest change of tau
-    and of nu, relative to their largest value, is below ``tolerance``.
+    both natural parameters move by the fraction ``damping``, halved when the change has not fallen
+    for 10 sweeps. Stops when the largest undamped change of
+    tau and of nu, relative to their largest value, is below ``tolerance``.
 
     Where a cavity variance or a new precision is not positive (quadrature on a likelihood with a
     flat tail can do that) the site keeps its value this sweep and damping is halved; after 20 such
@@ -66,9 +69,11 @@ def expectation_propagation(
         raise InputError(
             f"expectation propagation: damping is {damping!r}; allowed: 0 < damping <= 1"
         )
+    pin_blas()
     tau, nu = np.zeros(model.n_cases), np.zeros(model.n_cases)
     sites = GaussianSites(model, tau, nu)
-    failed_sweeps = skipped = 0
+    failed_sweeps = skipped = stalled = 0
+    best = np.inf
     for sweep in range(1, max_sweeps + 1):
         new_tau, new_nu, usable = _site_update(sites)
         if not usable.all():
@@ -82,7 +87,15 @@ def expectation_propagation(
                 )
         next_tau = np.where(usable, (1.0 - damping) * tau + damping * new_tau, tau)
         next_nu = np.where(usable, (1.0 - damping) * nu + damping * new_nu, nu)
-        change = max(_relative_change(next_tau, tau), _relative_change(next_nu, nu))
+        # of the undamped update: a small step is no sign of a fixed point
+        change = max(
+            _relative_change(np.where(usable, new_tau, tau), tau),
+            _relative_change(np.where(usable, new_nu, nu), nu),
+        )
+        stalled = 0 if change < best else stalled + 1
+        best = min(best, change)
+        if stalled == STALLED_SWEEPS:  # parallel updates that swing around the fixed point
+            damping, stalled, best = 0.5 * damping, 0, change
         tau, nu = next_tau, next_nu
         sites = GaussianSites(model, tau, nu)
         if change < tolerance and usable.all():
@@ -92,6 +105,18 @@ def expectation_propagation(
     raise NumericalError(
         f"expectation propagation: sites still change by {change:.1e} (tolerance {tolerance:.0e}) "
         f"after {max_sweeps} sweeps; lower damping or check the hyperparameters"
+    )
+
+
+def as_sites(start: GaussianSites | LatentGaussianModel) -> GaussianSites:
+    """Return the Gaussian itself, or the EP fit of a model given in its place."""
+    if isinstance(start, GaussianSites):
+        return start
+    if isinstance(start, LatentGaussianModel):
+        return expectation_propagation(start).sites
+    raise InputError(
+        f"found {type(start).__name__} where a model or a Gaussian of sites is needed; give a "
+        "LatentGaussianModel, or the .sites of a Laplace or EP fit"
     )
 
 

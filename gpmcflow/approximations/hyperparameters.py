@@ -13,7 +13,7 @@ from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
-from gpmcflow.errors import NumericalError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.covariances import SquaredExponential, squared_distances
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Likelihood
@@ -46,7 +46,10 @@ def maximise_evidence(
     `NumericalError` if no EP fit converges.
     """
     distances = squared_distances(X)
-    median = 0.5 * np.log(np.median(distances[np.triu_indices(len(X), 1)]))
+    apart = distances[distances > 0.0]
+    if not apart.size:
+        raise InputError("hyperparameters: all inputs are the same; state them in the config instead")
+    median = 0.5 * np.log(np.median(apart))
     n_scales = X.shape[1] if ard else 1
     start = np.append(np.full(n_scales, median + (0.5 * np.log(n_scales) if ard else 0.0)), 1.0)
     bounds = [(s - LENGTH_RANGE, s + LENGTH_RANGE) for s in start[:-1]] + [SIGNAL_BOUNDS]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.errors import NumericalError
+from gpmcflow.execution import pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
@@ -32,6 +33,7 @@ def laplace(model: LatentGaussianModel) -> Laplace:
     3.1-3.2, in prior-whitened coordinates. Raises `NumericalError` if Newton's method does not
     converge.
     """
+    pin_blas()
     sites, iterations = tempered_mode(TemperedPath(GaussianSites.prior(model)), 1.0)
     eta = sites.predictor_mean
     log_likelihood = model.likelihood.log_density(eta[None], model.y)[0]
@@ -71,7 +73,8 @@ def tempered_mode(
                     f"Laplace: no ascent at inverse temperature {beta:g} after {iteration} Newton "
                     "steps; check the data for values the likelihood cannot have"
                 )
-        converged = abs(following - objective) < TOLERANCE and step == 1.0
+        tolerance = TOLERANCE * max(1.0, 1e-3 * abs(objective))  # rounding of large sums
+        converged = abs(following - objective) < tolerance and step == 1.0
         xi, objective = trial, following
         if converged:
             precision = np.maximum(-second, 0.0)

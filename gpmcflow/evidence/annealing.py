@@ -7,24 +7,27 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.diagnostics.importance_weights import EvidenceEstimate, estimate_evidence
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.evidence import ladders
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import chain_generators, run, workers
+from gpmcflow.execution import array_digest, chain_generators, pin_blas, run, workers
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.storage import standard_attributes, with_attributes
 
 LADDERS = ("adaptive", "geometric", "linear", "power")
 MAX_DIVERGING = 1e-3
 
 
 def annealed_importance_sampling(
-    reference: GaussianSites,
+    reference: GaussianSites | LatentGaussianModel,
     sampler: str | Sampler = "split_hmc",
     *,
     ladder: str = "adaptive",
@@ -38,14 +41,14 @@ def annealed_importance_sampling(
     """Pilot, then anneal from the reference to the posterior; the short way to `anneal`.
 
     ``reference`` is where beta = 0 stands: ``expectation_propagation(model).sites``,
-    ``laplace(model).sites`` or ``GaussianSites.prior(model)``. ``ladder`` is one of adaptive,
-    geometric, linear, power; ``coordinates`` is "reference" or "mode" (standardised by the
-    curvature at the mode of each temperature: what a prior start needs). Other arguments as in
-    `anneal`.
+    ``laplace(model).sites`` or ``GaussianSites.prior(model)``; a model stands for its EP fit.
+    ``ladder`` is one of adaptive, geometric, linear, power; ``coordinates`` is "reference" or "mode"
+    (standardised by the curvature at the mode of each temperature: what a prior start needs). Other
+    arguments as in `anneal`.
     """
     if isinstance(sampler, str):
         sampler = make_sampler(sampler)
-    path = TemperedPath(reference)
+    path = TemperedPath(as_sites(reference))
     pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key)
     betas = make_ladder(ladder, n_temperatures, pilot)
     return anneal(
@@ -91,10 +94,14 @@ def anneal(
     reference and its estimate is a stochastic upper bound. For execution see
     `gpmcflow.execution.run`.
 
+    With ``compute=False`` the arrays are lazy (a pilot, where one is asked for, has run); a
+    `distributed.Client` as scheduler runs the blocks there and gathers the results.
+
     Returns groups ``annealing`` (chain, temperature: log_weight_increment and the statistics of
     each transition; a chain is a particle) and, when computed, ``evidence`` (scalars, see
     `evidence_dataset`).
     """
+    pin_blas()
     if n_particles < 2:
         raise InputError(f"annealing: n_particles is {n_particles!r}; allowed: 2, 3, 4, ...")
     if reverse_from is not None and np.shape(reverse_from) != (n_particles, path.model.dim):
@@ -120,12 +127,28 @@ def anneal(
             progress=progress,
         )
     annealing = _dataset(arrays, program)
+    attributes = _attributes(program, seed, key)
     if compute and state_dir is None:
         annealing = annealing.load(scheduler="synchronous")
     groups = {"annealing": annealing}
     if compute:
         groups["evidence"] = evidence_dataset(annealing, seed=seed, key=key)
-    return xr.DataTree.from_dict(groups)
+    return with_attributes(xr.DataTree.from_dict(groups), attributes)
+
+
+def _attributes(program: AnnealingProgram, seed: int, key: tuple) -> dict:
+    model = program.path.model
+    settings = {
+        "sampler": repr(program.sampler),
+        "likelihood": repr(model.likelihood),
+        "key": list(key),
+    }
+    return standard_attributes(
+        settings=settings,
+        seed=seed,
+        data_checksum=array_digest({"y": model.y}),
+        jitter=model.jitter,
+    )
 
 
 def evidence_dataset(
@@ -166,6 +189,9 @@ def evidence_dataset(
 def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:
     """Arrays of a run with their coordinates; temperatures in the order of the run."""
     schedule, order = program.schedule, program.order
+    moved = (
+        order - 1 if program.reverse else order
+    )  # temperature of the transition after each increment
     latent = {"latent": ("chain", "temperature", "latent_dim")}
     dims = {name: latent.get(name, ("chain", "temperature")) for name in arrays}
     n_particles = arrays["log_weight_increment"].shape[0]
@@ -173,8 +199,8 @@ def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:
         "chain": np.arange(n_particles),
         "temperature": order,
         "beta": ("temperature", schedule.betas[order]),
-        "step_size": ("temperature", schedule.step_size[order]),
-        "n_steps": ("temperature", schedule.n_steps[order]),
+        "step_size": ("temperature", schedule.step_size[moved]),
+        "n_steps": ("temperature", schedule.n_steps[moved]),
     }
     if "latent" in arrays:
         coords["latent_dim"] = np.arange(program.path.model.dim)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
 
@@ -24,8 +25,8 @@ class AnnealingProgram:
 
     Draw k of the output is increment k in the order of the run: its statistics are those of the
     transition after it (nan for the last, which has none), its latent is the state it was computed
-    at, so that latent k with the weights summed up to k is a weighted draw of the temperature the
-    increment leads to.
+    at, so that latent k of a forward run, with the weights summed up to k, is a weighted draw of the
+    temperature the increment leads to.
     """
 
     path: TemperedPath
@@ -38,6 +39,16 @@ class AnnealingProgram:
     def reverse(self) -> bool:
         """Whether the run goes from the posterior to the reference."""
         return self.start_latents is not None
+
+    def digest(self) -> str:
+        """SHA-256 of all that decides the numbers of a run, beside its random streams."""
+        start = {} if self.start_latents is None else {"start": self.start_latents}
+        return text_digest(
+            self.path.reference.digest(),
+            self.schedule.digest(),
+            repr(self.sampler),
+            array_digest(start),
+        )
 
     @property
     def order(self) -> np.ndarray:
@@ -70,7 +81,8 @@ class AnnealingProgram:
         else:
             base = self._base(0)
             draws = rng.standard_normal((self.path.model.dim,))
-            position = draws if base is reference else base.from_latent(reference.latent(draws))
+            to_base = base is not reference
+            position = base.from_whitened(reference.to_whitened(draws)) if to_base else draws
         predictor = base.predictor(position)
         log_likelihood = self.path.model.likelihood.log_density(predictor, self.path.model.y)
         if not np.all(np.isfinite(log_likelihood)):
@@ -135,4 +147,5 @@ class AnnealingProgram:
             position = state.position
         # the residual's sites depend on beta here, so the cached evaluation does not carry over
         target = schedule.target(self.path, there, base)
-        return base, *sampler.step(rng, target, sampler.init(target, position))
+        state, info = sampler.step(rng, target, sampler.init(target, position))
+        return base, state, info._replace(n_gradient=info.n_gradient + 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.evidence.ladders import check_ladder
+from gpmcflow.execution import array_digest
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler
@@ -52,6 +53,13 @@ class Schedule:
         n_steps = np.rint(np.interp(betas, pilot.betas, pilot.n_steps)).astype(int)
         schedule = cls(betas, step_size, n_steps)
         return schedule.with_mode_bases(path, pilot.betas) if pilot.mode_bases else schedule
+
+    def digest(self) -> str:
+        """SHA-256 of all its numbers."""
+        arrays = {"betas": self.betas, "step_size": self.step_size, "n_steps": self.n_steps}
+        if self.bases is not None:
+            arrays |= {"precision": self.bases[0], "shift": self.bases[1], "index": self.base_index}
+        return array_digest(arrays)
 
     @property
     def n_temperatures(self) -> int:

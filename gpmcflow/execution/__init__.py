@@ -23,6 +23,7 @@ _HOME = {
     "run": "runner",
     "settings_digest": "digest",
     "stable_key": "randomness",
+    "text_digest": "digest",
     "workers": "pools",
 }
 

@@ -38,6 +38,9 @@ class Program(Protocol):
         """Return name -> (trailing shape, dtype) of each output."""
         ...
 
+    # Optional: `digest() -> str`, of all the numbers the program holds. Segments on disk that another
+    # program left are then computed again; without it they are told apart by `settings` alone.
+
 
 @dataclass(frozen=True)
 class Grid:

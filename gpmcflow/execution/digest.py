@@ -51,6 +51,11 @@ def _require_plain(value: Any, where: str) -> None:
         )
 
 
+def text_digest(*parts: str) -> str:
+    """Return the SHA-256 (hex) of several texts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def code_digest(*subpackages: str, root: str | Path | None = None) -> str:
     """Return the SHA-256 (hex) of the parsed code of subpackages, docstrings and comments left out.
 

@@ -45,6 +45,7 @@ class SegmentTask:
                 "seed": int(self.seed),
                 "key": [part if isinstance(part, str) else int(part) for part in self.key],
                 "settings": self.settings,
+                "program": program.digest() if hasattr(program, "digest") else None,
                 "chains": [int(chain) for chain in self.chains],
                 "draws": [int(start), int(stop)],
                 "outputs": outputs,

@@ -16,7 +16,9 @@ def squared_distances(X: np.ndarray, X2: np.ndarray | None = None) -> np.ndarray
     matrix has exactly its signal variance there.
     """
     X = np.asarray(X, dtype=np.float64)
-    other = X if X2 is None else np.asarray(X2, dtype=np.float64)
+    centre = X.mean(0)  # distances do not change, but |x|^2 + |x'|^2 - 2 x'x cancels far from zero
+    other = X - centre if X2 is None else np.asarray(X2, dtype=np.float64) - centre
+    X = X - centre
     distances = (X**2).sum(1)[:, None] + (other**2).sum(1)[None, :] - 2.0 * (X @ other.T)
     np.maximum(distances, 0.0, out=distances)
     if X2 is None:

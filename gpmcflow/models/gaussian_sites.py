@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 
@@ -46,6 +47,11 @@ class GaussianSites:
         """Return the prior itself: all sites are 1."""
         zero = np.zeros(model.n_cases)
         return cls(model, zero, zero)
+
+    def digest(self) -> str:
+        """SHA-256 of the model and the sites."""
+        arrays = {"precision": self.precision, "shift": self.shift}
+        return text_digest(self.model.digest(), array_digest(arrays))
 
     @cached_property
     def is_prior(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.models.likelihoods import Likelihood
 from gpmcflow.models.linear_maps import pull_back, push_forward
 
@@ -86,6 +87,7 @@ class LatentGaussianModel:
         Jitter: zero first, then 1e-12 of the mean diagonal, times ten until it factorises; found
         once and recorded, since a jitter that adapts per call would change the target.
         """
+        pin_blas()
         covariance = np.asarray(covariance, dtype=np.float64)
         if not np.all(np.isfinite(covariance)):
             raise InputError("latent Gaussian model: the prior covariance has NaN or infinity")
@@ -104,7 +106,12 @@ class LatentGaussianModel:
         mean: float | np.ndarray = 0.0,
     ) -> LatentGaussianModel:
         """GP prior at inputs X (n, p): f ~ N(mean, k(X, X)), A = I."""
+        pin_blas()
         X = np.asarray(X, dtype=np.float64)
+        if X.ndim != 2:
+            raise InputError(
+                f"latent Gaussian model: X has shape {X.shape}; allowed: (cases, features)"
+            )
         if len(X) != len(y):
             raise InputError(f"latent Gaussian model: {len(y)} observations for {len(X)} inputs")
         return cls.from_covariance(
@@ -124,6 +131,15 @@ class LatentGaussianModel:
         design = np.asarray(design, dtype=np.float64)
         sd = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (design.shape[1],))
         return cls.from_covariance(np.diag(sd**2), likelihood, y, design=design)
+
+    def digest(self) -> str:
+        """SHA-256 of everything that makes the model: data, prior, likelihood."""
+        arrays = {"y": self.y, "mean": self.mean, "cholesky": self.cholesky}
+        if self.design is not None:
+            arrays["design"] = self.design
+        return text_digest(
+            array_digest(arrays), repr(self.likelihood), repr(self.covariance_function)
+        )
 
     @property
     def dim(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.diagnostics.importance_weights import conditional_effective_size, normalised_weights
 from gpmcflow.errors import NumericalError, unknown_name
-from gpmcflow.execution import chain_generators
+from gpmcflow.execution import chain_generators, pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
@@ -91,6 +91,7 @@ def run_pilot(
             base = new
             target = path.target(beta, base)
             state = sampler.init(target, position)
+            tuner.n_gradient += len(position)
         else:
             target = path.target(beta)
         state = tuner.tune(rng, target, state)
@@ -122,6 +123,7 @@ def find_pilot(
     """Run the pilot with its own random streams."""
     if coordinates not in ("reference", "mode"):
         raise unknown_name("pilot: coordinates", coordinates, ("reference", "mode"))
+    pin_blas()
     tuning = tuning or TuningSettings()
     rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
     return run_pilot(path, sampler, rng, tuning, mode_bases=coordinates == "mode")

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import run, workers
+from gpmcflow.execution import array_digest, pin_blas, run, text_digest, workers
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State, make_sampler
 from gpmcflow.samplers.pilot import find_pilot
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.storage import standard_attributes, with_attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +31,14 @@ class ChainProgram:
     target: Target
     sampler: Sampler
     start_latents: np.ndarray | None = None
+    thin: int = 1
+
+    def digest(self) -> str:
+        """SHA-256 of all that decides the numbers of a run, beside its random streams."""
+        start = {} if self.start_latents is None else {"start": self.start_latents}
+        sites = {"precision": self.target.precision, "shift": self.target.shift}
+        numbers = array_digest(sites | {"beta": np.asarray(self.target.beta)} | start)
+        return text_digest(self.target.base.digest(), numbers, repr(self.sampler), str(self.thin))
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each draw gives."""
@@ -59,7 +70,10 @@ class ChainProgram:
         """Draws start..stop-1."""
         state, rows = State(**carry), []
         for _ in range(start, stop):
-            state, info = self.sampler.step(rng, self.target, state)
+            spent = 0
+            for _ in range(self.thin):
+                state, info = self.sampler.step(rng, self.target, state)
+                spent = spent + info.n_gradient
             prior = -0.5 * (state.position**2).sum(-1)
             rows.append(
                 {
@@ -69,19 +83,20 @@ class ChainProgram:
                     "acceptance_rate": info.acceptance_rate,
                     "energy_error": info.energy_error,
                     "diverging": info.diverging.astype(np.int8),
-                    "n_gradient": info.n_gradient.astype(np.int32),
+                    "n_gradient": spent.astype(np.int32),
                 }
             )
         return state._asdict(), {k: np.stack([r[k] for r in rows], axis=1) for k in rows[0]}
 
 
 def sample(
-    base: GaussianSites,
+    base: GaussianSites | LatentGaussianModel,
     sampler: str | Sampler = "split_hmc",
     *,
     n_chains: int = 8,
     n_draws: int = 500,
     n_warmup: int = 100,
+    thin: int = 1,
     tuning: TuningSettings | None = None,
     start_latents: np.ndarray | None = None,
     seed: int = 0,
@@ -97,15 +112,21 @@ def sample(
 ) -> xr.DataTree:
     """Draw from the posterior of a latent Gaussian model.
 
-    ``base`` is the Gaussian the sampler's coordinates are standardised by and the chains start
-    from, e.g. ``expectation_propagation(model).sites``; ``sampler`` a name or a sampler. With
-    ``tuning`` (the default when a name is given) step size and number of steps come from a pilot at
-    the posterior and are then frozen. ``n_warmup`` draws are dropped. For the settings of execution
-    see `gpmcflow.execution.run`; with ``compute=False`` the arrays are lazy.
+    ``base`` is the Gaussian the sampler's coordinates are standardised by, e.g.
+    ``expectation_propagation(model).sites``, for which a model given in its place stands; ``sampler``
+    is a name or a sampler. With ``tuning`` (the default when a name is given) a pilot moves particles
+    from the base to the posterior; step size, number of steps and starting points come from it and
+    are then frozen. ``start_latents`` (pool, d) overrides the starting points; without either they are
+    draws of the base. ``n_warmup`` draws are dropped; a draw is the last of ``thin`` transitions.
+
+    For the settings of execution see `gpmcflow.execution.run`; with ``compute=False`` the arrays are
+    lazy (a pilot, where one is asked for, has run).
 
     Returns groups ``posterior`` (latent: chain, draw, latent_dim), ``sample_stats`` and
     ``observed_data`` by ArviZ's schema.
     """
+    pin_blas()
+    base = as_sites(base)
     if isinstance(sampler, str):
         sampler, tuning = make_sampler(sampler), tuning or TuningSettings()
     if n_warmup < 0 or n_draws < 1:
@@ -120,7 +141,7 @@ def sample(
         start_latents = pilot.latents if start_latents is None else start_latents
     with workers(scheduler, n_workers) as pool:
         arrays = run(
-            ChainProgram(target, sampler, start_latents),
+            ChainProgram(target, sampler, start_latents, thin),
             n_chains=n_chains,
             length=n_warmup + n_draws,
             block_size=block_size,
@@ -133,7 +154,15 @@ def sample(
             compute=compute,
             progress=progress,
         )
-    tree = _tree(arrays, n_warmup, target, sampler)
+    described = {
+        "sampler": repr(sampler),
+        "likelihood": repr(target.model.likelihood),
+        "key": list(key),
+    }
+    attributes = standard_attributes(
+        settings=described, seed=seed, data_checksum=array_digest({"y": target.model.y})
+    )
+    tree = with_attributes(_tree(arrays, n_warmup, target, sampler), attributes)
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
 
 

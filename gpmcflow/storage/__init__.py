@@ -13,6 +13,7 @@ _HOME = {
     "load_results": "reading",
     "open_results": "reading",
     "standard_attributes": "schema",
+    "with_attributes": "schema",
     "write_csv": "files",
     "write_figure": "files",
     "write_results": "writing",

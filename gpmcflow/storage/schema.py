@@ -44,6 +44,15 @@ def standard_attributes(
     return plain_attributes({**attributes, **more}, "standard_attributes")
 
 
+def with_attributes(tree: xr.DataTree, attributes: dict) -> xr.DataTree:
+    """Return a copy of `tree` with these attributes on its root and every group; a group's own win."""
+    groups = {}
+    for node in tree.subtree:
+        dataset = node.to_dataset(inherit=False)
+        groups[node.path] = dataset.assign_attrs({**attributes, **dataset.attrs})
+    return xr.DataTree.from_dict(groups, name=tree.name)
+
+
 def checked_tree(tree: xr.DataTree) -> xr.DataTree:
     """Return a copy of `tree` that is ready to be written.
 

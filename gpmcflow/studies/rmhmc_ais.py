@@ -20,9 +20,11 @@ from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import limit_bytes, make_likelihood, model_of, reference_of
 from gpmcflow.studies.stages import execution_settings, result_attributes
 
+STUDY = "rmhmc_ais"
 REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
 ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
 STATISTICS = 6  # numbers kept for each particle and temperature
@@ -55,7 +57,8 @@ def evidence(
     model = model_of(dataset, approximation, problem)
     path = TemperedPath(reference_of(approximation, model, method["reference"]))
     _load_compiled_code(path)
-    plan = _Plan(path, method, seed, (problem_name, method_name))
+    names = (STUDY, dataset.attrs["name"], problem_name, method_name)
+    plan = _Plan(path, method, seed, names)
     seconds = {"pilot": plan.pilot_seconds, "runs": []}
     summaries, groups = [], {}
     settings = execution_settings(execution)
@@ -64,7 +67,7 @@ def evidence(
             schedule, runs, row = plan.schedule(n_temperatures), [], []
             for replicate in range(method["replicates"]):
                 label = f"{problem_name} {method_name} T={n_temperatures} replicate {replicate}"
-                key = (problem_name, method_name, f"T{n_temperatures}", replicate)
+                key = (*names, f"T{n_temperatures}", replicate)
                 common = {
                     "n_particles": method["particles"],
                     "seed": seed,
@@ -113,17 +116,12 @@ def evidence(
     )
     table = table.assign_coords(replicate=np.arange(method["replicates"]))
     table["pilot_gradient"] = ((), plan.pilot.n_gradient if plan.pilot else 0)
-    groups = {
-        "/": xr.Dataset(
-            attrs=result_attributes(dataset, seed, problem=problem, method=method)
-            | {"problem": problem_name, "method": method_name}
-        ),
-        "evidence": table,
-        **groups,
-    }
+    groups["evidence"] = table
+    attributes = result_attributes(dataset, seed, problem=problem, method=method)
+    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
     if plan.pilot:
         groups["pilot"] = _pilot_dataset(plan.pilot)
-    return xr.DataTree.from_dict(groups), {"seconds": seconds}
+    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": seconds}
 
 
 class _Plan:
@@ -179,7 +177,8 @@ def _reverse(plan, schedule: Schedule, common: dict, state_dir, label: str) -> x
         schedule.sampler(sampler, last),
         n_chains=n_particles,
         n_draws=1,
-        n_warmup=REVERSE_DRAWS - 1,
+        n_warmup=0,
+        thin=REVERSE_DRAWS,
         start_latents=plan.pilot.latents if plan.pilot else None,
         state_dir=place and f"{place}_start",
         **shared,
@@ -213,6 +212,8 @@ def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> i
     n_temperatures = max(method.get("temperatures") or [1])
     numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
     numbers += STATISTICS * particles * n_temperatures * method["replicates"]
+    if method.get("reverse"):
+        numbers += 3 * particles * dim  # the draws the reverse runs start from
     if method.get("store_latents"):
         stored = (
             in_flight * int(execution["segment_length"]) if on_disk else particles * n_temperatures
@@ -247,7 +248,7 @@ def hyperparameter_map(
                 fit = fit_ep(X, y, factor, length, signal)
             except NumericalError:
                 continue
-            rng = chain_generators(seed, "map", i, j, chains=[0])
+            rng = chain_generators(seed, STUDY, dataset.attrs["name"], "map", i, j, chains=[0])
             eta = fit.sites.predictor(rng.standard_normal((n_draws, fit.sites.model.dim))[0])
             u = TemperedPath(fit.sites).log_ratio(eta, factor.log_density(eta, y))
             found["log_evidence_ep"][i, j] = fit.log_evidence
@@ -259,6 +260,8 @@ def hyperparameter_map(
         {"log_length_scale": lengths, "log_signal_sd": signals},
         {"marked": json.dumps(marked or {}, sort_keys=True)},
     )
-    root = xr.Dataset(attrs=result_attributes(dataset, seed, problem=problem, grid=grid))
-    elapsed = time.perf_counter() - began
-    return xr.DataTree.from_dict({"/": root, "map": table}), {"seconds": {"map": elapsed}}
+    tree = with_attributes(
+        xr.DataTree.from_dict({"map": table}),
+        result_attributes(dataset, seed, problem=problem, grid=grid),
+    )
+    return tree, {"seconds": {"map": time.perf_counter() - began}}

@@ -21,7 +21,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import make_sampler
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.storage import standard_attributes
+from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.problems import (
     build_model,
     choose_hyperparameters,
@@ -72,7 +72,6 @@ def approximate(
         {"method": list(fits), "case": dataset["case"], "order": np.arange(3, DEFAULT_ORDER + 1)},
     )
     groups = {
-        "/": xr.Dataset(attrs=result_attributes(dataset, seed, problem=problem)),
         "hyperparameters": _hyperparameters(dataset, problem, log_length, log_signal, grid, model),
         "approximation": approximation,
     }
@@ -87,7 +86,8 @@ def approximate(
             },
             {"method": list(fits), "test_case": dataset["test_case"]},
         )
-    return xr.DataTree.from_dict(groups), {"seconds": clock.seconds}
+    attributes = result_attributes(dataset, seed, problem=problem)
+    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": clock.seconds}
 
 
 def posterior(
@@ -117,14 +117,14 @@ def posterior(
         n_warmup=sampling["warmup"],
         tuning=TuningSettings(**(sampling.get("tuning") or {})),
         seed=seed,
-        key=(problem_name, "posterior", sampling["sampler"]),
+        key=(dataset.attrs["name"], problem_name, "posterior", sampling["sampler"]),
         state_dir=state_dir,
         settings={"problem": problem, "sampling": sampling, "data": dataset.attrs["checksum"]},
         progress=f"{problem_name}: posterior",
         **execution_settings(execution),
     )
     clock("sample")
-    tree.attrs = result_attributes(dataset, seed, problem=problem, sampling=sampling)
+    attributes = result_attributes(dataset, seed, problem=problem, sampling=sampling)
     if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
         latents = tree["posterior/latent"]
         thin = max(1, draws // 1000)  # enough draws to average a probability; bounds the memory
@@ -140,7 +140,7 @@ def posterior(
             )
         )
         clock("predict")
-    return tree, {"seconds": clock.seconds}
+    return with_attributes(tree, attributes), {"seconds": clock.seconds}
 
 
 def execution_settings(execution: dict) -> dict:

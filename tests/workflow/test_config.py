@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config, load_yaml, memory_to_ask_for, portable
 from gpmcflow.errors import InputError, StorageError
 
 ROOT = Path(__file__).parents[2]
@@ -159,6 +159,28 @@ def test_file_that_is_no_config(tmp_path, content):
 def test_file_that_is_missing(tmp_path):
     with pytest.raises(StorageError, match="No such file"):
         load_yaml(tmp_path / "none.yaml")
+
+
+def test_portable_config_has_what_changes_the_numbers_and_nothing_else():
+    config = check_config(SMALL)
+    machine = {"data_dir": "/data", "memory_limit_gb": 2.0}
+    execution = {"workers": 9, "scheduler": "tcp://a:1", "segment_length": 99}
+    elsewhere = config | machine | {"execution": config["execution"] | execution}
+    assert portable(elsewhere) == portable(config)
+    assert portable(config)["execution"] == {"block_size": 8}
+    assert set(config) - set(portable(config)) == set(machine)
+    assert portable(config | {"seed": 4}) != portable(config)
+    problems = {"workers": config["problems"]["digits"]}  # a name, not the key
+    assert portable(config | {"problems": problems})["problems"] == problems
+
+
+def test_memory_asked_for_has_room_for_arrays_and_processes():
+    default = check_config(SMALL)
+    assert memory_to_ask_for(default, processes=1, attempt=1) == 4000
+    assert memory_to_ask_for(default, processes=4, attempt=1) == 7000
+    assert memory_to_ask_for(default, processes=4, attempt=2) == 14000
+    limited = default | {"memory_limit_gb": 20.5}
+    assert memory_to_ask_for(limited, processes=1, attempt=1) == 21500
 
 
 def test_what_the_snakefile_imports_is_light():

@@ -8,21 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import netCDF4
 import pytest
 import yaml
+from arviz_base import convert_to_datatree
 
+from gpmcflow.datasets.layout import checksum
 from gpmcflow.execution import array_digest
-from gpmcflow.storage import load_results
+from gpmcflow.storage import load_results, open_results
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "workflow" / "small.yaml"
-CHAINS = [
-    "results/rmhmc_ais/digits/posterior.nc",
-    "results/rmhmc_ais/digits/evidence/split_hmc_ep.nc",
-]
-EARLIER = ["results/data/digits-3v5.nc", "results/rmhmc_ais/digits/approximation.nc"]
-
-
+EXECUTION = yaml.safe_load(SMALL.read_text())["execution"]
+STEMS = {"digits-3v5", "approximation", "posterior", "map", "split_hmc_ep", "hmc_prior", "is_ep"}
 HEAVY = ["prepare", "approximate", "posterior", "evidence", "hyperparameter_map"]
 
 
@@ -44,9 +42,10 @@ def write_config(folder: Path, **changes) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Folder of a whole run, two jobs at a time, each chain block after block in its job."""
+    """Folder of a whole run on two cores, the blocks of a job dealt to two workers."""
     folder = tmp_path_factory.mktemp("two_cores")
-    done = snakemake(folder, cores=2)
+    config = write_config(folder, execution={**EXECUTION, "workers": 2})
+    done = snakemake(folder, config=config, cores=2)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
@@ -63,36 +62,78 @@ def test_whole_run_ends_in_tables_and_one_page(finished):
 
 
 def test_second_run_has_nothing_to_do(finished):
-    again = snakemake(finished, cores=2)
+    again = snakemake(finished, config=finished / "mine.yaml", cores=2)
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
-def test_keys_that_do_not_change_the_numbers_run_no_chain_again(finished, tmp_path):
-    execution = {"workers": 2, "block_size": 8, "segment_length": 4}
-    path = write_config(tmp_path, memory_limit_gb=1.5, data_dir=str(tmp_path), execution=execution)
-    dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
+def test_keys_that_do_not_change_the_numbers_run_nothing_again(finished, tmp_path):
+    execution = {**EXECUTION, "workers": 3, "segment_length": 4}
+    of_machine = {"memory_limit_gb": 1.5, "data_dir": str(tmp_path)}
+    dry = snakemake(
+        finished, "--dry-run", config=write_config(tmp_path, **of_machine, execution=execution)
+    )
     assert dry.returncode == 0, dry.stderr
-    for rule in HEAVY:
-        assert f"\n{rule} " not in dry.stdout + dry.stderr
-    path = write_config(tmp_path, execution={"block_size": 4, "segment_length": 3})
+    assert "Nothing to be done" in dry.stdout + dry.stderr
+    on_cluster = write_config(tmp_path, execution={**EXECUTION, "scheduler": "tcp://none:1"})
+    dry = snakemake(finished, "--dry-run", config=on_cluster)
+    assert "Nothing to be done" in dry.stdout + dry.stderr
+
+
+def test_block_size_runs_the_chains_again_and_nothing_before_them(finished, tmp_path):
+    path = write_config(tmp_path, execution={**EXECUTION, "block_size": 4})
     dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
-    assert "\nevidence  " in dry.stdout + dry.stderr
+    planned = dry.stdout + dry.stderr
+    for rule in ("evidence", "posterior", "summarise", "build_report"):
+        assert f"\n{rule} " in planned
+    for rule in ("prepare", "approximate", "hyperparameter_map"):
+        assert f"\n{rule} " not in planned
 
 
-def test_same_numbers_and_bytes_on_one_core_and_with_two_workers(finished, tmp_path):
-    execution = {"workers": 2, "block_size": 8, "segment_length": 3}
-    path = write_config(tmp_path, execution=execution)
-    done = snakemake(tmp_path, *CHAINS, config=path, cores=2)
+def files_of(folder: Path) -> list[Path]:
+    """All NetCDF files of a finished run, relative to its folder."""
+    found = sorted(path.relative_to(folder) for path in (folder / "results").rglob("*.nc"))
+    return [path for path in found if ".state" not in path.parts]
+
+
+def test_netcdf_files_have_same_bytes_on_one_core_and_with_two_workers(finished, tmp_path):
+    names = files_of(finished)
+    done = snakemake(tmp_path, *map(str, names), cores=1)
     assert done.returncode == 0, done.stderr[-3000:]
-    facts = json.loads((tmp_path / f"{CHAINS[1]}.json").read_text())
-    assert facts["job_threads"] == 2
-    for name in [*EARLIER, *CHAINS]:
+    for folder, threads in ((finished, 2), (tmp_path, 1)):
+        facts = json.loads((folder / "results/rmhmc_ais/digits/posterior.nc.json").read_text())
+        assert facts["job_threads"] == threads
+    for name in names:
         here, there = load_results(tmp_path / name), load_results(finished / name)
-        for node in here.subtree:
+        for node in here.subtree:  # says which numbers, where the bytes only say that
             ours, theirs = (tree[node.path].to_dataset(inherit=False) for tree in (here, there))
-            assert array_digest(ours.variables) == array_digest(theirs.variables)
+            assert array_digest(ours.variables) == array_digest(theirs.variables), (name, node.path)
         assert (tmp_path / name).read_bytes() == (finished / name).read_bytes(), name
+
+
+def test_every_netcdf_file_opens_with_netcdf4_xarray_and_arviz(finished):
+    names = files_of(finished)
+    assert {path.stem for path in names} == STEMS
+    for name in names:
+        with netCDF4.Dataset(finished / name) as plain:
+            assert plain.data_model == "NETCDF4"
+            attributes = {key: plain.getncattr(key) for key in plain.ncattrs()}
+            groups = set(plain.groups)
+        assert attributes["creation_library"] == attributes["inference_library"] == "gpmcflow"
+        assert json.loads(attributes["settings"]) is not None
+        for tree in (open_results(finished / name), convert_to_datatree(str(finished / name))):
+            assert set(tree.children) == groups
+            assert tree.attrs["data_checksum"] == attributes["data_checksum"]
+            assert all(len(node.variables) for node in tree.leaves)
+            tree.close()
+
+
+def test_data_file_keeps_what_the_data_set_says_of_itself(finished):
+    tree = load_results(finished / "results/data/digits-3v5.nc")
+    assert tree.attrs["data_checksum"] == tree.attrs["checksum"] == checksum(tree.to_dataset())
+    assert tree.attrs["name"] == "digits-3v5"
+    for word in ("title", "citation", "licence", "source"):
+        assert tree.attrs[word]
 
 
 def test_default_config_plans_every_stage(tmp_path):

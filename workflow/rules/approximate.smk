@@ -12,7 +12,7 @@ rule approximate:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, attempt: 2000 * attempt,
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 30 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
@@ -38,7 +38,7 @@ rule hyperparameter_map:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, attempt: 2000 * attempt,
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 60 * attempt,
     params:
         problem=lambda w: config["problems"][STUDIES[w.study]["map"]["problem"]],

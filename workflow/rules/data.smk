@@ -12,6 +12,6 @@ rule prepare:
         "../envs/gpmcflow.yaml"
     params:
         settings=lambda w: config["datasets"].get(w.dataset),
-        code=code_digest("datasets"),
+        code=code_digest("datasets", "studies.problems"),
     script:
         "../scripts/prepare.py"

@@ -13,7 +13,7 @@ rule evidence:
         "../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
-        mem_mb=lambda w, attempt: 2000 * attempt,
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 120 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],

@@ -48,7 +48,7 @@ rule figure_evidence:
         "../envs/gpmcflow.yaml"
     params:
         methods=list(STUDY["methods"]),
-        code=code_digest("figures"),
+        code=code_digest("figures", "diagnostics"),
     script:
         "../scripts/figure_evidence.py"
 
@@ -74,7 +74,7 @@ rule figure_log_weights:
     conda:
         "../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "diagnostics"),
     script:
         "../scripts/figure_log_weights.py"
 
@@ -103,7 +103,7 @@ rule figure_ladders:
         "../envs/gpmcflow.yaml"
     params:
         methods=list(STUDY["methods"]),
-        code=code_digest("figures"),
+        code=code_digest("figures", "diagnostics"),
     script:
         "../scripts/figure_ladders.py"
 
@@ -123,7 +123,7 @@ rule figure_posterior:
     conda:
         "../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "diagnostics"),
     script:
         "../scripts/figure_posterior.py"
 
@@ -143,6 +143,6 @@ rule figure_map:
     conda:
         "../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "diagnostics"),
     script:
         "../scripts/figure_map.py"

@@ -6,6 +6,7 @@ rule build_report:
             table=["verdict", "evidence", "approximations"],
         ),
         figures=[path for study in STUDIES for path, caption in FIGURES[study]],
+        template=os.path.join(workflow.basedir, "gpmcflow", "report_template.html"),
     output:
         report="results/report.html",
     log:
@@ -15,7 +16,7 @@ rule build_report:
     params:
         titles={study: TITLES[study] for study in STUDIES},
         captions={study: FIGURES[study] for study in STUDIES},
-        config=config,
-        code=code_digest("report"),
+        config=portable(config),
+        code=code_digest("report", "report_tables", "figures"),
     script:
         "../scripts/report.py"

@@ -13,7 +13,7 @@ rule posterior:
         "../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
-        mem_mb=lambda w, attempt: 2000 * attempt,
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 60 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
@@ -25,6 +25,7 @@ rule posterior:
             "approximations",
             "samplers",
             "execution",
+            "diagnostics",
             "studies.problems",
             "studies.stages",
         ),

@@ -41,6 +41,6 @@ rule summarise:
     conda:
         "../envs/gpmcflow.yaml"
     params:
-        code=code_digest("studies.rmhmc_ais_tables", "studies.verdict"),
+        code=code_digest("studies"),
     script:
         "../scripts/summarise.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import comb
 
 import numpy as np
 
@@ -57,21 +58,33 @@ class Likelihood(ABC):
         mean + variance alpha and the tilted variance is variance (1 - variance r). By quadrature
         unless the likelihood has a closed form.
         """
-        log_z, first, second, _ = self._tilted_quadrature(y, mean, variance, 2)
-        alpha = first / variance
-        return log_z, alpha, (1.0 - second / variance) / variance
+        log_z, weight, nodes = self._tilted_quadrature(y, mean, variance)
+        _, slope, curvature, _ = self.derivatives(nodes, y)
+        held = weight > 0.0  # far nodes may have infinite rates
+        slope, curvature = np.where(held, slope, 0.0), np.where(held, curvature, 0.0)
+        alpha = (weight * slope).sum(0)
+        deviation = nodes - (weight * nodes).sum(0)
+        shrink = (weight * deviation**2).sum(0) / variance  # tilted over cavity variance
+        # Two forms of r, each where the other is a difference of nearly equal numbers: an informative
+        # factor leaves a small variance, a flat one has small derivatives.
+        from_variance = (1.0 - shrink) / variance
+        from_slopes = (weight * (-curvature - (slope - alpha) ** 2)).sum(0)
+        r = np.where(shrink < 0.5, from_variance, from_slopes)
+        return log_z, alpha, np.clip(r, 0.0, (1.0 - 1e-13) / variance)  # its range if log-concave
 
     def tilted_cumulants(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
     ) -> np.ndarray:
         """Cumulants 3..order of the tilted distribution, shape (order - 2, n)."""
-        *_, central = self._tilted_quadrature(y, mean, variance, order)
+        _, weight, nodes = self._tilted_quadrature(y, mean, variance)
+        deviation = nodes - (weight * nodes).sum(0)
+        central = np.stack([(weight * deviation**k).sum(0) for k in range(order + 1)])
         return central_moments_to_cumulants(central)[3 : order + 1]
 
     def _tilted_quadrature(
-        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Log Z, mean - cavity mean, variance and central moments 0..order of the tilted.
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log Z (n,), and weights that sum to one and nodes (N_NODES, n) of the tilted distribution.
 
         Trapezoid rule in t with eta = mode + scale sinh(t): dense where the tilted density peaks,
         reaching CAVITY_WIDTH cavity standard deviations, so that one rule serves narrow (large
@@ -83,19 +96,13 @@ class Likelihood(ABC):
         scale = 1.0 / np.sqrt(1.0 / variance + curvature)
         reach = CAVITY_WIDTH * np.sqrt(variance) + np.abs(mode - mean)
         t = np.linspace(-1.0, 1.0, N_NODES)[:, None] * np.arcsinh(reach / scale)
-        offset = scale * np.sinh(t)
-        nodes = mode + offset
+        nodes = mode + scale * np.sinh(t)
         log_f = self.derivatives(nodes, y)[0] - 0.5 * (nodes - mean) ** 2 / variance
         top = log_f.max(0)
         weight = np.exp(log_f - top) * scale * np.cosh(t)
         total = weight.sum(0)
-        step = t[1] - t[0]
-        log_z = top + np.log(total * step) - 0.5 * np.log(2.0 * np.pi * variance)
-        weight /= total
-        centre = (weight * offset).sum(0)
-        deviation = offset - centre
-        central = np.stack([(weight * deviation**k).sum(0) for k in range(order + 1)])
-        return log_z, mode - mean + centre, central[2], central
+        log_z = top + np.log(total * (t[1] - t[0])) - 0.5 * np.log(2.0 * np.pi * variance)
+        return log_z, weight / total, nodes
 
     def _tilted_mode(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Solve (eta - mean) / variance = d log p / d eta by Newton steps kept inside a bracket.
@@ -136,8 +143,6 @@ def central_moments_to_cumulants(central: np.ndarray) -> np.ndarray:
 
     Recursion kappa_k = m_k - sum_{j=1}^{k-1} C(k-1, j-1) kappa_j m_{k-j}.
     """
-    from math import comb
-
     cumulants = np.zeros_like(central)
     for k in range(2, len(central)):
         lower = sum(comb(k - 1, j - 1) * cumulants[j] * central[k - j] for j in range(2, k))
