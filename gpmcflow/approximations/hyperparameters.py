@@ -48,7 +48,9 @@ def maximise_evidence(
     distances = squared_distances(X)
     apart = distances[distances > 0.0]
     if not apart.size:
-        raise InputError("hyperparameters: all inputs are the same; state them in the config instead")
+        raise InputError(
+            "hyperparameters: all inputs are the same; state them in the config instead"
+        )
     median = 0.5 * np.log(np.median(apart))
     n_scales = X.shape[1] if ard else 1
     start = np.append(np.full(n_scales, median + (0.5 * np.log(n_scales) if ard else 0.0)), 1.0)
