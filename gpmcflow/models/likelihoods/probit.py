@@ -210,7 +210,7 @@ def log_phi_high_derivatives(z: np.ndarray, order: int) -> np.ndarray:
 
 
 def _mills_excess(z: np.ndarray) -> np.ndarray:
-    """z + lambda(z) for z < -4, by the continued fraction."""
+    """z + lambda(z) for z <= -4 (larger z are clipped), by the continued fraction."""
     a, c = np.maximum(-np.asarray(z), 4.0), 0.0
     for k in range(60, 0, -1):
         c = k / (a + c)
