@@ -4,12 +4,7 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.config import (
-    check_config,
-    marked_settings,
-    memory_to_ask_for,
-    portable,
-)
+from gpmcflow.config import check_config, memory_to_ask_for, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 
@@ -33,43 +28,41 @@ STUDIES = config["studies"]
 PUBLISHED = os.path.join(workflow.basedir, "workflow", "published")
 # A cluster's workers are not on the cores of the job.
 WORKERS = 1 if config["execution"]["scheduler"] else config["execution"]["workers"]
-FIGURES, TITLES = {}, {}  # of each study, for the report
+# Study -> title, tables and figures; each study's rules fill in theirs.
+REPORT = {}
 
 
 wildcard_constraints:
-    study="|".join(STUDIES),
     dataset="|".join(sorted({p["dataset"] for p in config["problems"].values()})),
     problem="|".join(config["problems"]),
-    method="|".join(sorted({m for s in STUDIES.values() for m in s["methods"]})),
 
 
 localrules:
     all,
     prepare,
-    summarise,
-    figure_evidence,
-    figure_log_weights,
-    figure_ladders,
-    figure_posterior,
-    figure_map,
     build_report,
 
 
 include: "workflow/rules/data.smk"
-include: "workflow/rules/approximate.smk"
-include: "workflow/rules/sample.smk"
-include: "workflow/rules/evidence.smk"
-include: "workflow/rules/summarise.smk"
-include: "workflow/rules/figures.smk"
+
+
+for study in STUDIES:
+
+    include: f"workflow/rules/{study}.smk"
+
+
+TABLES = [
+    f"results/{study}/{table}.csv"
+    for study in REPORT
+    for table in REPORT[study]["tables"]
+]
+
+
 include: "workflow/rules/report.smk"
 
 
 rule all:
     default_target: True
     input:
-        expand(
-            "results/{study}/{table}.csv",
-            study=STUDIES,
-            table=["verdict", "evidence", "approximations"],
-        ),
+        TABLES,
         "results/report.html",

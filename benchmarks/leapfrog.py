@@ -20,7 +20,7 @@ from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import likelihood
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import SplitHMC
+from gpmcflow.samplers import PreconditionedSplitHMC
 
 
 def median_ratio(first, second, repeats: int = 60) -> tuple[float, float, float]:
@@ -61,7 +61,7 @@ def main() -> None:
     for name in ("probit", "logistic", "poisson"):
         path = build(n, name)
         target, factor = path.target(0.7), path.reference.factor
-        one, two = SplitHMC(n_steps=1), SplitHMC(n_steps=21)
+        one, two = PreconditionedSplitHMC(n_steps=1), PreconditionedSplitHMC(n_steps=21)
         state = one.init(target, rng.standard_normal((particles, n)))
         momentum = rng.standard_normal((particles, n))
         epsilon = np.full((particles, 1), 0.01)

@@ -26,7 +26,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Probit
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import SplitHMC
+from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results
 
 N, PARTICLES, TEMPERATURES = 767, 4096, 200
@@ -39,7 +39,7 @@ def run(share: int, store_latents: bool, workers: int, folder: Path) -> dict:
     X = rng.normal(size=(N, 8))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     model = LatentGaussianModel.from_gp(SquaredExponential(3.0, 2.0), X, Probit(), y)
-    sampler = SplitHMC(step_size=0.5, n_steps=1)
+    sampler = PreconditionedSplitHMC(step_size=0.5, n_steps=1)
     began = time.perf_counter()
     tree = anneal(
         TemperedPath(GaussianSites.prior(model)),

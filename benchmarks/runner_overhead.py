@@ -22,7 +22,7 @@ from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import chain_generators, pin_blas
-from gpmcflow.samplers import SplitHMC
+from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results
 
 PARTICLES = 256
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     pin_blas()
-    path, sampler = build(767, "probit"), SplitHMC(step_size=0.2, n_steps=12)
+    path, sampler = build(767, "probit"), PreconditionedSplitHMC(step_size=0.2, n_steps=12)
     warm = Schedule.constant(linear(10), sampler)
     plain_loop(AnnealingProgram(path, sampler, warm), 10)
     per_temperature = plain_loop(AnnealingProgram(path, sampler, warm), 10)[0] / 9

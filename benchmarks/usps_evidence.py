@@ -43,8 +43,8 @@ class Setting:
 
 
 SETTINGS = {
-    "A": Setting(4.85, 5.1, 0.015, {"split_hmc": (260, 256), "hmc": (300, 200)}),
-    "B": Setting(4.85, 2.55, 0.002, {"split_hmc": (50, 256), "hmc": (60, 256)}),
+    "A": Setting(4.85, 5.1, 0.015, {"preconditioned_split_hmc": (260, 256), "hmc": (300, 200)}),
+    "B": Setting(4.85, 2.55, 0.002, {"preconditioned_split_hmc": (50, 256), "hmc": (60, 256)}),
 }
 
 
@@ -94,7 +94,7 @@ def estimate(data: xr.Dataset, setting: Setting, sampler: str, seed: int) -> Run
 
 def judge(name: str, setting: Setting, runs: dict[str, Run]) -> bool:
     """Print whether each bound holds; return whether all do."""
-    ours, other = runs["split_hmc"], runs["hmc"]
+    ours, other = runs["preconditioned_split_hmc"], runs["hmc"]
     joint = hypot(ours.standard_error, other.standard_error)
     distance = (ours.log_evidence - other.log_evidence) / joint
     checks = [

@@ -11,15 +11,19 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "DataSplitHMC": "samplers",
     "GaussianSites": "models.gaussian_sites",
     "Gaussian": "models.likelihoods",
     "HMC": "samplers",
+    "IndependenceMetropolis": "samplers",
     "LatentGaussianModel": "models.latent_gaussian",
     "LatentHMC": "samplers",
     "Logistic": "models.likelihoods",
     "Poisson": "models.likelihoods",
     "Probit": "models.likelihoods",
+    "PreconditionedSplitHMC": "samplers",
     "SplitHMC": "samplers",
+    "RandomWalkMetropolis": "samplers",
     "SquaredExponential": "models.covariances",
     "annealed_importance_sampling": "evidence.annealing",
     "expectation_propagation": "approximations.expectation_propagation",

@@ -23,6 +23,8 @@ from gpmcflow.errors import InputError, StorageError, unknown_name
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
 _OF_THE_NUMBERS = ("block_size",)  # among the keys of `execution`
 
+SHAHBABA_CASES = 10000  # of the data set that comes without a seed
+
 SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 
 # JSON schema takes 128.0 for an integer; code that counts does not.
@@ -88,7 +90,7 @@ def check_config(
     _check_datasets(filled, catalogue, where)
     _check_problems(filled, catalogue, where)
     for name, study in filled["studies"].items():
-        _check_study(study, filled["problems"], f"{where}: studies.{name}")
+        STUDY_CHECKS[name](study, filled["problems"], f"{where}: studies.{name}")
     return filled
 
 
@@ -152,8 +154,8 @@ def _require_yaml_values(value: Any, path: str) -> None:
 
 
 def _order(error: ValidationError) -> tuple:
-    """Unknown keys first: a key that is mistyped is missing, too."""
-    rank = {"additionalProperties": 0, "required": 2}.get(error.validator, 1)
+    """Unknown names first, as others say which keys are known; a mistyped key is missing, too."""
+    rank = {"enum": 0, "additionalProperties": 1, "required": 3}.get(error.validator, 2)
     return rank, [str(part) for part in error.absolute_path]
 
 
@@ -229,6 +231,7 @@ def _filled(value: Any, node: dict, schema: dict) -> Any:
 
 def _branches(value: Any, node: dict, schema: dict) -> Iterator[dict]:
     """Yield a node and those of its `then` and `else` that apply to a value."""
+    node = resolve(node, schema)
     yield node
     if "if" in node:
         branch = "then" if _Validator(node["if"]).is_valid(value) else "else"
@@ -240,6 +243,12 @@ def _check_datasets(config: dict, catalogue: list[str], where: str) -> None:
         path = f"{where}: datasets.{name}"
         if name in catalogue:
             raise InputError(f"{path}: the name of a catalogue data set; choose another one")
+        drawn = settings.get("shahbaba_simulated", {})
+        if drawn and drawn["seed"] is None and drawn["n"] > SHAHBABA_CASES:
+            raise InputError(
+                f"{path}.shahbaba_simulated.n: found {drawn['n']} without a seed; allowed: at most "
+                f"{SHAHBABA_CASES}, the size of the paper's data; give a seed for others"
+            )
         if "csv" in settings and not Path(settings["csv"]).expanduser().is_file():
             raise InputError(
                 f"{path}.csv: no file {settings['csv']!r}; a relative path starts at the folder "
@@ -254,12 +263,22 @@ def _check_problems(config: dict, catalogue: list[str], where: str) -> None:
             raise unknown_name(f"{where}: problems.{name}.dataset", problem["dataset"], known)
 
 
-def _check_study(study: dict, problems: dict, path: str) -> None:
+def _require_problem(name: str, problems: dict, model: str, place: str) -> None:
+    if name not in problems:
+        raise unknown_name(place, name, problems)
+    found = problems[name]["model"]
+    if found != model:
+        raise InputError(
+            f"{place}: found {name!r}, which has model: {found}; "
+            f"allowed: problems with model: {model}"
+        )
+
+
+def _check_rmhmc_ais(study: dict, problems: dict, path: str) -> None:
     for position, name in enumerate(study["problems"]):
-        if name not in problems:
-            raise unknown_name(f"{path}.problems[{position}]", name, problems)
-    if study["map"] is not None and study["map"]["problem"] not in problems:
-        raise unknown_name(f"{path}.map.problem", study["map"]["problem"], problems)
+        _require_problem(name, problems, "gp", f"{path}.problems[{position}]")
+    if study["map"] is not None:
+        _require_problem(study["map"]["problem"], problems, "gp", f"{path}.map.problem")
     for name, method in study["methods"].items():
         given = [key for key in ("step_size", "n_steps") if method.get(key) is not None]
         if len(given) == 1:
@@ -267,6 +286,51 @@ def _check_study(study: dict, problems: dict, path: str) -> None:
                 f"{path}.methods.{name}.{given[0]}: found without its partner; "
                 "give step_size and n_steps together, or neither"
             )
+
+
+def _check_split_hmc(study: dict, problems: dict, path: str) -> None:
+    for problem, methods in split_hmc_methods(study).items():
+        _require_problem(problem, problems, "linear", f"{path}.problems")
+        for name, method in methods.items():
+            place = f"{path}.problems.{problem}.{name}"
+            if name == "fit":
+                raise InputError(f"{place}: the name of the file of the Gaussian fit; rename it")
+            if method.get("step_size") is not None and method["n_steps"] is None:
+                raise InputError(f"{place}.step_size: found without n_steps; give n_steps, too")
+            if method["draws"] % study["thin"]:
+                raise InputError(
+                    f"{path}.thin: found {study['thin']}; allowed: what divides the draws of each "
+                    f"method, and {problem}.{name} has {method['draws']}"
+                )
+
+
+STUDY_CHECKS = {"rmhmc_ais": _check_rmhmc_ais, "split_hmc": _check_split_hmc}
+
+
+def split_hmc_methods(study: dict) -> dict[str, dict[str, dict]]:
+    """Return {problem: {method: settings}} of study split_hmc, each with its chains, draws and thin.
+
+    The draws of a method go before those of the study.
+    """
+    shared = {key: study[key] for key in ("chains", "draws", "thin")}
+    return {
+        problem: {
+            name: {**method, **shared, "draws": method["draws"] or study["draws"]}
+            for name, method in methods.items()
+        }
+        for problem, methods in study["problems"].items()
+    }
+
+
+def count_runs(config: Mapping[str, Any]) -> int:
+    """Return how many times a study of the config runs a method on a problem."""
+    runs = 0
+    for study in config["studies"].values():
+        if "methods" in study:  # each of them on each problem
+            runs += len(study["problems"]) * len(study["methods"])
+        else:
+            runs += sum(map(len, study["problems"].values()))
+    return runs
 
 
 def marked_settings(config: dict, study: str) -> dict[str, list[float]]:

@@ -17,13 +17,15 @@ import pandas as pd
 import gpmcflow
 from gpmcflow.config import portable
 from gpmcflow.errors import InputError, StorageError
-from gpmcflow.report_tables import approximations_table, evidence_table, summary, verdict_table
+from gpmcflow.report_tables import (
+    approximations_table,
+    evidence_table,
+    plain_table,
+    summary,
+    verdict_table,
+)
 
-_TABLES = {
-    "verdict": verdict_table,
-    "evidence": evidence_table,
-    "approximations": approximations_table,
-}
+_TABLES = {"evidence": evidence_table, "approximations": approximations_table}
 
 
 def build_report(
@@ -34,10 +36,12 @@ def build_report(
 ) -> str:
     """HTML of the report: inline style, embedded figures, no script, nothing loaded from elsewhere.
 
-    ``studies`` maps a study's name to ``title``, ``frames`` (paths of the tables ``evidence``,
-    ``approximations`` and ``verdict``), ``figures`` (list of (path of a PNG, caption)) and, if
-    wanted, ``files`` (paths to name). ``config``, the run's whole config, is summarised. The same
-    files give the same text: no clock, host or absolute path goes in.
+    ``studies`` maps a study's name to ``title``, ``frames`` (name of a table to its path, in the
+    order of the page), ``figures`` (list of (path of a PNG, caption)) and, if wanted, ``files``
+    (paths to name). The tables ``verdict`` of all studies come first; ``evidence`` and
+    ``approximations`` have a layout of their own, any other table is shown as it is. ``config``,
+    the run's whole config, is summarised. The same files give the same text: no clock, host or
+    absolute path goes in.
 
     Raises `StorageError` for a file that is missing or unreadable, `InputError` for a table that
     lacks a column.
@@ -45,14 +49,24 @@ def build_report(
     page = _environment().from_string(
         resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
     )
-    sections = [_section(name, study) for name, study in studies.items()]
+    frames = {
+        name: {kind: _read(path) for kind, path in study["frames"].items()}
+        for name, study in studies.items()
+    }
     shown = _relative(portable(config or {}))
     return page.render(
         title=title,
         version=gpmcflow.__version__,
         seed=(config or {}).get("seed"),
         config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
-        sections=sections,
+        verdicts=[
+            verdict_table(
+                frames[name]["verdict"], _shown(study["frames"]["verdict"]), study["title"]
+            )
+            for name, study in studies.items()
+            if "verdict" in frames[name]
+        ],
+        sections=[_section(name, study, frames[name]) for name, study in studies.items()],
     )
 
 
@@ -62,14 +76,15 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _section(name: str, study: Mapping[str, Any]) -> dict[str, Any]:
-    frames = {kind: _read(path) for kind, path in study["frames"].items()}
+def _section(
+    name: str, study: Mapping[str, Any], frames: Mapping[str, pd.DataFrame]
+) -> dict[str, Any]:
     figures = [_figure(path, caption) for path, caption in study["figures"]]
     paths = [*study["frames"].values(), *(path for path, _ in study["figures"])]
     tables = [
-        build(frames[kind], _shown(study["frames"][kind]))
-        for kind, build in _TABLES.items()
-        if kind in frames
+        _TABLES.get(kind, plain_table)(frame, _shown(study["frames"][kind]))
+        for kind, frame in frames.items()
+        if kind != "verdict"
     ]
     return {
         "name": name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import groupby
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -54,6 +55,10 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         found.append(("estimates", str(len(frame))))
         alarms = int(frame["alarm"].notna().sum()) if "alarm" in frame else 0
         found.append(("estimates with an alarm", str(alarms)))
+    for kind, frame in frames.items():
+        if kind not in ("approximations", "evidence", "verdict"):
+            names = [name for name in ("problem", "method") if name in frame]
+            found += [(f"{name}s", ", ".join(map(str, frame[name].unique()))) for name in names]
     if "verdict" in frames:
         require_columns(frames["verdict"], ["verdict"], "verdict table")
         counts = frames["verdict"]["verdict"].value_counts(sort=False)
@@ -61,7 +66,7 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
     return found
 
 
-def verdict_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+def verdict_table(frame: pd.DataFrame, path: str, title: str) -> dict[str, Any]:
     """Printed numbers beside ours, a block of rows per table of the paper."""
     require_columns(frame, ["table", "row", "column", *_VERDICT, "verdict", "why"], path)
     # a study without printed numbers leaves these empty; the room belongs to the reasons
@@ -91,7 +96,7 @@ def verdict_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         ]
         rows.append({"group": _text(row["table"]), "cells": cells, "bad": verdict == "differs"})
     return {
-        "caption": "Verdict: the printed numbers beside ours",
+        "caption": f"{title}: the printed numbers beside ours",
         "path": path,
         "note": "mcse: Monte Carlo standard error of ours. Recomputed: from the paper's other cells.",
         "columns": [
@@ -164,6 +169,44 @@ def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         "columns": [*_columns("problem"), *_columns(*problems, kind="number")],
         "groups": _grouped(rows),
     }
+
+
+def plain_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """All of a table that has no layout of its own, a block of rows per problem if it names them.
+
+    A column ``x_mcse`` is shown behind ``x``, which has the digits of this error; columns without
+    any value are left out.
+    """
+    shown = frame.dropna(axis="columns", how="all")
+    errors = {name: f"{name}_mcse" for name in shown if f"{name}_mcse" in shown}
+    names = [name for name in shown if name != "problem" and name not in errors.values()]
+    kinds = {name: _kind(shown[name]) for name in names}
+    rows = []
+    for row in shown.to_dict("records"):
+        cells = []
+        for name in names:
+            error = row.get(errors.get(name))
+            decimals = _decimals_of(error)
+            text = _number(row[name], decimals, digits=4)
+            if decimals is not None and text:
+                text = f"{text} ± {float(error):.{decimals}f}"
+            cells.append(_cell(text, kinds[name]))
+        rows.append({"group": _text(row.get("problem", "")), "cells": cells, "bad": False})
+    labels = [name.replace("_", " ") + " ± mcse" * (name in errors) for name in names]
+    columns = zip(labels, kinds.values(), strict=True)
+    return {
+        "caption": PurePath(path).stem.replace("_", " ").capitalize(),
+        "path": path,
+        "note": "mcse: Monte Carlo standard error." if errors else "",
+        "columns": [{"label": label, "kind": kind} for label, kind in columns],
+        "groups": _grouped(rows),
+    }
+
+
+def _kind(column: pd.Series) -> str:
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return "number"
+    return "note" if column.dropna().astype(str).str.len().max() > 40 else "name"
 
 
 def _approximation(name: str, value: Any) -> str:

@@ -14,6 +14,7 @@ import xarray as xr
 
 from gpmcflow.datasets import loaders
 from gpmcflow.datasets.layout import Parts, build
+from gpmcflow.datasets.shahbaba_simulated import shahbaba_simulated
 from gpmcflow.datasets.sources import SourceFile, fetch
 from gpmcflow.datasets.synthetic import synthetic_gpc
 from gpmcflow.errors import InputError, unknown_name
@@ -21,6 +22,12 @@ from gpmcflow.errors import InputError, unknown_name
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 PRNN = "https://www.stats.ox.ac.uk/pub/PRNN"
 NO_LICENCE = "none stated upstream"
+SAT_TRN = SourceFile(
+    "statlog/sat.trn",
+    "e896dc88a960fa2404160fc4c3cb3dc53fcf4afd80ba920bf2d261bd42d12613",
+    f"{UCI}/statlog/satimage/sat.trn",
+)
+STATLOG_CITATION = "Srinivasan (1993), Statlog (Landsat Satellite), UCI, doi:10.24432/C55887"
 
 
 @dataclass(frozen=True)
@@ -137,6 +144,77 @@ CATALOGUE: dict[str, Entry] = {
             ),
         ),
     ),
+    "statlog-cotton": Entry(
+        loader=loaders.statlog_cotton,
+        title="Landsat satellite image, cotton crop against soil",
+        description="4435 cases, 36 features, no test set",
+        citation=STATLOG_CITATION,
+        licence="CC BY 4.0",
+        files=(SAT_TRN,),
+    ),
+    "statlog": Entry(
+        loader=loaders.statlog,
+        title="Landsat satellite image, six classes of soil",
+        description="4435 cases, 36 features, class codes 0..5, no test set",
+        citation=STATLOG_CITATION,
+        licence="CC BY 4.0",
+        task="multiclass",
+        files=(SAT_TRN,),
+    ),
+    "ctg": Entry(
+        loader=loaders.ctg,
+        title="Cardiotocography, pathologic against normal and suspect",
+        description="2126 cases, 21 features, no test set",
+        citation="Campos & Bernardes (2000), Cardiotocography, UCI, doi:10.24432/C51S4N; Ayres de "
+        "Campos et al. (2000), J Matern Fetal Med 5, 311-318",
+        licence="CC BY 4.0",
+        files=(
+            SourceFile(
+                "ctg/CTG.csv",
+                "328e7c0bdae051d6a0c23085e254f25d161638192fbcab52715dca74f658c3d8",
+            ),
+        ),
+        fallback=(
+            SourceFile(
+                "ctg/CTG.txt",
+                "e47a369992161be8e3a2a48807a5f9f31cf1c411bbdaaa5e7013803ab4886b52",
+                "https://github.com/babaks/Codes/raw/master/SplitHMC/CTG.txt",
+            ),
+        ),
+    ),
+    "chess": Entry(
+        loader=loaders.chess,
+        title="Chess, king and rook against king and pawn, won or not",
+        description="3196 cases, 36 features, no test set",
+        citation="Shapiro (1983), Chess (King-Rook vs. King-Pawn), UCI, doi:10.24432/C5DK5C",
+        licence="CC BY 4.0",
+        files=(
+            SourceFile(
+                "chess/kr-vs-kp.data",
+                "70a5540902b4063d3977d3e820ac5b9fe5624eb5d93709eee5d50d7a94fca205",
+                f"{UCI}/chess/king-rook-vs-king-pawn/kr-vs-kp.data",
+            ),
+        ),
+    ),
+    "breast-cancer": Entry(
+        loader=loaders.breast_cancer,
+        title="Breast cancer (Wisconsin, diagnostic), malignant against benign",
+        description="569 cases, 30 features, no test set; comes with scikit-learn",
+        citation="Wolberg, Mangasarian, Street & Street (1993), Breast Cancer Wisconsin "
+        "(Diagnostic), UCI, doi:10.24432/C5DW2B",
+        licence="CC BY 4.0",
+        source="scikit-learn, sklearn.datasets.load_breast_cancer",
+    ),
+    "shahbaba-simulated": Entry(
+        loader=shahbaba_simulated,
+        title="Simulated logistic regression of Shahbaba et al.",
+        description="10000 cases, 100 features, no test set; the authors' own draw, or with option "
+        "seed a fresh one; options n, seed",
+        citation="Shahbaba, Lan, Johnson & Neal (2014), Statistics and Computing 24, 339-349, "
+        "doi:10.1007/s11222-012-9373-1",
+        licence="none needed, generated",
+        source="drawn by gpmcflow",
+    ),
     "synthetic-gpc": Entry(
         loader=synthetic_gpc,
         title="Synthetic Gaussian process classification",
@@ -159,12 +237,13 @@ def load_dataset(name: str, *, data_dir: str | Path | None = None, **options) ->
 
     Variables `X` (case, feature) and `y` (case), `X_test` (test_case, feature) and `y_test`
     (test_case) where there is a test set, `latent` (case) and `latent_test` (test_case) where the
-    latent values are known; all float64, binary labels in {-1, +1}. Attributes tell the source,
-    the label coding, the preprocessing and the checksum.
+    latent values are known; all float64, binary labels in {-1, +1}, those of more classes in
+    {0, .., K-1}. There is no column of ones: models add the intercept. Attributes tell the
+    source, the label coding, the preprocessing and the checksum.
 
     Files are looked for in `data_dir`, then in the folder named by the environment variable
-    GPMCFLOW_DATA, then in the download cache, then upstream. `options` go to the data set; only
-    `synthetic-gpc` has any.
+    GPMCFLOW_DATA, then in the download cache, then upstream. `options` go to the data set;
+    `synthetic-gpc` and `shahbaba-simulated` have some.
 
     Raises InputError for an unknown name, option or folder, StorageError for a file with a wrong
     checksum or one that cannot be had.

@@ -14,7 +14,7 @@ import xarray as xr
 
 from gpmcflow.errors import InputError
 
-TASKS = ("classification", "regression", "counts")
+TASKS = ("classification", "multiclass", "regression", "counts")
 CHECKED = ("X", "y", "X_test", "y_test")
 
 
@@ -54,6 +54,8 @@ def build(
 ) -> xr.Dataset:
     """Return the data set with variables `X`, `y` (and `X_test`, `y_test`, `latent`), all float64.
 
+    `y` holds -1 and +1 (task "classification"), the class codes 0..K-1, each of them with a
+    training case ("multiclass"), any finite numbers ("regression"), or 0, 1, 2, ... ("counts").
     Dimensions: case, feature (and test_case). Attributes are strings and numbers only, so that
     every NetCDF engine can write them; `checksum` is that of `checksum(dataset)`.
     `n_duplicate_rows` counts training cases whose inputs repeat those of an earlier training
@@ -169,6 +171,9 @@ def _check(where: str, task: str, variables: Mapping, n_features: int) -> None:
             raise InputError(f"{where}: {variable} holds NaN or infinity; allowed: finite numbers")
         if variable in ("y", "y_test"):
             _check_labels(where, task, variable, values)
+            if task == "multiclass":
+                n_classes = len(np.unique(variables["y"][1]))
+                _check_codes(where, variable, values, n_classes)
 
 
 def _check_labels(where: str, task: str, variable: str, y: np.ndarray) -> None:
@@ -188,6 +193,22 @@ def _check_labels(where: str, task: str, variable: str, y: np.ndarray) -> None:
         raise InputError(
             f"{where}: all {len(y)} training cases have label {values.pop():+g}, classification "
             "needs both -1 and +1; use more cases or another seed"
+        )
+
+
+def _check_codes(where: str, variable: str, y: np.ndarray, n_classes: int) -> None:
+    """Raise InputError unless `y` holds class codes 0..n_classes-1, where the training cases
+    have `n_classes` distinct labels (so that each code has a training case)."""
+    if n_classes < 2:
+        raise InputError(
+            f"{where}: all training cases have label {y[0]:g}, multiclass needs 2 classes or more; "
+            "use more cases or another seed"
+        )
+    bad = np.setdiff1d(y, np.arange(n_classes))
+    if len(bad):
+        raise InputError(
+            f"{where}: {variable} holds {bad[0]:g} and the training cases {n_classes} classes, "
+            f"allowed: 0, 1, ..., {n_classes - 1}; code the classes so"
         )
 
 

@@ -13,6 +13,19 @@ import pandas as pd
 
 from gpmcflow.datasets.layout import Parts, permutation, standardise
 
+SOILS = {
+    1: "red soil",
+    2: "cotton crop",
+    3: "grey soil",
+    4: "damp grey soil",
+    5: "vegetation stubble",
+    7: "very damp grey soil",
+}
+CHESS_ATTRIBUTES = (  # in the order of the file's columns
+    "bkblk bknwy bkon8 bkona bkspr bkxbq bkxcr bkxwp blxwp bxqsq cntxt dsopp dwipd hdchk katri "
+    "mulch qxmsq r2ar8 reskd reskr rimmx rkxwp rxmsq simpl skach skewr skrxp spcop stlmt thrsk "
+    "wkcti wkna8 wknck wkovl wkpos wtoeg"
+)
 SONAR_SEED = 1988  # year of the paper; fixes the split
 STANDARDISED = "features standardised by the training mean and n-1 standard deviation"
 
@@ -137,6 +150,96 @@ def crabs(files: Sequence[Path]) -> Parts:
         label_coding="+1 = M (male), -1 = F (female)",
         preprocessing=f"{STANDARDISED}; sp and index are not used; no test set",
     )
+
+
+def statlog_cotton(files: Sequence[Path]) -> Parts:
+    """Cotton crop (class 2) against every other soil of the Statlog satellite image, `sat.trn`.
+
+    The task of Shahbaba et al. (2014), section 4.2; vegetation stubble counts as soil.
+    """
+    X, classes, names = _statlog("statlog-cotton", files[0])
+    return Parts(
+        X=X,
+        y=_sign(classes == 2),
+        features=names,
+        label_coding="+1 = class 2 (cotton crop), -1 = classes 1, 3, 4, 5, 7",
+        preprocessing=f"{STANDARDISED}; sat.trn alone, no test set",
+    )
+
+
+def statlog(files: Sequence[Path]) -> Parts:
+    """All six classes of the Statlog satellite image, `sat.trn`; `y` holds class codes 0..5."""
+    X, classes, names = _statlog("statlog", files[0])
+    values, codes = np.unique(classes, return_inverse=True)
+    return Parts(
+        X=X,
+        y=codes,
+        features=names,
+        label_coding=", ".join(
+            f"{code} = class {value} ({SOILS[value]})" for code, value in enumerate(values)
+        ),
+        preprocessing=f"{STANDARDISED}; sat.trn alone, no test set",
+    )
+
+
+def ctg(files: Sequence[Path]) -> Parts:
+    """Fetal state from 21 features of a cardiotocogram: pathologic against normal and suspect.
+
+    Column CLASS, which nearly tells the state, is not used. Width is Max - Min in every row, so
+    the standardised features have rank 20. Read from `CTG.txt` the features are the same, rounded
+    to 9 decimals.
+    """
+    table = pd.read_csv(files[0], sep="\t" if files[0].suffix == ".txt" else ",")
+    names = table.columns[:21].tolist()
+    X, _ = standardise("ctg", names, table[names].to_numpy(float))
+    return Parts(
+        X=X,
+        y=_sign(table["NSP"] == 3),
+        features=names,
+        label_coding="+1 = NSP 3 (pathologic), -1 = NSP 1, 2 (normal, suspect)",
+        preprocessing=f"{STANDARDISED}; AC..DP per second; CLASS is not used; no test set",
+    )
+
+
+def chess(files: Sequence[Path]) -> Parts:
+    """King and rook against king and pawn: white can win or not, from 36 attributes of the board.
+
+    Each attribute is one column, the alphabetical rank of its level from 0 on (so katri, with
+    levels b, n, w, is 0, 1, 2), as in Shahbaba et al. (2014).
+    """
+    table = pd.read_csv(files[0], header=None, dtype=str, na_filter=False)
+    ranks = [np.unique(table[j].to_numpy(object), return_inverse=True)[1] for j in range(36)]
+    return Parts(
+        X=np.column_stack(ranks),
+        y=_sign(table[36] == "won"),
+        features=CHESS_ATTRIBUTES.split(),
+        label_coding="+1 = won, -1 = nowin (white)",
+        preprocessing="levels coded 0, 1 (, 2) in alphabetical order, no scaling; no test set",
+    )
+
+
+def breast_cancer(_files: Sequence[Path]) -> Parts:
+    """Malignant against benign tumours, the set that comes with scikit-learn; needs no file."""
+    from sklearn.datasets import load_breast_cancer
+
+    content = load_breast_cancer()
+    names = content.feature_names.tolist()
+    X, _ = standardise("breast-cancer", names, content.data)
+    return Parts(
+        X=X,
+        y=_sign(content.target_names[content.target] == "malignant"),
+        features=names,
+        label_coding="+1 = malignant, -1 = benign",
+        preprocessing=f"{STANDARDISED}; no test set",
+    )
+
+
+def _statlog(where: str, path: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the standardised features, the classes 1..5 and 7, and the names of the features."""
+    values = pd.read_csv(path, sep=r"\s+", header=None).to_numpy()
+    names = [f"pixel_{pixel}_band_{band}" for pixel in range(1, 10) for band in range(1, 5)]
+    X, _ = standardise(where, names, values[:, :36].astype(float))
+    return X, values[:, 36], names
 
 
 def _sign(positive: np.ndarray | pd.Series) -> np.ndarray:

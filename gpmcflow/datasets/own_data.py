@@ -31,7 +31,8 @@ def load_csv(
     Column `target` becomes `y`; every other column is a feature and has to be numeric. For
     `task="classification"` the target has two distinct values, numbers or words: `positive` is
     coded +1, by default the larger number or the word later in the alphabet, the other one -1.
-    For "regression" it is any finite number, for "counts" 0, 1, 2, ...
+    For "multiclass" it holds class codes 0..K-1, for "regression" any finite number, for
+    "counts" 0, 1, 2, ...
 
     With `standardise` each feature has mean 0 and (n - 1) standard deviation 1 over the training
     cases. With `test_fraction` > 0 that share of the cases, chosen by `seed` at random, becomes

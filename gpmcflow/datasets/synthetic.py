@@ -40,8 +40,10 @@ def synthetic_gpc(
     Raises InputError for a wrong option, ResourceError for more than 20000 cases, NumericalError
     where no jitter up to 1e-6 s^2 helps.
     """
-    n, n_features = _count("n", n, 2), _count("n_features", n_features, 1)
-    n_test, seed = _count("n_test", n_test, 0), _count("seed", seed, 0)
+    n = whole_number("synthetic-gpc: n", n, 2)
+    n_features = whole_number("synthetic-gpc: n_features", n_features, 1)
+    n_test = whole_number("synthetic-gpc: n_test", n_test, 0)
+    seed = whole_number("synthetic-gpc: seed", seed, 0)
     length_scale = _scale("log_length_scale", log_length_scale)
     signal_sd = _scale("log_signal_sd", log_signal_sd)
     if n + n_test > MAX_CASES:
@@ -97,16 +99,14 @@ def _draw_latent(
     )
 
 
-def _count(option: str, value: int, least: int) -> int:
-    """Return `value` as an int that is at least `least`."""
+def whole_number(where: str, value: int, least: int) -> int:
+    """Return `value` as an int; raise InputError, naming the option `where`, if below `least`."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
-        raise InputError(
-            f"synthetic-gpc: {option} is {value!r}; allowed: a whole number, {least} or more"
-        )
+        raise InputError(f"{where} is {value!r}; allowed: a whole number, {least} or more")
     return number
 
 

@@ -28,7 +28,7 @@ MAX_DIVERGING = 1e-3
 
 def annealed_importance_sampling(
     reference: GaussianSites | LatentGaussianModel,
-    sampler: str | Sampler = "split_hmc",
+    sampler: str | Sampler = "preconditioned_split_hmc",
     *,
     ladder: str = "adaptive",
     n_temperatures: int = 100,
@@ -109,6 +109,7 @@ def anneal(
             f"annealing: reverse_from has shape {np.shape(reverse_from)}; "
             f"allowed: ({n_particles}, {path.model.dim}), one posterior draw per particle"
         )
+    path = TemperedPath(sampler.coordinates(path.reference))
     program = AnnealingProgram(path, sampler, schedule, store_latents, reverse_from)
     direction = "reverse" if program.reverse else "forward"
     with workers(scheduler, n_workers) as pool:

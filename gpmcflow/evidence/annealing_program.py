@@ -64,7 +64,7 @@ class AnnealingProgram:
             "acceptance_rate": "<f8",
             "energy_error": "<f8",
             "diverging": "|i1",
-            "n_gradient": "<i4",
+            "n_gradient": "<f8",
         }
         found = {name: ((), dtype) for name, dtype in scalar.items()}
         if self.store_latents:
@@ -116,7 +116,7 @@ class AnnealingProgram:
                     "acceptance_rate": info.acceptance_rate,
                     "energy_error": info.energy_error,
                     "diverging": info.diverging.astype(np.int8),
-                    "n_gradient": info.n_gradient.astype(np.int32),
+                    "n_gradient": info.n_gradient,
                 }
             else:
                 nothing = np.full(len(u), np.nan)
@@ -124,14 +124,15 @@ class AnnealingProgram:
                     "acceptance_rate": nothing,
                     "energy_error": nothing,
                     "diverging": np.zeros(len(u), np.int8),
-                    "n_gradient": np.zeros(len(u), np.int32),
+                    "n_gradient": np.zeros(len(u)),
                 }
             rows.append(row)
         outputs = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
         return state._asdict(), outputs
 
     def _base(self, index: int):
-        return self.schedule.base(self.path, index) or self.path.reference
+        found = self.schedule.base(self.path, index)
+        return self.path.reference if found is None else self.sampler.coordinates(found)
 
     def _move(self, rng, base, state: State, here: int, there: int):
         """One transition at temperature ``there``, from a state in the coordinates of ``here``."""
@@ -140,7 +141,7 @@ class AnnealingProgram:
         if schedule.bases is None:
             return base, *sampler.step(rng, self.path.target(float(schedule.betas[there])), state)
         if schedule.base_index[here] != schedule.base_index[there]:
-            new = schedule.base(self.path, there)
+            new = self._base(there)
             position = new.from_whitened(base.to_whitened(state.position))
             base = new
         else:

@@ -68,9 +68,7 @@ class Schedule:
 
     def sampler(self, prototype: Sampler, index: int) -> Sampler:
         """Return the prototype with the step size and number of steps of one temperature."""
-        return replace(
-            prototype, step_size=float(self.step_size[index]), n_steps=int(self.n_steps[index])
-        )
+        return prototype.with_steps(float(self.step_size[index]), int(self.n_steps[index]))
 
     def base(self, path: TemperedPath, index: int) -> GaussianSites | None:
         """Gaussian part of one temperature, None for the reference."""

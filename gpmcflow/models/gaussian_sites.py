@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 
@@ -167,6 +168,141 @@ class GaussianSites:
         rows = np.array(xi - self.whitened_mean, dtype=np.float64, order="C")
         return blas.dtrmm(1.0, self.whitened_factor, rows.T, lower=0, trans_a=1, overwrite_b=1).T
 
+    @cached_property
+    def principal_axes(self) -> PrincipalAxes:
+        """Return the same Gaussian in coordinates along the eigenvectors of its covariance."""
+        return PrincipalAxes(self.model, self.precision, self.shift)
+
+    def split_cases(self, fraction: float, order: str = "curvature") -> SplitCases:
+        """Return the same Gaussian in its principal axes, with the cases split in two parts."""
+        return SplitCases(self.model, self.precision, self.shift, fraction, order)
+
     def log_density_of_sites(self, eta: np.ndarray) -> np.ndarray:
         """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
         return eta @ self.shift - 0.5 * (eta * eta) @ self.precision
+
+
+class PrincipalAxes(GaussianSites):
+    """A Gaussian in coordinates along its principal axes: theta = mean + V diag(1 / omega) zeta.
+
+    V has the eigenvectors of the covariance of theta, 1 / omega_j its standard deviations, so omega_j
+    are the angular frequencies of Hamiltonian motion with unit mass on theta. These coordinates are a
+    rotation of those of `GaussianSites`, zeta_axes = Q' zeta, from the singular value decomposition
+    C = V diag(1 / omega) Q' of its factor, which keeps small deviations accurate where eigenvalues of
+    the covariance would not.
+    """
+
+    @cached_property
+    def _triangular_form(self) -> GaussianSites:
+        return GaussianSites(self.model, self.precision, self.shift)
+
+    @cached_property
+    def _decomposition(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return np.linalg.svd(self._triangular_form.factor)
+
+    @property
+    def principal_axes(self) -> PrincipalAxes:
+        """Itself."""
+        return self
+
+    @property
+    def triangular(self) -> bool:
+        """The predictor factor is dense."""
+        return False
+
+    def digest(self) -> str:
+        """SHA-256 of the model, the sites and the coordinates."""
+        return text_digest(super().digest(), "principal axes")
+
+    @cached_property
+    def frequencies(self) -> np.ndarray:
+        """Omega (d,), ascending."""
+        return 1.0 / self._decomposition[1]
+
+    @property
+    def axes(self) -> np.ndarray:
+        """V (d, d), one axis a column, in the order of `frequencies`."""
+        return self._decomposition[0]
+
+    @cached_property
+    def factor(self) -> np.ndarray:
+        """V diag(1 / omega) (d, d)."""
+        return np.asfortranarray(self.axes / self.frequencies)
+
+    @cached_property
+    def predictor_factor(self) -> np.ndarray:
+        """A V diag(1 / omega) (n, d)."""
+        if self.model.design is None:
+            return self.factor
+        return np.asfortranarray(self.model.design @ self.factor)
+
+    def latent(self, zeta: np.ndarray) -> np.ndarray:
+        """Theta of coordinates zeta (..., d)."""
+        return push_forward(self.factor, zeta, triangular=False) + self.mean
+
+    def from_latent(self, theta: np.ndarray) -> np.ndarray:
+        """Coordinates zeta of latents theta (..., d)."""
+        return (theta - self.mean) @ self.axes * self.frequencies
+
+    def to_whitened(self, zeta: np.ndarray) -> np.ndarray:
+        """Xi: from these coordinates to the prior's."""
+        return self._triangular_form.to_whitened(zeta @ self._decomposition[2])
+
+    def from_whitened(self, xi: np.ndarray) -> np.ndarray:
+        """Zeta: from the prior's coordinates to these."""
+        return self._triangular_form.from_whitened(xi) @ self._decomposition[2].T
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCases(PrincipalAxes):
+    """A Gaussian in its principal axes and the likelihood of its cases in two parts.
+
+    The first part has the round(``fraction`` n) cases (at least one, at most n - 1) with the largest
+    curvature -d^2 log p(y_i | eta_i) / d eta_i^2 at the Gaussian's mean, ties by index (``order``
+    "curvature"), or a random choice of as many that is always the same ("random").
+    """
+
+    fraction: float = 0.4
+    order: str = "curvature"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order not in ("curvature", "random"):
+            raise unknown_name("split of the cases: order", self.order, ("curvature", "random"))
+        if self.model.n_cases < 2:
+            raise InputError("split of the cases: there is one case; allowed: two or more")
+
+    def split_cases(self, fraction: float, order: str = "curvature") -> SplitCases:
+        """Itself, if the split is the same."""
+        if (fraction, order) == (self.fraction, self.order):
+            return self
+        return super().split_cases(fraction, order)
+
+    def digest(self) -> str:
+        """SHA-256 of the model, the sites, the coordinates and the split."""
+        return text_digest(super().digest(), repr(self.fraction), self.order)
+
+    @cached_property
+    def case_indices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Cases of the two parts, ascending."""
+        model, n = self.model, self.model.n_cases
+        size = min(max(round(self.fraction * n), 1), n - 1)
+        if self.order == "random":
+            ranked = np.random.default_rng(n).permutation(n)
+        else:
+            curvature = -model.likelihood.derivatives(self.predictor_mean, model.y)[2]
+            ranked = np.argsort(-curvature, kind="stable")
+        return np.sort(ranked[:size]), np.sort(ranked[size:])
+
+    @cached_property
+    def parts(self) -> tuple[CasePart, CasePart]:
+        """Log likelihood of the two parts as functions of the coordinates."""
+        model = self.model
+        whole = CasePart(model.likelihood, model.y, self.predictor_factor, self.predictor_mean)
+        return tuple(whole.take(cases) for cases in self.case_indices)
+
+    def join_cases(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Arrays (chain, part of the cases) as one (chain, n) in the order of the cases."""
+        joined = np.empty((len(first), self.model.n_cases))
+        joined[:, self.case_indices[0]], joined[:, self.case_indices[1]] = first, second
+        return joined

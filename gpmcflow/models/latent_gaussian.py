@@ -127,8 +127,21 @@ class LatentGaussianModel:
     def from_design(
         cls, design: np.ndarray, prior_sd: float | np.ndarray, likelihood: Likelihood, y: np.ndarray
     ) -> LatentGaussianModel:
-        """Generalised linear model: independent theta_j ~ N(0, prior_sd_j^2), eta = A theta."""
+        """Generalised linear model: independent theta_j ~ N(0, prior_sd_j^2), eta = A theta.
+
+        Raises `InputError` for a design with other than finite numbers, and for a flat prior.
+        """
         design = np.asarray(design, dtype=np.float64)
+        if design.ndim != 2 or not np.all(np.isfinite(design)):
+            raise InputError("regression: the design has to be a matrix of finite numbers")
+        wrong = np.ravel(prior_sd)[~(np.isfinite(np.ravel(prior_sd)) & (np.ravel(prior_sd) > 0))]
+        if wrong.size:
+            rank, width = np.linalg.matrix_rank(design), design.shape[1]
+            hint = f"; the design has rank {rank} of {width}, so none would be proper"
+            raise InputError(
+                f"regression: prior_sd is {wrong[0]:g}; allowed: positive numbers, as a flat prior has "
+                f"no evidence{hint if rank < width else ''}; give a wide prior instead"
+            )
         sd = np.broadcast_to(np.asarray(prior_sd, dtype=np.float64), (design.shape[1],))
         return cls.from_covariance(np.diag(sd**2), likelihood, y, design=design)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.case_part import CasePart, subtract_sites
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
@@ -48,26 +50,73 @@ class Target:
         """Beta, ready to multiply an array (chain, dim)."""
         return self.beta if np.ndim(self.beta) == 0 else np.asarray(self.beta)[:, None]
 
+    def in_coordinates(self, base: GaussianSites) -> Target:
+        """Return the same density in other coordinates of the same Gaussian."""
+        return self if base is self.base else replace(self, base=base)
+
+    def digest(self) -> str:
+        """SHA-256 of all its numbers."""
+        sites = {"precision": self.precision, "shift": self.shift, "beta": np.asarray(self.beta)}
+        return text_digest(self.base.digest(), array_digest(sites))
+
+    @cached_property
+    def cases(self) -> CasePart:
+        """All cases as one part, for a base with a dense predictor factor."""
+        base, sites = self.base, () if self._no_sites else (self.precision, self.shift)
+        return CasePart(
+            self.model.likelihood, self.model.y, base.predictor_factor, base.predictor_mean, *sites
+        )
+
     def residual_gradient(self, zeta: np.ndarray) -> np.ndarray:
         """Gradient of r by zeta (chain, dim): two products with the factor, else elementwise."""
+        if not self.base.triangular:
+            return self.cases.gradient(zeta)
         eta = self.base.predictor(zeta)
         slope = self.model.likelihood.gradient(eta, self.model.y)
-        return self.base.pull_back(self._subtract_sites(slope, eta))
+        return self.base.pull_back(self._without_sites(slope, eta))
 
     def evaluate(self, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Predictor (chain, n), log likelihood (chain,), r (chain,), gradient of r (chain, dim)."""
+        if not self.base.triangular:
+            return self.cases.evaluate(zeta)
         eta = self.base.predictor(zeta)
         log_likelihood, slope = self.model.likelihood.log_density_and_gradient(eta, self.model.y)
-        residual = log_likelihood - (eta @ self.shift - 0.5 * (eta * eta) @ self.precision)
-        gradient = self.base.pull_back(self._subtract_sites(slope, eta))
-        return eta, log_likelihood, residual, gradient
+        gradient = self.base.pull_back(self._without_sites(slope, eta))
+        return eta, log_likelihood, log_likelihood - self.sites_density(eta), gradient
 
-    def _subtract_sites(self, slope: np.ndarray, eta: np.ndarray) -> np.ndarray:
+    def value(self, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Predictor, log likelihood and r: `evaluate` without the gradient."""
+        if not self.base.triangular:
+            return self.cases.value(zeta)
+        eta = self.base.predictor(zeta)
+        log_likelihood = self.model.likelihood.log_density(eta, self.model.y)
+        return eta, log_likelihood, log_likelihood - self.sites_density(eta)
+
+    def sites_density(self, eta: np.ndarray) -> np.ndarray:
+        """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for predictors (chain, n), shape (chain,)."""
+        return eta @ self.shift - 0.5 * (eta * eta) @ self.precision
+
+    def residual(
+        self, zeta: np.ndarray, predictor: np.ndarray, log_likelihood: np.ndarray
+    ) -> np.ndarray:
+        """r (chain,) of positions whose predictor and log likelihood are known."""
+        return log_likelihood - self.sites_density(predictor)
+
+    def sites_gradient(self, zeta: np.ndarray) -> np.ndarray | float:
+        """Gradient of `sites_density` by zeta (chain, dim): F' (nu - tau eta), one (d, d) product."""
+        if self._no_sites:
+            return 0.0
+        constant, quadratic = self._sites_terms
+        return constant - zeta @ quadratic
+
+    @cached_property
+    def _sites_terms(self) -> tuple[np.ndarray, np.ndarray]:
+        F, eta = self.base.predictor_factor, self.base.predictor_mean
+        return F.T @ (self.shift - self.precision * eta), F.T @ (self.precision[:, None] * F)
+
+    def _without_sites(self, slope: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """Slope - nu + tau eta, in place."""
-        if not self._no_sites:
-            slope -= self.shift
-            slope += self.precision * eta
-        return slope
+        return slope if self._no_sites else subtract_sites(slope, eta, self.precision, self.shift)
 
     @cached_property
     def _no_sites(self) -> bool:

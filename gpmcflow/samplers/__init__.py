@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.samplers.data_split_hmc import DataSplitHMC
 from gpmcflow.samplers.hmc import HMC
 from gpmcflow.samplers.latent_hmc import LatentHMC
+from gpmcflow.samplers.metropolis import IndependenceMetropolis, RandomWalkMetropolis
 from gpmcflow.samplers.protocol import Info, Sampler, State
-from gpmcflow.samplers.split_hmc import SplitHMC
+from gpmcflow.samplers.split_hmc import PreconditionedSplitHMC, SplitHMC
 
 SAMPLERS: dict[str, type] = {
+    "data_split_hmc": DataSplitHMC,
     "hmc": HMC,
+    "independence_metropolis": IndependenceMetropolis,
     "latent_hmc": LatentHMC,
+    "preconditioned_split_hmc": PreconditionedSplitHMC,
+    "random_walk_metropolis": RandomWalkMetropolis,
     "split_hmc": SplitHMC,
 }
 
-__all__ = ["HMC", "SAMPLERS", "Info", "LatentHMC", "Sampler", "SplitHMC", "State", "make_sampler"]
+__all__ = [
+    "HMC",
+    "SAMPLERS",
+    "DataSplitHMC",
+    "IndependenceMetropolis",
+    "Info",
+    "LatentHMC",
+    "PreconditionedSplitHMC",
+    "RandomWalkMetropolis",
+    "Sampler",
+    "SplitHMC",
+    "State",
+    "make_sampler",
+]
 
 
 def make_sampler(name: str, **settings: float) -> Sampler:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gpmcflow.errors import InputError
+from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers.protocol import ChainRandom, Info, State
+
+Motion = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -17,32 +22,38 @@ class HamiltonianSampler(ABC):
     """Settings shared by the Hamiltonian samplers, and their transition.
 
     The target is N(zeta; 0, I) exp(beta r(zeta)); the momentum is N(0, I) in the sampler's own
-    coordinates. A trajectory alternates kicks and flows,
+    coordinates. A trajectory alternates kicks and motions,
 
-        half kick, flow, kick, flow, ..., flow, half kick,
+        half kick, motion, kick, motion, ..., motion, half kick,
 
     which is reversible and preserves volume for any `force` that depends on the position alone and
-    any reversible, volume-preserving `flow`. It is accepted with probability min(1, exp(H - H')),
+    any reversible, volume-preserving `motion`. It is accepted with probability min(1, exp(H - H')),
     H = |zeta|^2 / 2 - beta r(zeta) + |p|^2 / 2. A non-finite energy is a rejection, flagged as
     diverging.
 
     ``step_size`` epsilon > 0 is multiplied, for each chain and transition, by a uniform number
     within 1 +- ``jitter`` (a fixed length can be close to a period of the orbit); ``n_steps`` is
-    the number of flows, and of likelihood gradients.
+    the number of motions, and of likelihood gradients.
+
+    Two choices make the samplers of this family: what moves between the kicks (leapfrog: a drift
+    with the momentum; split: the exact flow of the Gaussian part), and the mass (that of `UnitMass`
+    is I on theta; else it is I on the standardised coordinates zeta, which is the precision matrix
+    of the Gaussian part on theta):
+
+                        mass = precision           mass = I
+        leapfrog        HMC                        LatentHMC
+        Gaussian flow   PreconditionedSplitHMC     SplitHMC
     """
 
     step_size: float = 0.5
     n_steps: int = 4
     jitter: float = 0.1
 
+    target_acceptance: ClassVar[float] = 0.8  # what step sizes are tuned to unless told otherwise
+
     def __post_init__(self) -> None:
         where = type(self).__name__
-        if not (np.isfinite(self.step_size) and self.step_size > 0):
-            raise InputError(
-                f"{where}: step_size is {self.step_size!r}; allowed: a positive number"
-            )
-        if self.n_steps != int(self.n_steps) or self.n_steps < 1:
-            raise InputError(f"{where}: n_steps is {self.n_steps!r}; allowed: 1, 2, 3, ...")
+        require_steps(where, self.step_size, self.n_steps)
         if not 0.0 <= self.jitter < 1.0:
             raise InputError(f"{where}: jitter is {self.jitter!r}; allowed: 0 <= jitter < 1")
 
@@ -51,10 +62,16 @@ class HamiltonianSampler(ABC):
         """Rate of change of the momentum in a kick; ``gradient`` is that of the residual r."""
 
     @abstractmethod
-    def flow(
-        self, target: Target, position: np.ndarray, momentum: np.ndarray, step_size: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Position and momentum after the time ``step_size`` (chain, 1) between two kicks."""
+    def motion(self, target: Target, step_size: np.ndarray) -> Motion:
+        """Map of position and momentum over the time ``step_size`` (chain, 1) between two kicks."""
+
+    def coordinates(self, base: GaussianSites) -> GaussianSites:
+        """Coordinates of the base the sampler moves in: the base's own."""
+        return base
+
+    def rates(self, target: Target) -> float | np.ndarray:
+        """Change of each coordinate zeta_j per unit of the momentum's coordinate: 1 for equal ones."""
+        return 1.0
 
     def length_unit(self, target: Target) -> float:
         """Typical posterior width in the momentum's coordinates: 1 where they are standardised.
@@ -62,6 +79,14 @@ class HamiltonianSampler(ABC):
         The tuner measures step sizes and trajectory lengths in it.
         """
         return 1.0
+
+    def with_steps(self, step_size: float, n_steps: int) -> Self:
+        """Return the sampler with another step size and number of steps."""
+        return replace(self, step_size=step_size, n_steps=n_steps)
+
+    def gradients(self, target: Target) -> float:
+        """Likelihood gradients of one transition, in passes over all cases."""
+        return float(self.n_steps)
 
     def init(self, target: Target, position: np.ndarray) -> State:
         """Evaluate the target at positions (chain, dim)."""
@@ -72,18 +97,19 @@ class HamiltonianSampler(ABC):
     ) -> tuple[State, np.ndarray]:
         """End point, evaluated, and its momentum, after n_steps of ``step_size`` (chain, 1)."""
         position, half = state.position, 0.5 * step_size
+        move = self.motion(target, step_size)
         momentum = momentum + half * self.force(target, position, state.gradient)
         for _ in range(self.n_steps - 1):
-            position, momentum = self.flow(target, position, momentum, step_size)
+            position, momentum = move(position, momentum)
             gradient = target.residual_gradient(position)
             momentum += step_size * self.force(target, position, gradient)
-        position, momentum = self.flow(target, position, momentum, step_size)
+        position, momentum = move(position, momentum)
         end = self.init(target, position)
         momentum += half * self.force(target, position, end.gradient)
         return end, momentum
 
     def step(self, rng: ChainRandom, target: Target, state: State) -> tuple[State, Info]:
-        """One transition of every chain; n_steps gradients each."""
+        """One transition of every chain."""
         momentum = rng.standard_normal((target.dim,))
         scale = 1.0 + self.jitter * (2.0 * rng.uniform() - 1.0)
         log_uniform = np.log1p(-rng.uniform())
@@ -95,19 +121,66 @@ class HamiltonianSampler(ABC):
         diverging = ~np.isfinite(error)
         log_accept = np.minimum(np.where(diverging, -np.inf, -error), 0.0)
         accepted = log_uniform < log_accept
-        info = Info(
-            accepted, np.exp(log_accept), error, diverging, np.full(len(error), self.n_steps)
-        )
+        cost = np.full(len(error), self.gradients(target))
+        info = Info(accepted, np.exp(log_accept), error, diverging, cost)
         return select(accepted, proposal, state), info
+
+
+class UnitMass:
+    """Mixin: mass matrix I on theta itself, in coordinates along the Gaussian part's principal axes.
+
+    There zeta_j = omega_j a_j with a = V' (theta - m), and V' p ~ N(0, I) is the momentum of a, so
+    that the law of the chain is that of unit mass on theta without a product by V in a step.
+    Step sizes are in units of theta.
+    """
+
+    def coordinates(self, base: GaussianSites) -> GaussianSites:
+        """Principal axes of the base."""
+        return base.principal_axes
+
+    def rates(self, target: Target) -> np.ndarray:
+        """Frequencies omega (d,)."""
+        return principal_frequencies(self, target)
+
+    def length_unit(self, target: Target) -> float:
+        """Root mean square of the base's standard deviations, in units of theta."""
+        return float(np.sqrt(np.mean(self.rates(target) ** -2.0)))
+
+
+def principal_frequencies(sampler: object, target: Target) -> np.ndarray:
+    """Frequencies of the target's base; `InputError` if its coordinates are not principal axes."""
+    found = getattr(target.base, "frequencies", None)
+    if found is None:
+        raise InputError(
+            f"{type(sampler).__name__}: the target's base is {type(target.base).__name__}; allowed: "
+            f"{PrincipalAxes.__name__}; use target.in_coordinates(sampler.coordinates(target.base))"
+        )
+    return found
+
+
+def require_steps(where: str, step_size: float, n_steps: int) -> None:
+    """Raise `InputError` unless the step size is positive and the number of steps a count."""
+    if not (np.isfinite(step_size) and step_size > 0):
+        raise InputError(f"{where}: step_size is {step_size!r}; allowed: a positive number")
+    require_count(where, "n_steps", n_steps)
+
+
+def require_count(where: str, name: str, value: int) -> None:
+    """Raise `InputError` unless a setting is one of 1, 2, 3, ..."""
+    if value != int(value) or value < 1:
+        raise InputError(f"{where}: {name} is {value!r}; allowed: 1, 2, 3, ...")
 
 
 def hamiltonian(target: Target, state: State, momentum: np.ndarray) -> np.ndarray:
     """H = |zeta|^2 / 2 - beta r + |p|^2 / 2, (chain,)."""
+    kinetic = 0.5 * np.einsum("ij,ij->i", momentum, momentum)
+    return kinetic - log_density(target, state)
+
+
+def log_density(target: Target, state: State) -> np.ndarray:
+    """-|zeta|^2 / 2 + beta r, (chain,)."""
     position = state.position
-    kinetic = np.einsum("ij,ij->i", momentum, momentum)
-    return (
-        0.5 * (np.einsum("ij,ij->i", position, position) + kinetic) - target.beta * state.residual
-    )
+    return target.beta * state.residual - 0.5 * np.einsum("ij,ij->i", position, position)
 
 
 def select(accepted: np.ndarray, proposal: State, state: State) -> State:

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo in standardised coordinates."""
+"""Hamiltonian Monte Carlo by the leapfrog method, in standardised coordinates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.models.tempered import Target
-from gpmcflow.samplers.hamiltonian import HamiltonianSampler
+from gpmcflow.samplers.hamiltonian import HamiltonianSampler, Motion
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,10 @@ class HMC(HamiltonianSampler):
     """
 
     def force(self, target: Target, position: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Beta grad r - zeta: the whole gradient of the log density."""
-        return target.beta_column() * gradient - position
+        """Rates times beta grad r - zeta: the whole gradient of the log density."""
+        return self.rates(target) * (target.beta_column() * gradient - position)
 
-    def flow(
-        self, target: Target, position: np.ndarray, momentum: np.ndarray, step_size: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Drift: zeta + epsilon p."""
-        return position + step_size * momentum, momentum
+    def motion(self, target: Target, step_size: np.ndarray) -> Motion:
+        """Drift: zeta + epsilon rates p."""
+        drift = step_size * self.rates(target)
+        return lambda position, momentum: (position + drift * momentum, momentum)

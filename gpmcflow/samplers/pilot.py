@@ -10,7 +10,6 @@ from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.diagnostics.importance_weights import conditional_effective_size, normalised_weights
 from gpmcflow.errors import NumericalError, unknown_name
 from gpmcflow.execution import chain_generators, pin_blas
-from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
 from gpmcflow.samplers.tuning import StepSizeTuner, TuningSettings
@@ -46,7 +45,7 @@ class Pilot:
     acceptance_rate: np.ndarray
     distance: np.ndarray
     ratio_sd: float
-    n_gradient: int
+    n_gradient: float
     mode_bases: bool
     latents: np.ndarray
 
@@ -68,6 +67,7 @@ def run_pilot(
     on its own particles, which keeps it unbiased.
     """
     tuner = StepSizeTuner(tuning or TuningSettings(), sampler)
+    path = TemperedPath(sampler.coordinates(path.reference))
     base = path.reference
     state = sampler.init(Target.posterior(base), rng.standard_normal((path.model.dim,)))
     u = path.log_ratio(state.predictor, state.log_likelihood)
@@ -86,7 +86,8 @@ def run_pilot(
         betas.append(beta)
         distance.append(distance[-1] + np.sqrt(-np.log(min(conditional, 1.0 - 1e-12))))
         if mode_bases:
-            new, mode = _mode_base(path, beta, mode)
+            sites, _ = tempered_mode(path, beta, mode)
+            new, mode = sampler.coordinates(sites), sites.whitened_mean
             position = new.from_whitened(base.to_whitened(state.position))
             base = new
             target = path.target(beta, base)
@@ -151,11 +152,3 @@ def systematic_resample(weights: np.ndarray, uniform: float) -> np.ndarray:
     n = len(weights)
     points = (uniform + np.arange(n)) / n
     return np.minimum(np.searchsorted(np.cumsum(weights), points), n - 1)
-
-
-def _mode_base(
-    path: TemperedPath, beta: float, start: np.ndarray | None
-) -> tuple[GaussianSites, np.ndarray]:
-
-    sites, _ = tempered_mode(path, beta, start)
-    return sites, sites.whitened_mean

@@ -6,17 +6,18 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target
 
 
 class State(NamedTuple):
     """What the next step needs, with its cached evaluation; the chain axis comes first."""
 
-    position: np.ndarray  #: standardised coordinates of the target's base, (chain, dim)
+    position: np.ndarray  #: coordinates of the target's base, (chain, dim)
     predictor: np.ndarray  #: linear predictors eta at the position, (chain, n)
     log_likelihood: np.ndarray  #: log p(y | eta), (chain,)
     residual: np.ndarray  #: r of the target, (chain,)
-    gradient: np.ndarray  #: gradient of r by position, (chain, dim); not multiplied by beta
+    gradient: np.ndarray  #: gradients by position the sampler starts from, (chain, ...)
 
 
 class Info(NamedTuple):
@@ -26,11 +27,14 @@ class Info(NamedTuple):
     acceptance_rate: np.ndarray  #: probability with which it would be
     energy_error: np.ndarray  #: Hamiltonian after minus before
     diverging: np.ndarray  #: proposal with a non-finite energy; rejected
-    n_gradient: np.ndarray  #: likelihood gradients evaluated
+    n_gradient: np.ndarray  #: likelihood gradients evaluated, in passes over all cases
 
 
 class Sampler(Protocol):
     """A transition that leaves a `Target` invariant, for all chains of a batch at once."""
+
+    def coordinates(self, base: GaussianSites) -> GaussianSites:
+        """Return the coordinates of a Gaussian that the sampler moves in; targets have to use them."""
 
     def init(self, target: Target, position: np.ndarray) -> State:
         """Evaluate the target at positions (chain, dim)."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+import logging
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+import dask.array as da
 import numpy as np
 import xarray as xr
 
@@ -20,37 +22,63 @@ from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.storage import standard_attributes, with_attributes
 
 
+class Summary(Protocol):
+    """Functions of theta that are kept of every transition, where theta itself is thinned.
+
+    Picklable, with a repr that tells all its settings.
+    """
+
+    names: tuple[str, ...]
+
+    def __call__(self, latent: np.ndarray) -> np.ndarray:
+        """Values (chain, len(names)) at latents (chain, d)."""
+
+
+log = logging.getLogger(__name__)
+STUCK = 1e-6  # acceptance rate of a chain that stands still
+TRACED = ("log_likelihood", "accepted", "n_gradient")  # before those of the summary
+
+
 @dataclass(frozen=True, eq=False)
 class ChainProgram:
-    """Markov chains as a program of segments.
+    """Markov chains as a program of segments; a draw is the last of ``thin`` transitions.
 
     They start from ``start_latents`` (pool, d), chain k from row k modulo its length, or, without
-    it, from draws of the target's Gaussian part.
+    it, from draws of the target's Gaussian part. With a ``summary`` the log likelihood, acceptance,
+    cost and the summary's values of every transition are kept, too.
     """
 
     target: Target
     sampler: Sampler
     start_latents: np.ndarray | None = None
     thin: int = 1
+    summary: Summary | None = None
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers of a run, beside its random streams."""
         start = {} if self.start_latents is None else {"start": self.start_latents}
-        sites = {"precision": self.target.precision, "shift": self.target.shift}
-        numbers = array_digest(sites | {"beta": np.asarray(self.target.beta)} | start)
-        return text_digest(self.target.base.digest(), numbers, repr(self.sampler), str(self.thin))
+        settings = f"{self.sampler!r} {self.thin} {self.summary!r}"
+        return text_digest(self.target.digest(), array_digest(start), settings)
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each draw gives."""
-        return {
+        found = {
             "latent": ((self.target.dim,), "<f8"),
             "log_likelihood": ((), "<f8"),
             "lp": ((), "<f8"),
             "acceptance_rate": ((), "<f8"),
             "energy_error": ((), "<f8"),
             "diverging": ((), "|i1"),
-            "n_gradient": ((), "<i4"),
+            "n_gradient": ((), "<f8"),
         }
+        if self.summary is not None:
+            found["trace"] = ((self.thin, len(self.traced)), "<f8")
+        return found
+
+    @property
+    def traced(self) -> tuple[str, ...]:
+        """Names of the columns of the output ``trace``."""
+        return (*TRACED, *self.summary.names)
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States at the starting points."""
@@ -69,34 +97,41 @@ class ChainProgram:
     def advance(self, rng, carry, start: int, stop: int):
         """Draws start..stop-1."""
         state, rows = State(**carry), []
+        base, beta = self.target.base, self.target.beta
         for _ in range(start, stop):
-            spent = 0
+            spent, trace = 0.0, []
             for _ in range(self.thin):
                 state, info = self.sampler.step(rng, self.target, state)
                 spent = spent + info.n_gradient
-            prior = -0.5 * (state.position**2).sum(-1)
-            rows.append(
-                {
-                    "latent": self.target.base.latent(state.position),
-                    "log_likelihood": state.log_likelihood,
-                    "lp": prior + self.target.beta * state.residual,
-                    "acceptance_rate": info.acceptance_rate,
-                    "energy_error": info.energy_error,
-                    "diverging": info.diverging.astype(np.int8),
-                    "n_gradient": spent.astype(np.int32),
-                }
-            )
+                latent = None
+                if self.summary is not None:
+                    latent = base.latent(state.position)
+                    row = [state.log_likelihood, info.accepted, info.n_gradient]
+                    trace.append(np.column_stack([*row, self.summary(latent)]))
+            row = {
+                "latent": base.latent(state.position) if latent is None else latent,
+                "log_likelihood": state.log_likelihood,
+                "lp": -0.5 * (state.position**2).sum(-1) + beta * state.residual,
+                "acceptance_rate": info.acceptance_rate,
+                "energy_error": info.energy_error,
+                "diverging": info.diverging.astype(np.int8),
+                "n_gradient": spent,
+            }
+            if trace:
+                row["trace"] = np.stack(trace, axis=1)
+            rows.append(row)
         return state._asdict(), {k: np.stack([r[k] for r in rows], axis=1) for k in rows[0]}
 
 
 def sample(
-    base: GaussianSites | LatentGaussianModel,
-    sampler: str | Sampler = "split_hmc",
+    base: GaussianSites | LatentGaussianModel | Target,
+    sampler: str | Sampler = "preconditioned_split_hmc",
     *,
     n_chains: int = 8,
     n_draws: int = 500,
     n_warmup: int = 100,
     thin: int = 1,
+    summary: Summary | None = None,
     tuning: TuningSettings | None = None,
     start_latents: np.ndarray | None = None,
     seed: int = 0,
@@ -113,35 +148,39 @@ def sample(
     """Draw from the posterior of a latent Gaussian model.
 
     ``base`` is the Gaussian the sampler's coordinates are standardised by, e.g.
-    ``expectation_propagation(model).sites``, for which a model given in its place stands; ``sampler``
-    is a name or a sampler. With ``tuning`` (the default when a name is given) a pilot moves particles
-    from the base to the posterior; step size, number of steps and starting points come from it and
-    are then frozen. ``start_latents`` (pool, d) overrides the starting points; without either they are
-    draws of the base. ``n_warmup`` draws are dropped; a draw is the last of ``thin`` transitions.
+    ``expectation_propagation(model).sites``, for which a model given in its place stands (a `Target`
+    is taken as it is); ``sampler`` is a name or a sampler. With ``tuning`` (the default when a name
+    is given) a pilot moves particles from the base to the posterior; step size, number of steps and
+    starting points come from it and are then frozen. ``start_latents`` (pool, d) overrides the
+    starting points; without either they are draws of the base. ``n_warmup`` draws are dropped; a draw
+    is the last of ``thin`` transitions. With a `Summary` the group ``trace`` (chain, iteration) has
+    the log likelihood, acceptance, gradients and the summary's values of all transitions that follow
+    the warm-up.
 
     For the settings of execution see `gpmcflow.execution.run`; with ``compute=False`` the arrays are
     lazy (a pilot, where one is asked for, has run).
 
-    Returns groups ``posterior`` (latent: chain, draw, latent_dim), ``sample_stats`` and
-    ``observed_data`` by ArviZ's schema.
+    Returns groups ``posterior`` (latent: chain, draw, latent_dim), ``sample_stats``,
+    ``observed_data`` by ArviZ's schema, and ``trace``.
     """
     pin_blas()
-    base = as_sites(base)
     if isinstance(sampler, str):
         sampler, tuning = make_sampler(sampler), tuning or TuningSettings()
     if n_warmup < 0 or n_draws < 1:
         raise InputError(
             f"sample: n_draws is {n_draws}, n_warmup is {n_warmup}; allowed: >= 1, >= 0"
         )
-    target = Target.posterior(base)
+    is_target = hasattr(base, "residual_gradient")
+    target = base if is_target else Target.posterior(as_sites(base))
     if tuning is not None:
-        pilot = find_pilot(TemperedPath(base), sampler, tuning=tuning, seed=seed, key=key)
-        step_size, n_steps = float(pilot.step_size[-1]), int(pilot.n_steps[-1])
-        sampler = replace(sampler, step_size=step_size, n_steps=n_steps)
+        pilot = find_pilot(TemperedPath(target.base), sampler, tuning=tuning, seed=seed, key=key)
+        sampler = sampler.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start_latents = pilot.latents if start_latents is None else start_latents
+    target = target.in_coordinates(sampler.coordinates(target.base))
+    program = ChainProgram(target, sampler, start_latents, thin, summary)
     with workers(scheduler, n_workers) as pool:
         arrays = run(
-            ChainProgram(target, sampler, start_latents, thin),
+            program,
             n_chains=n_chains,
             length=n_warmup + n_draws,
             block_size=block_size,
@@ -162,28 +201,48 @@ def sample(
     attributes = standard_attributes(
         settings=described, seed=seed, data_checksum=array_digest({"y": target.model.y})
     )
-    tree = with_attributes(_tree(arrays, n_warmup, target, sampler), attributes)
+    tree = with_attributes(_tree(arrays, n_warmup, program), attributes)
+    if compute:
+        _warn_if_stuck(arrays["acceptance_rate"][:, n_warmup:], sampler)
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
 
 
-def _tree(arrays: dict, n_warmup: int, target: Target, sampler: Sampler) -> xr.DataTree:
-    names = [name for name in arrays if name != "latent"]
-    model = target.model
+def _warn_if_stuck(acceptance_rate: da.Array, sampler: Sampler) -> None:
+    """Say so where no chain, or only some, ever had a proposal worth taking."""
+    best = np.asarray(acceptance_rate.max(axis=1).compute(scheduler="synchronous"))
+    stuck = int((best < STUCK).sum())
+    if stuck:
+        log.warning(
+            "sample: %d of %d chains never moved: acceptance below %g at every draw of %r; "
+            "take a smaller step size, or let the pilot tune it",
+            stuck, len(best), STUCK, sampler,
+        )  # fmt: skip
+
+
+def _tree(arrays: dict, n_warmup: int, program: ChainProgram) -> xr.DataTree:
+    model, sampler = program.target.model, program.sampler
+    names = [name for name in arrays if name not in ("latent", "trace")]
     n_chains, n_total = arrays["latent"].shape[:2]
     coords = {"chain": np.arange(n_chains), "draw": np.arange(n_total - n_warmup)}
     latent = arrays["latent"][:, n_warmup:]
     stats = {name: (("chain", "draw"), arrays[name][:, n_warmup:]) for name in names}
     stats["step_size"] = ((), float(sampler.step_size))
     stats["n_steps"] = ((), int(sampler.n_steps))
-    return xr.DataTree.from_dict(
-        {
-            "posterior": xr.Dataset(
-                {"latent": (("chain", "draw", "latent_dim"), latent)},
-                coords | {"latent_dim": np.arange(model.dim)},
-            ),
-            "sample_stats": xr.Dataset(stats, coords),
-            "observed_data": xr.Dataset(
-                {"y": ("case", model.y)}, {"case": np.arange(len(model.y))}
-            ),
-        }
-    )
+    groups = {
+        "posterior": xr.Dataset(
+            {"latent": (("chain", "draw", "latent_dim"), latent)},
+            coords | {"latent_dim": np.arange(program.target.dim)},
+        ),
+        "sample_stats": xr.Dataset(stats, coords),
+        "observed_data": xr.Dataset({"y": ("case", model.y)}, {"case": np.arange(len(model.y))}),
+    }
+    if "trace" in arrays:
+        trace = arrays["trace"][:, n_warmup:].reshape(n_chains, -1, len(program.traced))
+        groups["trace"] = xr.Dataset(
+            {
+                name: (("chain", "iteration"), trace[:, :, k])
+                for k, name in enumerate(program.traced)
+            },
+            {"chain": coords["chain"], "iteration": np.arange(trace.shape[1])},
+        )
+    return xr.DataTree.from_dict(groups)

@@ -15,7 +15,9 @@ from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Likelihood, likelihood
+from gpmcflow.models.multinomial import MultinomialLogit
 
+SIMULATED = {"synthetic": "synthetic-gpc", "shahbaba_simulated": "shahbaba-simulated"}
 MATRICES = 8  # n x n float64 arrays alive at once in a fit: covariance, factors, work space
 
 
@@ -25,12 +27,13 @@ def prepare_data(
     """Return a data set of the catalogue, or the user's own one that ``settings`` describe.
 
     ``settings`` is None (a catalogue name), {"csv": path, "target": column, ...} (see
-    `gpmcflow.datasets.load_csv`) or {"synthetic": options}.
+    `gpmcflow.datasets.load_csv`), {"synthetic": options} or {"shahbaba_simulated": options}.
     """
     if settings is None:
         return load_dataset(name, data_dir=data_dir)
-    if "synthetic" in settings:
-        return load_dataset("synthetic-gpc", **settings["synthetic"]).assign_attrs(name=name)
+    for key, source in SIMULATED.items():
+        if key in settings:
+            return load_dataset(source, **settings[key]).assign_attrs(name=name)
     options = {key: value for key, value in settings.items() if key not in ("csv", "target")}
     dataset = load_csv(settings["csv"], settings["target"], **options)
     return dataset.assign_attrs(name=name)
@@ -77,6 +80,27 @@ def build_model(
     )
     return LatentGaussianModel.from_gp(
         covariance, dataset["X"].values, make_likelihood(problem), dataset["y"].values
+    )
+
+
+def design_matrix(dataset: xr.Dataset) -> np.ndarray:
+    """Design of a linear model: a column of ones, then the features, (case, 1 + feature)."""
+    return np.column_stack([np.ones(dataset.sizes["case"]), dataset["X"].values])
+
+
+def build_linear_model(
+    dataset: xr.Dataset, problem: dict
+) -> LatentGaussianModel | MultinomialLogit:
+    """Generalised linear model of a problem: intercept and slopes ~ N(0, prior_sd^2)."""
+    if problem["likelihood"] == "multinomial":
+        return MultinomialLogit(
+            design_matrix(dataset), dataset["y"].values, float(problem.get("prior_sd", 5.0))
+        )
+    return LatentGaussianModel.from_design(
+        design_matrix(dataset),
+        float(problem.get("prior_sd", 5.0)),
+        make_likelihood(problem),
+        dataset["y"].values,
     )
 
 

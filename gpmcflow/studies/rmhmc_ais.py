@@ -133,7 +133,7 @@ class _Plan:
         self.lengths = [1] if self.plain else [int(t) for t in method["temperatures"]]
         self.pilot: Pilot | None = None
         self.pilot_seconds = 0.0
-        self.sampler: Sampler = make_sampler("split_hmc")
+        self.sampler: Sampler = make_sampler("preconditioned_split_hmc")
         if self.plain:
             return
         stated = {k: method[k] for k in ("step_size", "n_steps") if method.get(k) is not None}

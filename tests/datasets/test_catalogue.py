@@ -19,6 +19,12 @@ def test_names():
         "sonar",
         "pima",
         "crabs",
+        "statlog-cotton",
+        "statlog",
+        "ctg",
+        "chess",
+        "breast-cancer",
+        "shahbaba-simulated",
         "synthetic-gpc",
     }
 

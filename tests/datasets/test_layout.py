@@ -96,11 +96,24 @@ def test_permutation_is_fixed_for_good():
         ({"X": ((1.0, np.nan), (0.0, 0.0), (1.0, 1.0))}, ("toy", "X holds NaN or infinity")),
         ({"y": (1, 2.5, 0), "task": "counts"}, ("toy", "y holds 2.5", "counts are 0, 1, 2")),
         ({"y": (1, -2, 0), "task": "counts"}, ("toy", "y holds -2")),
+        ({"y": (1, 2, 3), "task": "multiclass"}, ("toy", "y holds 3", "0, 1, ..., 2")),
+        ({"y": (0, 1, 0.5), "task": "multiclass"}, ("toy", "y holds 0.5")),
+        ({"y": (-1, 0, 1), "task": "multiclass"}, ("toy", "y holds -1")),
+        ({"y": (0, 0, 0), "task": "multiclass"}, ("toy", "label 0", "2 classes or more")),
     ],
 )
 def test_arrays_that_do_not_fit_the_task_fail(fails, change, texts):
     with fails(InputError, *texts):
         make(**change)
+
+
+def test_test_cases_have_only_classes_of_the_training_cases(fails):
+    test = {"X_test": np.zeros((2, 2)), "task": "multiclass"}
+    fine = make(y=(0, 2, 1), y_test=np.array([2, 2]), **test)
+    assert fine.attrs["task"] == "multiclass"
+    assert fine.y.values.tolist() == [0, 2, 1]
+    with fails(InputError, "toy", "y_test holds 2", "2 classes"):
+        make(y=(0, 1, 1), y_test=np.array([0, 2]), **test)
 
 
 def test_counts_and_regression_keep_the_target():

@@ -19,6 +19,10 @@ COUNTS = {
     "sonar": (60, 56, 48, 55, 49),
     "pima": (7, 68, 132, 109, 223),
     "crabs": (5, 100, 100, 0, 0),
+    "statlog-cotton": (36, 479, 3956, 0, 0),
+    "ctg": (21, 176, 1950, 0, 0),
+    "chess": (36, 1669, 1527, 0, 0),
+    "breast-cancer": (30, 212, 357, 0, 0),
 }
 CHECKSUMS = {
     "digits-3v5": "de6bc68a3a2357e6aba9bfe98e99a56b60a498bbdc011b9b9f382b6cde5ca25f",
@@ -27,6 +31,10 @@ CHECKSUMS = {
     "sonar": "30da67375565707450bf613f5c3fc6144c85db138a511f82ab170599eadf90b9",
     "pima": "bd4b16b0e7ebd41d3d5c3e06b6598c5bff612e7e0d49a833553e92a5a85d1e54",
     "crabs": "59ddb9389a69a96b64c9273cfb2850679627329eee79287eafe7864e716df7fa",
+    "statlog-cotton": "9c69abac1b03d9c42b307d40e18aa32e40eb1b799eb9960de41db0c52c814e84",
+    "ctg": "a1e40be16992654bb7327037a2147954e0815ca9ebe96b98d7ed415ef8dc9ca1",
+    "chess": "3d7c30001aa39ca03989406fa4b59b832fd6f1ed2840885000ab5c8395f92b4d",
+    "breast-cancer": "4119872ca9bbfabcd8baa540e449eac8d4ab994177ac75e35447f40c7a7cbfd3",
 }
 ATTRS = {
     "name",
@@ -159,10 +167,12 @@ def test_sonar_is_shuffled_and_keeps_every_row(load, data_folder):
     assert (np.diff(dataset.y) != 0).sum() > 30  # the file itself has one change of class
 
 
-@pytest.mark.parametrize("name", ["pima", "crabs"])
+@pytest.mark.parametrize(
+    "name", ["pima", "crabs", "statlog-cotton", "statlog", "ctg", "breast-cancer"]
+)
 def test_standardised_by_the_training_cases(load, name):
     dataset = load(name)
-    np.testing.assert_allclose(dataset.X.mean("case"), 0, atol=1e-14)
+    np.testing.assert_allclose(dataset.X.mean("case"), 0, atol=1e-13)
     np.testing.assert_allclose(dataset.X.std("case", ddof=1), 1, rtol=1e-13)
 
 
@@ -183,3 +193,67 @@ def test_crabs_predict_sex_from_lengths_alone(load, data_folder):
     raw = pd.read_csv(data_folder / "gpc" / "crabs.dat", sep=r"\s+")
     assert dataset.feature.values.tolist() == ["FL", "RW", "CL", "CW", "BD"]
     np.testing.assert_array_equal(dataset.y == 1, raw["sex"] == "M")
+
+
+def test_statlog_classes_are_coded_in_order(load, data_folder):
+    dataset = load("statlog")
+    raw = np.loadtxt(data_folder / "statlog" / "sat.trn")
+    assert dataset.attrs["task"] == "multiclass"
+    assert dataset.attrs["checksum"] == checksum(dataset)
+    assert np.unique(dataset.y, return_counts=True)[1].tolist() == [1072, 479, 961, 415, 470, 1038]
+    np.testing.assert_array_equal(np.array([1, 2, 3, 4, 5, 7])[dataset.y.astype(int)], raw[:, 36])
+    assert "1 = class 2 (cotton crop)" in dataset.attrs["label_coding"]
+    assert "5 = class 7 (very damp grey soil)" in dataset.attrs["label_coding"]
+    # The same inputs, and class 2 against the rest.
+    np.testing.assert_array_equal(dataset.X, load("statlog-cotton").X)
+    np.testing.assert_array_equal(dataset.y == 1, load("statlog-cotton").y == 1)
+    assert dataset.feature.values[[0, 3, 4]].tolist() == [
+        "pixel_1_band_1",
+        "pixel_1_band_4",
+        "pixel_2_band_1",
+    ]
+
+
+def test_ctg_leaves_out_the_column_that_tells_the_label(load):
+    dataset = load("ctg")
+    names = dataset.feature.values.tolist()
+    assert (names[0], names[-1]) == ("LB", "Tendency")
+    assert "CLASS" not in names
+    # Width = Max - Min, so the standardised columns have rank 20.
+    assert np.linalg.matrix_rank(dataset.X) == 20
+
+
+def test_ctg_from_the_file_with_an_address(load, data_folder, tmp_path, monkeypatch):
+    monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
+    (tmp_path / "ctg").mkdir()
+    shutil.copy(data_folder / "ctg" / "CTG.txt", tmp_path / "ctg")
+    rounded, full = load_dataset("ctg", data_dir=tmp_path), load("ctg")
+    assert "CTG.txt" in rounded.attrs["source"]
+    assert rounded.feature.equals(full.feature)
+    np.testing.assert_array_equal(rounded.y, full.y)
+    np.testing.assert_allclose(rounded.X, full.X, atol=1e-5)
+
+
+def test_chess_levels_are_alphabetical_ranks(load, data_folder):
+    dataset = load("chess")
+    raw = pd.read_csv(data_folder / "chess" / "kr-vs-kp.data", header=None)
+    X = dataset.X.values
+    levels = {name: "ft" for name in dataset.feature.values}
+    levels |= {"dwipd": "gl", "katri": "bnw", "wtoeg": "nt"}
+    for j, (name, ordered) in enumerate(levels.items()):
+        assert "".join(ordered[int(rank)] for rank in X[:, j]) == "".join(raw[j])
+        assert dataset.feature.values[j] == name
+    # Positions and counts that are known of single attributes.
+    assert float(dataset.X.sel(feature="spcop").sum()) == 1
+    assert float(dataset.X.sel(feature="skach").sum()) == 11
+    assert float(dataset.X.sel(feature="hdchk").sum()) == 15
+    np.testing.assert_array_equal(dataset.y == 1, raw[36] == "won")
+
+
+def test_breast_cancer_needs_no_file(monkeypatch):
+    monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
+    dataset = load_dataset("breast-cancer")
+    assert dataset.sizes == {"case": 569, "feature": 30}
+    # Malignant tumours are the large ones.
+    radius = dataset.X.sel(feature="mean radius")
+    assert float(radius[dataset.y == 1].mean()) > 0.5 > float(radius[dataset.y == -1].mean())

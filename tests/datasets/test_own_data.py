@@ -179,6 +179,14 @@ def test_wrong_options(write, fails, options, texts):
         load_csv(write(GOOD), "type", **options)
 
 
+def test_more_than_two_classes_come_as_codes(write, fails):
+    dataset = load_csv(write("x,y\n1,0\n2,2\n3,1\n"), "y", task="multiclass")
+    assert dataset.y.values.tolist() == [0, 2, 1]
+    path = write("x,y\n1,1\n2,2\n3,3\n")
+    with fails(InputError, str(path), "y holds 3", "allowed: 0, 1, ..., 2"):
+        load_csv(path, "y", task="multiclass")
+
+
 def test_options_that_do_not_fit_the_task(write, fails):
     path = write("x,y\n1,0\n2,1.5\n3,2\n")
     with fails(InputError, "positive is 1", "task='classification'"):

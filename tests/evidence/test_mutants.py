@@ -21,7 +21,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Gaussian
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import SplitHMC
+from gpmcflow.samplers import PreconditionedSplitHMC
 
 N_CASES, N_POSITIVE = 50, 30
 N_PARTICLES = 2000
@@ -63,7 +63,7 @@ def run(problem, reference: str = "ep", reverse_from: np.ndarray | None = None):
     model, _ = problem
     prior = reference == "prior"
     q = GaussianSites.prior(model) if prior else expectation_propagation(model).sites
-    sampler = SplitHMC(step_size=0.35 if prior else 0.7, n_steps=4)
+    sampler = PreconditionedSplitHMC(step_size=0.35 if prior else 0.7, n_steps=4)
     return anneal(
         TemperedPath(q),
         sampler,
@@ -234,7 +234,7 @@ def test_a_folder_of_one_likelihood_or_reference_does_not_serve_another(tmp_path
         LatentGaussianModel.from_covariance(covariance, Gaussian(noise_sd=sd), y)
         for sd in (0.5, 0.8)
     ]
-    sampler = SplitHMC(step_size=0.5, n_steps=2)
+    sampler = PreconditionedSplitHMC(step_size=0.5, n_steps=2)
     references = [GaussianSites.prior(m) for m in models]
     references.append(expectation_propagation(models[0]).sites)
     found = []

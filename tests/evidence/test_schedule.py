@@ -9,7 +9,7 @@ from gpmcflow.evidence.ladders import geometric, linear
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers import HMC, PreconditionedSplitHMC
 from gpmcflow.samplers.pilot import find_pilot
 
 
@@ -28,7 +28,7 @@ def test_constant_settings(path):
 
 @pytest.mark.parametrize("ladder", [[0.0, 0.5, 0.5, 1.0], [0.0, 0.8, 0.2, 1.0], [0.0, 0.5]])
 def test_a_ladder_that_does_not_increase_is_refused(path, ladder):
-    pilot = find_pilot(path, SplitHMC(), seed=0)
+    pilot = find_pilot(path, PreconditionedSplitHMC(), seed=0)
     for build in (
         lambda: Schedule.constant(np.array(ladder), HMC()),
         lambda: Schedule.from_pilot(pilot, path, np.array(ladder)),
@@ -38,7 +38,7 @@ def test_a_ladder_that_does_not_increase_is_refused(path, ladder):
 
 
 def test_settings_of_a_pilot_are_interpolated(path):
-    pilot = find_pilot(path, SplitHMC(), seed=0)
+    pilot = find_pilot(path, PreconditionedSplitHMC(), seed=0)
     stages = Schedule.from_pilot(pilot, path, pilot.betas)
     np.testing.assert_allclose(stages.step_size, pilot.step_size)
     np.testing.assert_array_equal(stages.n_steps, pilot.n_steps)

@@ -10,14 +10,14 @@ from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers import HMC, PreconditionedSplitHMC
 
 # Reference values of long runs and their standard errors; the tolerance of EP plus correction.
 REFERENCE = {"A": (-105.839, 0.007, 0.05), "B": (-149.3750, 0.001, 0.003)}
 RUNS = [
-    ("A", SplitHMC(0.2, 12), 60, 48, 0.1),
+    ("A", PreconditionedSplitHMC(0.2, 12), 60, 48, 0.1),
     ("A", HMC(0.25, 8), 60, 48, 0.1),
-    ("B", SplitHMC(0.8, 3), 20, 96, 0.01),
+    ("B", PreconditionedSplitHMC(0.8, 3), 20, 96, 0.01),
     ("B", HMC(0.35, 6), 20, 96, 0.01),
 ]
 

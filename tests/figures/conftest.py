@@ -8,12 +8,12 @@ import pytest
 import xarray as xr
 
 METHODS = {  # sampler, reference, bias and standard error at 10 temperatures, seconds per temperature
-    "split_hmc_ep": ("split_hmc", "ep", -0.02, 0.05, 0.2),
+    "split_hmc_ep": ("preconditioned_split_hmc", "ep", -0.02, 0.05, 0.2),
     "hmc_ep": ("hmc", "ep", -0.03, 0.07, 0.16),
     "latent_hmc_ep": ("latent_hmc", "ep", -0.05, 0.16, 0.21),
     "hmc_prior": ("hmc", "prior", -60.0, 1.5, 0.2),
     "hmc_prior_mode": ("hmc", "prior", -14.0, 0.9, 0.3),
-    "split_hmc_laplace": ("split_hmc", "laplace", -0.3, 0.11, 0.18),
+    "split_hmc_laplace": ("preconditioned_split_hmc", "laplace", -0.3, 0.11, 0.18),
     "is_ep": ("", "ep", -0.04, 0.06, 0.02),
 }
 TRUTH = -105.8385

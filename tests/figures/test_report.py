@@ -3,6 +3,8 @@ from __future__ import annotations
 import base64
 from html.parser import HTMLParser
 
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -77,7 +79,8 @@ def page(studies):
 def test_it_opens_with_what_was_run_and_the_verdict(studies, page):
     text = "".join(page.text)
     order = ["A report <b>", "gpmcflow 0.", "20181", "digits-hard (digits-3v5, 365 cases, probit)"]
-    order += ["1 agrees, 1 differs, 1 machine-dependent", "Verdict:", "Evidence: the best"]
+    order += ["1 agrees, 1 differs, 1 machine-dependent", "Verdicts"]
+    order += ["classifier: the printed numbers", "Evidence: the best"]
     order += ["Approximations:", "Figure 1.", "results/rmhmc_ais/verdict.csv"]
     places = [text.index(part) for part in order[:-1]] + [text.rindex(order[-1])]
     assert places == sorted(places)
@@ -171,9 +174,42 @@ def test_studies_may_lack_tables_and_config(studies):
     }
     page = Page(build_report(studies, title="t"))
     assert "results/own/a.nc" in page.text
-    assert len(page.all("section")) == 2
+    assert len(page.all("section")) == 3
     assert not page.all("details")
-    assert [attrs["href"] for attrs in page.all("a")] == ["#study-1", "#study-2"]
+    assert [attrs["href"] for attrs in page.all("a")] == ["#verdicts", "#study-1", "#study-2"]
+
+
+def test_verdicts_of_all_studies_come_before_the_other_tables(studies, tmp_path, verdict):
+    runs = pd.DataFrame(
+        {
+            "problem": ["a", "a", "b"],
+            "method": ["hmc", "split", "hmc"],
+            "tau_ll": [4.6123, 3.2, 5.0],
+            "tau_ll_mcse": [0.123, np.nan, 0.5],
+            "n_gradient": [20.0, 10.0, 20.0],
+            "printed_ap": [np.nan] * 3,
+        }
+    )
+    folder = tmp_path / "results" / "preconditioned_split_hmc"
+    for name, frame in {"verdict": verdict, "runs": runs}.items():
+        write_csv(frame, folder / f"{name}.csv")
+    frames = {name: str(folder / f"{name}.csv") for name in ("verdict", "runs")}
+    studies["preconditioned_split_hmc"] = {"title": "Split HMC", "frames": frames, "figures": []}
+    page = Page(build_report(studies, title="t"))
+    text = "".join(page.text)
+    order = ["Split HMC: the printed numbers", "Evidence: the best", "Runs"]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert ["method", "tau ll ± mcse", "n gradient"] in page.rows
+    found = [row for row in page.rows if row[0] in ("hmc", "split")]
+    assert found == [
+        ["hmc", "4.61 ± 0.12", "20"],
+        ["split", "3.2", "10"],
+        ["hmc", "5.00 ± 0.50", "20"],
+    ]
+    assert [row for row in page.rows if row in (["a"], ["b"])] == [["a"], ["b"]]
+    assert "a, b" in page.text
+    assert "hmc, split" in page.text
 
 
 def test_what_is_wrong_with_a_file_is_said_in_one_line(studies, tmp_path, evidence):

@@ -9,7 +9,7 @@ from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers import HMC, PreconditionedSplitHMC
 from gpmcflow.samplers.pilot import find_pilot, next_beta, systematic_resample
 from gpmcflow.samplers.tuning import TuningSettings
 
@@ -59,7 +59,7 @@ def test_final_particles_are_near_the_posterior(gp):
     prior = TemperedPath(GaussianSites.prior(fit.sites.model))
     settings = TuningSettings(n_particles=300)
     for coordinates in ("reference", "mode"):
-        latents = find_pilot(prior, SplitHMC(), coordinates, settings, seed=0).latents
+        latents = find_pilot(prior, PreconditionedSplitHMC(), coordinates, settings, seed=0).latents
         assert latents.shape == (300, 30)
         zeta = fit.sites.from_latent(latents)
         assert np.abs(zeta.mean(0)).max() < 0.5
@@ -68,7 +68,9 @@ def test_final_particles_are_near_the_posterior(gp):
 
 def test_a_pilot_is_deterministic_and_follows_its_seed_and_key(ep_path):
     def digest(**key):
-        pilot = find_pilot(ep_path, SplitHMC(), tuning=TuningSettings(n_particles=20), **key)
+        pilot = find_pilot(
+            ep_path, PreconditionedSplitHMC(), tuning=TuningSettings(n_particles=20), **key
+        )
         names = ("betas", "step_size", "n_steps", "distance", "latents")
         return array_digest({name: getattr(pilot, name) for name in names})
 
@@ -78,7 +80,9 @@ def test_a_pilot_is_deterministic_and_follows_its_seed_and_key(ep_path):
 
 
 def test_a_good_reference_needs_few_stages(ep_path, prior_path):
-    near, far = (find_pilot(path, SplitHMC(), seed=0) for path in (ep_path, prior_path))
+    near, far = (
+        find_pilot(path, PreconditionedSplitHMC(), seed=0) for path in (ep_path, prior_path)
+    )
     assert len(near.betas) < len(far.betas)
     assert near.ratio_sd < far.ratio_sd
 
@@ -117,13 +121,13 @@ def test_resampling_when_rounding_leaves_the_weights_short_of_one():
 def test_a_pilot_that_does_not_arrive_is_an_error(prior_path, monkeypatch):
     monkeypatch.setattr("gpmcflow.samplers.pilot.MAX_STAGES", 2)
     with pytest.raises(NumericalError, match="after 2 stages; start from an EP") as caught:
-        find_pilot(prior_path, SplitHMC(), seed=0)
+        find_pilot(prior_path, PreconditionedSplitHMC(), seed=0)
     assert "\n" not in str(caught.value)
 
 
 def test_unknown_coordinates(ep_path):
     with pytest.raises(InputError, match="did you mean 'mode'"):
-        find_pilot(ep_path, SplitHMC(), "modes", seed=0)
+        find_pilot(ep_path, PreconditionedSplitHMC(), "modes", seed=0)
 
 
 def test_pilot_and_run_draw_different_numbers():
@@ -140,7 +144,7 @@ def test_stages_resample(prior_path):
     settings = TuningSettings(n_particles=60, max_step_size=1e-9)
     rng = chain_generators(0, "pilot", chains=range(60))
     first = prior_path.reference.latent(rng.standard_normal((30,)))
-    latents = find_pilot(prior_path, SplitHMC(), tuning=settings, seed=0).latents
+    latents = find_pilot(prior_path, PreconditionedSplitHMC(), tuning=settings, seed=0).latents
     distance = np.abs(latents[:, None] - first[None]).max(-1)
     assert distance.min(1).max() < 1e-4
     survivors = np.unique(distance.argmin(1))

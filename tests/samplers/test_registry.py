@@ -3,13 +3,29 @@ from __future__ import annotations
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.samplers import HMC, SAMPLERS, LatentHMC, SplitHMC, make_sampler
+from gpmcflow.samplers import (
+    HMC,
+    SAMPLERS,
+    DataSplitHMC,
+    IndependenceMetropolis,
+    LatentHMC,
+    PreconditionedSplitHMC,
+    RandomWalkMetropolis,
+    SplitHMC,
+    make_sampler,
+)
 
 
 def test_samplers_by_name():
-    assert make_sampler("split_hmc", step_size=0.3, n_steps=7) == SplitHMC(0.3, 7)
+    assert make_sampler(
+        "preconditioned_split_hmc", step_size=0.3, n_steps=7
+    ) == PreconditionedSplitHMC(0.3, 7)
     assert make_sampler("hmc") == HMC()
     assert make_sampler("latent_hmc", jitter=0.0) == LatentHMC(jitter=0.0)
+    assert make_sampler("split_hmc", flow="fixed") == SplitHMC(flow="fixed")
+    assert make_sampler("data_split_hmc", fraction=0.3) == DataSplitHMC(fraction=0.3)
+    assert make_sampler("random_walk_metropolis", n_steps=3) == RandomWalkMetropolis(n_steps=3)
+    assert make_sampler("independence_metropolis") == IndependenceMetropolis(n_steps=1)
     assert all(type(make_sampler(name)) is kind for name, kind in SAMPLERS.items())
 
 
@@ -18,13 +34,15 @@ def test_unknown_names_and_settings_say_the_nearest():
         make_sampler("splithmc")
     with pytest.raises(InputError, match=r"sampler hmc: setting.*did you mean 'step_size'"):
         make_sampler("hmc", stepsize=0.1)
+    with pytest.raises(InputError, match=r"independence_metropolis: setting.*'step_size'"):
+        make_sampler("independence_metropolis", step_size=0.1)
 
 
 def test_negative_step_size():
     with pytest.raises(
-        InputError, match=r"SplitHMC: step_size is -0.3; allowed: a positive number"
+        InputError, match=r"PreconditionedSplitHMC: step_size is -0.3; allowed: a positive number"
     ):
-        make_sampler("split_hmc", step_size=-0.3)
+        make_sampler("preconditioned_split_hmc", step_size=-0.3)
 
 
 @pytest.mark.parametrize("value", ["fast", None, [0.1]])

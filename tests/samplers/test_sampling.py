@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Gaussian, Poisson
-from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers import HMC, SAMPLERS, PreconditionedSplitHMC, make_sampler
 from gpmcflow.samplers.sampling import sample
 
 
@@ -34,7 +36,7 @@ def test_posterior_of_a_gaussian_likelihood(glm):
 def test_groups_and_statistics(models):
     model = models["logistic"]
     base = expectation_propagation(model).sites
-    sampler = SplitHMC(step_size=0.6, n_steps=3)
+    sampler = PreconditionedSplitHMC(step_size=0.6, n_steps=3)
     tree = sample(base, sampler, n_chains=5, n_draws=11, n_warmup=4, seed=2)
     latent, stats = tree["posterior"]["latent"], tree["sample_stats"]
     assert latent.dims == ("chain", "draw", "latent_dim")
@@ -79,6 +81,54 @@ def test_a_sampler_by_name_is_tuned(models):
     assert float(tree["sample_stats"]["acceptance_rate"].mean()) == pytest.approx(0.8, abs=0.15)
     again = sample(base, "hmc", n_chains=20, n_draws=50, n_warmup=10, seed=1)
     assert tree.identical(again)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_samples_from_its_own_coordinates(models, name):
+    """The latents are those of the model, whatever coordinates the chains moved in."""
+    model = models["logistic"]
+    fit = expectation_propagation(model).sites
+    sampler = make_sampler(name, n_steps=3)
+    tree = sample(fit, sampler, n_chains=60, n_draws=20, n_warmup=0, seed=1, block_size=60)
+    latent, stats = tree["posterior"]["latent"].values, tree["sample_stats"]
+    expected = model.likelihood.log_density(latent @ model.design.T, model.y)
+    np.testing.assert_allclose(stats["log_likelihood"], expected, rtol=1e-10)
+    sd = np.sqrt(np.diag(fit.factor @ fit.factor.T))
+    error = np.abs(latent.mean((0, 1)) - fit.mean) / sd
+    assert error.max() < 0.35  # chains start from 60 draws of the fit
+    assert 0.2 < float(stats["acceptance_rate"].mean()) <= 1.0
+
+
+@dataclass(frozen=True)
+class Squares:
+    """Two functions of theta."""
+
+    names = ("squares", "first")
+
+    def __call__(self, latent):
+        return np.column_stack([(latent**2).sum(1), latent[:, 0]])
+
+
+def test_a_trace_has_every_transition_and_draws_are_thinned(models):
+    """Thinning keeps each third draw of the same chains; the trace has all of them, and sums of cost."""
+    base = expectation_propagation(models["logistic"]).sites
+    settings = {"n_chains": 4, "seed": 3, "segment_length": 2}
+    whole = sample(base, HMC(0.4, 3), n_draws=15, n_warmup=3, **settings)
+    thinned = sample(
+        base, HMC(0.4, 3), n_draws=5, n_warmup=1, thin=3, summary=Squares(), **settings
+    )
+    latent = whole["posterior"]["latent"].values
+    np.testing.assert_array_equal(thinned["posterior"]["latent"], latent[:, 2::3])
+    trace = thinned["trace"]
+    assert dict(trace.sizes) == {"chain": 4, "iteration": 15}
+    np.testing.assert_array_equal(trace["squares"], (latent**2).sum(-1))
+    np.testing.assert_array_equal(trace["first"], latent[:, :, 0])
+    np.testing.assert_array_equal(trace["log_likelihood"], whole["sample_stats"]["log_likelihood"])
+    moved = np.any(np.diff(latent, axis=1) != 0.0, axis=-1)
+    np.testing.assert_array_equal(trace["accepted"][:, 1:], moved)
+    assert np.all(trace["n_gradient"] == 3)
+    assert np.all(thinned["sample_stats"]["n_gradient"] == 9)
+    assert "trace" not in whole.children
 
 
 @pytest.mark.parametrize(("draws", "warmup"), [(0, 5), (10, -1)])

@@ -7,7 +7,16 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.tempered import Target
-from gpmcflow.samplers import HMC, SAMPLERS, LatentHMC, SplitHMC
+from gpmcflow.samplers import (
+    HMC,
+    SAMPLERS,
+    DataSplitHMC,
+    IndependenceMetropolis,
+    LatentHMC,
+    PreconditionedSplitHMC,
+    RandomWalkMetropolis,
+    SplitHMC,
+)
 from gpmcflow.samplers.tuning import StepSizeTuner, TuningSettings
 
 
@@ -16,10 +25,15 @@ def target(gp):
     return Target.posterior(expectation_propagation(gp(n=30, signal_sd=4.0)).sites)
 
 
+def suited(sampler, target):
+    """The target in the sampler's coordinates."""
+    return target.in_coordinates(sampler.coordinates(target.base))
+
+
 def tune_at(target, sampler, settings, *, seed):
     """The sampler tuned at one target, by particles that start from its Gaussian part."""
     rng = chain_generators(seed, chains=range(settings.n_particles))
-    tuner = StepSizeTuner(settings, sampler)
+    tuner, target = StepSizeTuner(settings, sampler), suited(sampler, target)
     state = sampler.init(target, rng.standard_normal((target.dim,)))
     for _ in range(3):
         state = tuner.tune(rng, target, state)
@@ -30,7 +44,7 @@ def tune_at(target, sampler, settings, *, seed):
 
 def acceptance(sampler, target, seed=1):
     """Mean acceptance rate of fresh chains, once they are near the posterior."""
-    rng = chain_generators(seed, chains=range(300))
+    rng, target = chain_generators(seed, chains=range(300)), suited(sampler, target)
     state = sampler.init(target, rng.standard_normal((target.dim,)))
     rates = []
     for _ in range(15):
@@ -39,7 +53,11 @@ def acceptance(sampler, target, seed=1):
     return np.mean(rates[5:])
 
 
-@pytest.mark.parametrize("kind", SAMPLERS.values())
+# independence_metropolis has nothing to tune: its proposals are whole draws of the Gaussian
+TUNED = [kind for kind in SAMPLERS.values() if "step_size" in kind.__dataclass_fields__]
+
+
+@pytest.mark.parametrize("kind", TUNED)
 @pytest.mark.parametrize("wanted", [0.65, 0.9])
 def test_the_step_size_reaches_the_wanted_acceptance(target, kind, wanted):
     settings = TuningSettings(target_acceptance=wanted, max_step_size=10.0)
@@ -51,16 +69,19 @@ def test_trajectory_length_and_its_limits(target):
     tuned = tune_at(target, HMC(), TuningSettings(trajectory_length=3.0), seed=0)
     assert 3.0 <= tuned.step_size * tuned.n_steps < 3.0 + tuned.step_size
     assert tune_at(target, HMC(), TuningSettings(max_steps=2), seed=0).n_steps == 2
-    capped = tune_at(target, SplitHMC(), TuningSettings(max_step_size=0.05), seed=0)
+    capped = tune_at(target, PreconditionedSplitHMC(), TuningSettings(max_step_size=0.05), seed=0)
     assert capped.step_size == pytest.approx(0.05)
 
 
 def test_lengths_are_measured_in_the_samplers_own_unit(target):
-    """Latent HMC moves in units of theta: the trajectory length is in standard deviations."""
+    """Unit mass on theta moves in units of theta: the trajectory length is in standard deviations."""
+    assert set(SAMPLERS.values()) - set(TUNED) == {IndependenceMetropolis}
     C = target.base.factor
     unit = np.sqrt(np.trace(C @ C.T) / len(C))
-    assert LatentHMC().length_unit(target) == pytest.approx(unit)
-    assert HMC().length_unit(target) == SplitHMC().length_unit(target) == 1.0
+    for kind in (LatentHMC, SplitHMC, DataSplitHMC, RandomWalkMetropolis):
+        assert kind().length_unit(suited(kind(), target)) == pytest.approx(unit)
+    assert IndependenceMetropolis().length_unit(target) == 1.0
+    assert HMC().length_unit(target) == PreconditionedSplitHMC().length_unit(target) == 1.0
     tuned = tune_at(
         target, LatentHMC(), TuningSettings(trajectory_length=1.5, max_steps=500), seed=0
     )

@@ -1,6 +1,7 @@
 """Samplers with one mistake each. Every one must fail the invariance test.
 
-All are variants of split HMC, or of HMC where the mistake is in the force.
+Most are variants of preconditioned split HMC, or of HMC where the mistake is in the force; those of
+the other samplers have the mistake that is their own to make.
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpmcflow.samplers import HMC, SplitHMC
+from gpmcflow.samplers import (
+    HMC,
+    DataSplitHMC,
+    IndependenceMetropolis,
+    PreconditionedSplitHMC,
+    RandomWalkMetropolis,
+    SplitHMC,
+)
 from gpmcflow.samplers.hamiltonian import hamiltonian, select
 from gpmcflow.samplers.protocol import Info
 
@@ -46,31 +54,31 @@ class Transition:
 
 
 @dataclass(frozen=True)
-class NoMistake(Transition, SplitHMC):
+class NoMistake(Transition, PreconditionedSplitHMC):
     """The control: must pass."""
 
 
 @dataclass(frozen=True)
-class AcceptAlways(Transition, SplitHMC):
+class AcceptAlways(Transition, PreconditionedSplitHMC):
     def decide(self, log_uniform, log_accept):
         return np.ones_like(log_accept, dtype=bool)
 
 
 @dataclass(frozen=True)
-class NoKineticEnergy(Transition, SplitHMC):
+class NoKineticEnergy(Transition, PreconditionedSplitHMC):
     def energy_error(self, target, state, momentum, proposal, end):
         none = np.zeros_like(momentum)
         return hamiltonian(target, proposal, none) - hamiltonian(target, state, none)
 
 
 @dataclass(frozen=True)
-class WrongSignOfEnergy(Transition, SplitHMC):
+class WrongSignOfEnergy(Transition, PreconditionedSplitHMC):
     def energy_error(self, target, state, momentum, proposal, end):
         return -super().energy_error(target, state, momentum, proposal, end)
 
 
 @dataclass(frozen=True)
-class EnergyAtBetaOne(Transition, SplitHMC):
+class EnergyAtBetaOne(Transition, PreconditionedSplitHMC):
     """The inverse temperature is in the force but not in the energy."""
 
     def energy_error(self, target, state, momentum, proposal, end):
@@ -79,7 +87,7 @@ class EnergyAtBetaOne(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class StepSizeOfThePosition(Transition, SplitHMC):
+class StepSizeOfThePosition(Transition, PreconditionedSplitHMC):
     """The step size depends on where the trajectory starts."""
 
     def stretch(self, state):
@@ -87,7 +95,7 @@ class StepSizeOfThePosition(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class RetryWithNewJitter(Transition, SplitHMC):
+class RetryWithNewJitter(Transition, PreconditionedSplitHMC):
     """The step size is drawn again after a rejection, as if that were free."""
 
     def step(self, rng, target, state):
@@ -97,7 +105,7 @@ class RetryWithNewJitter(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class StaleGradientOnRejection(Transition, SplitHMC):
+class StaleGradientOnRejection(Transition, PreconditionedSplitHMC):
     """A rejected proposal leaves its gradient behind."""
 
     def choose(self, accepted, proposal, state):
@@ -105,7 +113,7 @@ class StaleGradientOnRejection(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class StaleEnergyOnRejection(Transition, SplitHMC):
+class StaleEnergyOnRejection(Transition, PreconditionedSplitHMC):
     """A rejected proposal leaves its log likelihood behind."""
 
     def choose(self, accepted, proposal, state):
@@ -113,7 +121,7 @@ class StaleEnergyOnRejection(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class MomentumNotRefreshed(Transition, SplitHMC):
+class MomentumNotRefreshed(Transition, PreconditionedSplitHMC):
     """The momentum of the first transition serves all of them."""
 
     def momentum(self, rng, target):
@@ -123,7 +131,7 @@ class MomentumNotRefreshed(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class HalfKickMissing(Transition, SplitHMC):
+class HalfKickMissing(Transition, PreconditionedSplitHMC):
     """The last half kick is left out."""
 
     def trajectory(self, target, state, momentum, step_size):
@@ -132,7 +140,7 @@ class HalfKickMissing(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class WholeKickFirst(Transition, SplitHMC):
+class WholeKickFirst(Transition, PreconditionedSplitHMC):
     """The first kick is a whole one."""
 
     def trajectory(self, target, state, momentum, step_size):
@@ -141,16 +149,21 @@ class WholeKickFirst(Transition, SplitHMC):
 
 
 @dataclass(frozen=True)
-class VolumeNotKept(Transition, SplitHMC):
+class VolumeNotKept(Transition, PreconditionedSplitHMC):
     """The rotation also shrinks, a Jacobian that the acceptance does not know."""
 
-    def flow(self, target, position, momentum, step_size):
-        position, momentum = super().flow(target, position, momentum, step_size)
-        return 0.97 * position, momentum
+    def motion(self, target, step_size):
+        right = super().motion(target, step_size)
+
+        def shrink(position, momentum):
+            position, momentum = right(position, momentum)
+            return 0.97 * position, momentum
+
+        return shrink
 
 
 @dataclass(frozen=True)
-class WrongSignOfForce(Transition, SplitHMC):
+class WrongSignOfForce(Transition, PreconditionedSplitHMC):
     """The residual pushes the wrong way: exact all the same, but acceptance suffers."""
 
     def force(self, target, position, gradient):
@@ -165,9 +178,65 @@ class WrongSignOfResidualForce(Transition, HMC):
         return -target.beta_column() * gradient - position
 
 
+@dataclass(frozen=True)
+class RatesDropped(SplitHMC):
+    """The kick is that of the standardised coordinates, as if all frequencies were 1."""
+
+    def force(self, target, position, gradient):
+        return target.beta_column() * gradient
+
+
+@dataclass(frozen=True)
+class PriorInBothParts(DataSplitHMC):
+    """The slow part's kick has the prior once more."""
+
+    def force(self, target, position, gradient):
+        return super().force(target, position, gradient) - self.rates(target) * position
+
+
+@dataclass(frozen=True)
+class FastHalfKickMissing(DataSplitHMC):
+    """The very last half kick of the fast part is left out."""
+
+    def trajectory(self, target, state, momentum, step_size):
+        end, momentum = super().trajectory(target, state, momentum, step_size)
+        force = self._fast_force(target, end.position, end.gradient[:, 0])
+        return end, momentum - 0.5 * step_size / self.inner_steps * force
+
+
+@dataclass(frozen=True)
+class SitesLeftIn(DataSplitHMC):
+    """What the Gaussian part holds of the likelihood is not taken out of the fast part's force."""
+
+    def _fast_force(self, target, position, gradient):
+        return self.rates(target) * (target.beta_column() * gradient - position)
+
+
+@dataclass(frozen=True)
+class WrongSignOfRatio(RandomWalkMetropolis):
+    """Accepts what is less likely."""
+
+    def log_ratio(self, target, proposal, state):
+        return -super().log_ratio(target, proposal, state)
+
+
+@dataclass(frozen=True)
+class CurrentWeightForgotten(IndependenceMetropolis):
+    """Accepts by the proposal's importance weight alone."""
+
+    def log_ratio(self, target, proposal, state):
+        return target.beta * proposal.residual
+
+
 # Mutants that leave the target invariant, as accept or reject mends any reversible map; they fail
 # because acceptance does not go to one with the step size.
-INEFFICIENT = (WrongSignOfForce, WrongSignOfResidualForce)
+INEFFICIENT = (
+    WrongSignOfForce,
+    WrongSignOfResidualForce,
+    RatesDropped,
+    PriorInBothParts,
+    SitesLeftIn,
+)
 INEXACT = (
     AcceptAlways,
     NoKineticEnergy,
@@ -181,4 +250,7 @@ INEXACT = (
     HalfKickMissing,
     WholeKickFirst,
     VolumeNotKept,
+    FastHalfKickMissing,
+    WrongSignOfRatio,
+    CurrentWeightForgotten,
 )

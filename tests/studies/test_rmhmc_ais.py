@@ -24,7 +24,7 @@ PROBLEM = {
 }
 AIS = {
     "kind": "ais",
-    "sampler": "split_hmc",
+    "sampler": "preconditioned_split_hmc",
     "reference": "ep",
     "ladder": "adaptive",
     "coordinates": "reference",
@@ -131,7 +131,7 @@ def estimate(**cells):
     row = {
         "problem": "p",
         "method": "split_hmc_ep",
-        "sampler": "split_hmc",
+        "sampler": "preconditioned_split_hmc",
         "reference": "ep",
         "coordinates": "reference",
         "direction": "forward",

@@ -10,12 +10,21 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import check_config, load_yaml, memory_to_ask_for, portable
+from gpmcflow.config import (
+    check_config,
+    count_runs,
+    load_yaml,
+    memory_to_ask_for,
+    portable,
+    split_hmc_methods,
+)
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.samplers import RandomWalkMetropolis
 
 ROOT = Path(__file__).parents[2]
 SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
 METHODS = "studies.rmhmc_ais.methods"
+SPLIT = "studies.split_hmc"
 
 # (path, value, what the message has to say)
 WRONG = {
@@ -33,7 +42,11 @@ WRONG = {
     ),
     "unknown problem": ("studies.rmhmc_ais.problems", ["digit"], "did you mean 'digits'?"),
     "unknown problem of the map": ("studies.rmhmc_ais.map.problem", "x", "map.problem: unknown"),
-    "unknown sampler": (f"{METHODS}.split_hmc_ep.sampler", "spli_hmc", "mean 'split_hmc'?"),
+    "unknown sampler": (
+        f"{METHODS}.split_hmc_ep.sampler",
+        "spli_hmc",
+        "(allowed: hmc, latent_hmc, prec",
+    ),
     "unknown ladder": (f"{METHODS}.split_hmc_ep.ladder", "geometrical", "mean 'geometric'?"),
     "unknown reference": (f"{METHODS}.is_ep.reference", "epp", "did you mean 'ep'?"),
     "unknown coordinates": (f"{METHODS}.split_hmc_ep.coordinates", "modes", "mean 'mode'?"),
@@ -75,6 +88,110 @@ WRONG = {
         {"name": "probit", "noise_sd": 1.0},
         "likelihood: key: unknown name 'noise_sd'",
     ),
+    "linear problem for a GP study": (
+        "studies.rmhmc_ais.problems",
+        ["digits", "simulated"],
+        "studies.rmhmc_ais.problems[1]: found 'simulated', which has model: linear; allowed: ",
+    ),
+    "linear problem for the map": (
+        "studies.rmhmc_ais.map.problem",
+        "simulated",
+        "studies.rmhmc_ais.map.problem: found 'simulated', which has model: linear; allowed: ",
+    ),
+    "unknown model": ("problems.simulated.model", "linea", "did you mean 'linear'?"),
+    "hyperparameters of a linear problem": (
+        "problems.simulated.hyperparameters",
+        {"select": "maximum"},
+        "simulated: key: unknown name 'hyperparameters'",
+    ),
+    "prior of a GP problem": ("problems.digits.prior_sd", 2.0, "unknown name 'prior_sd'"),
+    "prior without spread": ("problems.simulated.prior_sd", 0, "found 0; allowed: a number above"),
+    "multinomial for a GP": (
+        "problems.digits.likelihood",
+        "multinomial",
+        "problems.digits.likelihood: unknown name 'multinomial'",
+    ),
+    "one case": ("datasets.drawn.shahbaba_simulated.n", 1, "found 1; allowed: a whole number at"),
+    "more cases than the paper's": (
+        "datasets.drawn.shahbaba_simulated.n",
+        10001,
+        "datasets.drawn.shahbaba_simulated.n: found 10001 without a seed; allowed: at most 10000",
+    ),
+    "two ways to data": (
+        "datasets.drawn.csv",
+        "x.csv",
+        "datasets.drawn: key: unknown name 'csv'",
+    ),
+    "unknown problem of the split study": (
+        f"{SPLIT}.problems.simulate",
+        {"hmc": {"sampler": "latent_hmc"}},
+        f"{SPLIT}.problems: unknown name 'simulate'; did you mean 'simulated'?",
+    ),
+    "problem without methods": (f"{SPLIT}.problems.simulated", {}, "simulated: nothing found"),
+    "method without a sampler": (
+        f"{SPLIT}.problems.simulated.hmc",
+        {"n_steps": 4},
+        f"{SPLIT}.problems.simulated.hmc.sampler: missing; give one of latent_hmc, hmc,",
+    ),
+    "misspelt sampler with settings of its own": (
+        f"{SPLIT}.problems.simulated.split",
+        {"sampler": "splt_hmc", "flow": "fixed"},
+        f"{SPLIT}.problems.simulated.split.sampler: unknown name 'splt_hmc'; did you mean",
+    ),
+    "setting of another sampler": (
+        f"{SPLIT}.problems.simulated.hmc.flow",
+        "fixed",
+        f"{SPLIT}.problems.simulated.hmc: key: unknown name 'flow'",
+    ),
+    "flow of the data split": (
+        f"{SPLIT}.problems.simulated.data_split.flow",
+        "fixed",
+        "data_split: key: unknown name 'flow'",
+    ),
+    "split of the Gaussian split": (
+        f"{SPLIT}.problems.simulated.split.fraction",
+        0.3,
+        "split: key: unknown name 'fraction'",
+    ),
+    "steps of an independent proposal": (
+        f"{SPLIT}.problems.simulated.independence.step_size",
+        0.3,
+        "independence: key: unknown name 'step_size'",
+    ),
+    "all of the cases": (
+        f"{SPLIT}.problems.simulated.data_split.fraction",
+        1.0,
+        "found 1.0; allowed: a number above 0 and below 1",
+    ),
+    "unknown flow": (f"{SPLIT}.problems.simulated.split.flow", "fix", "did you mean 'fixed'?"),
+    "no inner steps": (
+        f"{SPLIT}.problems.simulated.data_split.inner_steps",
+        0,
+        "found 0; allowed: a whole number at least 1",
+    ),
+    "one chain": (f"{SPLIT}.chains", 1, "found 1; allowed: a whole number at least 2"),
+    "too few draws": (f"{SPLIT}.draws", 511, "found 511; allowed: a whole number at least 512"),
+    "GP problem of the split study": (
+        f"{SPLIT}.problems.digits",
+        {"hmc": {"sampler": "latent_hmc"}},
+        f"{SPLIT}.problems: found 'digits', which has model: gp; allowed: problems with model: lin",
+    ),
+    "step size without steps": (
+        f"{SPLIT}.problems.simulated.split.n_steps",
+        None,
+        f"{SPLIT}.problems.simulated.split.step_size: found without n_steps",
+    ),
+    "thinned to nothing": (
+        f"{SPLIT}.thin",
+        33,
+        f"{SPLIT}.thin: found 33; allowed: what divides the draws of each method, and "
+        "simulated.hmc has 512",
+    ),
+    "method by the name of the fit": (
+        f"{SPLIT}.problems.simulated.fit",
+        {"sampler": "latent_hmc"},
+        f"{SPLIT}.problems.simulated.fit: the name of the file of the Gaussian fit",
+    ),
     "list for a section": ("problems", [], "problems: found []; allowed: a mapping"),
 }
 
@@ -110,6 +227,60 @@ def test_defaults_are_filled_in_by_kind():
     assert filled["problems"]["digits"]["likelihood"] == "probit"
     assert filled["execution"]["workers"] == 1
     assert "select" not in filled["problems"]["digits"]["hyperparameters"]
+
+
+def test_defaults_of_a_linear_problem_and_of_each_sampler():
+    filled = check_config(SMALL)
+    assert filled["problems"]["digits"]["model"] == "gp"
+    linear = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 5.0}
+    assert filled["problems"]["simulated"] == linear
+    assert filled["datasets"]["drawn"] == {"shahbaba_simulated": {"n": 200, "seed": None}}
+    methods = filled["studies"]["split_hmc"]["problems"]["simulated"]
+    shared = {"sampler", "gaussian", "draws"}
+    steps = {"step_size", "n_steps", "target_acceptance"}
+    for name, own in {
+        "hmc": steps,
+        "split": steps | {"flow"},
+        "data_split": steps | {"inner_steps", "fraction", "order"},
+        "independence": set(),
+    }.items():
+        assert set(methods[name]) == shared | own
+        assert methods[name]["gaussian"] == "laplace"
+    assert methods["hmc"]["step_size"] is None
+    assert methods["hmc"]["target_acceptance"] == 0.65
+    walk = changed(f"{SPLIT}.problems.simulated.hmc", {"sampler": "random_walk_metropolis"})
+    walk = check_config(walk)["studies"]["split_hmc"]["problems"]["simulated"]["hmc"]
+    assert set(walk) == shared | steps
+    assert walk["target_acceptance"] == RandomWalkMetropolis.target_acceptance
+    assert methods["split"]["flow"] == "exact"
+    assert methods["data_split"]["order"] == "curvature"
+    bare = changed(SPLIT, {"problems": {"simulated": {"hmc": {"sampler": "latent_hmc"}}}})
+    study = check_config(bare)["studies"]["split_hmc"]
+    assert [study[key] for key in ("chains", "draws", "thin")] == [16, 50000, 50]
+
+
+def test_methods_of_the_split_study_carry_its_chains_draws_and_thin():
+    methods = split_hmc_methods(check_config(SMALL)["studies"]["split_hmc"])["simulated"]
+    assert {name: method["draws"] for name, method in methods.items()} == {
+        "hmc": 512,
+        "split": 512,
+        "data_split": 512,
+        "independence": 600,
+    }
+    assert all(method["chains"] == 4 and method["thin"] == 4 for method in methods.values())
+    assert methods["split"]["step_size"] == 0.1
+
+
+def test_a_run_is_a_method_on_a_problem():
+    config = check_config(SMALL)
+    assert count_runs(config) == 3 + 4
+    config["studies"]["rmhmc_ais"]["problems"].append("other")
+    assert count_runs(config) == 6 + 4
+
+
+def test_multinomial_is_for_a_linear_model():
+    filled = check_config(changed("problems.simulated.likelihood", "multinomial"))
+    assert filled["problems"]["simulated"]["likelihood"] == "multinomial"
 
 
 def test_the_given_config_is_left_alone():
@@ -194,7 +365,7 @@ def test_what_the_snakefile_imports_is_light():
 
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors")
-    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
+    files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}
     assert modules == {*allowed, "gpmcflow.execution.digest"}

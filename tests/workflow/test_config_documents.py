@@ -11,29 +11,42 @@ from pathlib import Path
 
 import pytest
 
-from gpmcflow.config import check_config, describe, load_schema, load_yaml, resolve
+from gpmcflow.config import (
+    STUDY_CHECKS,
+    check_config,
+    describe,
+    load_schema,
+    load_yaml,
+    resolve,
+)
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.annealing import LADDERS
 from gpmcflow.models.likelihoods import LIKELIHOODS
-from gpmcflow.samplers import SAMPLERS
+from gpmcflow.samplers import HMC, SAMPLERS
 from gpmcflow.samplers.tuning import TuningSettings
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
-PLACES = {"datasets": "<dataset>", "problems": "<problem>", "methods": "<method>"}
+PLACES = {
+    "datasets": "<dataset>",
+    "problems": "<problem>",
+    "methods": "<method>",
+    "<problem>": "<method>",
+}
 
 
-def branches(node: dict):
+def branches(node: dict, schema: dict):
     """A schema node with all that its if, then and else may add; the usual case (else) first."""
+    node = resolve(node, schema)
     yield node
     for branch in ("else", "then"):
         if branch in node:
-            yield from branches(node[branch])
+            yield from branches(node[branch], schema)
 
 
 def keys(node: dict, schema: dict, path: str = ""):
     """All keys below a schema node: (dotted path, key's node, whether it is required)."""
-    for branch in branches(resolve(node, schema)):
+    for branch in branches(node, schema):
         for key, child in branch.get("properties", {}).items():
             child = resolve(child, schema)
             here = f"{path}.{key}".lstrip(".")
@@ -52,10 +65,10 @@ def expected_rows() -> list[str]:
         row = found.setdefault(path, {"types": [], "meaning": "", "default": ""})
         row["types"] += [t for t in describe(node, schema).split(" or ") if t not in row["types"]]
         row["meaning"] = row["meaning"] or node.get("description", "")
-        if "default" in node:
+        if "default" in node and "`" not in row["default"]:  # that of the usual case
             row["default"] = f"`{json.dumps(node['default'])}`"
         elif required:
-            row["default"] = "required"
+            row["default"] = row["default"] or "required"
     return [
         f"| `{path}` | {' or '.join(row['types'])} | {row['default']} | {row['meaning']} |"
         for path, row in found.items()
@@ -93,9 +106,9 @@ def test_config_files_are_valid(path, monkeypatch):
     assert check_config(filled) == filled  # what is filled in is valid, and final
 
 
-def enums(name: str) -> list[list[str]]:
+def enums(name: str) -> list[set[str]]:
     schema = load_schema()
-    found = [node["enum"] for path, node, _ in keys(schema, schema) if path.endswith(name)]
+    found = [set(node["enum"]) for path, node, _ in keys(schema, schema) if path.endswith(name)]
     assert found
     return found
 
@@ -103,21 +116,36 @@ def enums(name: str) -> list[list[str]]:
 def test_names_of_the_schema_are_those_of_the_package():
     schema = load_schema()
     assert sorted(schema["$defs"]["catalogue"]["enum"]) == sorted(CATALOGUE)
-    for name, registry in {
-        ".sampler": SAMPLERS,
-        ".ladder": LADDERS,
-        ".likelihood.name": LIKELIHOODS,
-    }.items():
-        for enum in enums(name):
-            assert sorted(enum) == sorted(registry)
-    problem = schema["$defs"]["problem"]["properties"]
-    assert sorted(problem["likelihood"]["then"]["enum"]) == sorted(LIKELIHOODS)
+    for enum in enums(".ladder"):
+        assert enum == set(LADDERS)
+    samplers = enums(".sampler")
+    assert set().union(*samplers) == set(SAMPLERS)
+    gp = {"probit", "logistic", "gaussian", "poisson"}
+    assert all(enum == gp for enum in enums(".likelihood.name"))
+    assert gp <= set(LIKELIHOODS)
+    problem = schema["$defs"]["problem"]
+    of_gp, of_linear = (problem[branch]["properties"]["likelihood"] for branch in ("else", "then"))
+    assert set(of_gp["then"]["enum"]) == gp
+    assert set(of_linear["then"]["enum"]) == gp | {"multinomial"}
+
+
+def test_each_study_has_its_rules_its_check_and_its_printed_numbers():
+    studies = set(load_schema()["properties"]["studies"]["properties"])
+    assert set(STUDY_CHECKS) == studies
+    for folder, suffix in (("rules", "smk"), ("published", "yaml")):
+        found = {path.stem for path in (ROOT / "workflow" / folder).glob(f"*.{suffix}")}
+        assert studies <= found
+    shared = {"data", "report"}
+    assert {path.stem for path in (ROOT / "workflow" / "rules").glob("*.smk")} == studies | shared
 
 
 def test_defaults_of_tuning_are_those_of_the_package():
     tuning = load_schema()["$defs"]["tuning"]["properties"]
     for key, node in tuning.items():
-        assert getattr(TuningSettings(), key) == node["default"]
+        found = getattr(TuningSettings(), key)
+        if found is None:  # the sampler's own
+            found = getattr(HMC, key)
+        assert found == node["default"]
 
 
 if __name__ == "__main__":

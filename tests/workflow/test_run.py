@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +21,19 @@ from gpmcflow.storage import load_results, open_results
 
 ROOT = Path(__file__).parents[2]
 SMALL = ROOT / "tests" / "workflow" / "small.yaml"
-EXECUTION = yaml.safe_load(SMALL.read_text())["execution"]
+CONFIG = yaml.safe_load(SMALL.read_text())
+EXECUTION = CONFIG["execution"]
 STEMS = {"digits-3v5", "approximation", "posterior", "map", "split_hmc_ep", "hmc_prior", "is_ep"}
-HEAVY = ["prepare", "approximate", "posterior", "evidence", "hyperparameter_map"]
+STEMS |= {"drawn", "fit", "illustrations", "hmc", "split", "data_split", "independence"}
+TABLES = {
+    "rmhmc_ais": ["verdict", "evidence", "approximations"],
+    "split_hmc": ["verdict", "runs"],
+}
+# rules that sample, those before them, and the light ones behind them
+CHAINS = ["rmhmc_ais_evidence", "rmhmc_ais_posterior", "split_hmc_chains"]
+FITS = ["rmhmc_ais_approximate", "rmhmc_ais_hyperparameter_map", "split_hmc_fit"]
+BEFORE = ["prepare", *FITS, "split_hmc_illustrate"]
+BEHIND = ["rmhmc_ais_summarise", "split_hmc_summarise", "build_report"]
 
 
 def snakemake(folder: Path, *arguments: str, config: Path = SMALL, cores: int = 1):
@@ -34,7 +46,7 @@ def snakemake(folder: Path, *arguments: str, config: Path = SMALL, cores: int = 
 
 
 def write_config(folder: Path, **changes) -> Path:
-    config = yaml.safe_load(SMALL.read_text()) | changes
+    config = CONFIG | changes
     path = folder / "mine.yaml"
     path.write_text(yaml.safe_dump(config))
     return path
@@ -52,10 +64,11 @@ def finished(tmp_path_factory):
 
 def test_whole_run_ends_in_tables_and_one_page(finished):
     results = finished / "results"
-    for table in ("verdict", "evidence", "approximations"):
-        assert len((results / "rmhmc_ais" / f"{table}.csv").read_text().splitlines()) > 1
+    for study, tables in TABLES.items():
+        for table in tables:
+            assert len((results / study / f"{table}.csv").read_text().splitlines()) > 1
     page = (results / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 8
+    assert page.count("data:image/png;base64,") == 8 + 7
     assert str(finished) not in page
     for path in results.rglob("*.nc"):
         assert Path(f"{path}.json").is_file()
@@ -84,9 +97,9 @@ def test_block_size_runs_the_chains_again_and_nothing_before_them(finished, tmp_
     path = write_config(tmp_path, execution={**EXECUTION, "block_size": 4})
     dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
     planned = dry.stdout + dry.stderr
-    for rule in ("evidence", "posterior", "summarise", "build_report"):
+    for rule in (*CHAINS, *BEHIND):
         assert f"\n{rule} " in planned
-    for rule in ("prepare", "approximate", "hyperparameter_map"):
+    for rule in BEFORE:
         assert f"\n{rule} " not in planned
 
 
@@ -139,8 +152,31 @@ def test_data_file_keeps_what_the_data_set_says_of_itself(finished):
 def test_default_config_plans_every_stage(tmp_path):
     dry = snakemake(tmp_path, "--dry-run", "--quiet", "rules", config=ROOT / "config/config.yaml")
     assert dry.returncode == 0, dry.stderr
-    for rule in (*HEAVY, "summarise", "build_report"):
+    for rule in (*BEFORE, *CHAINS, *BEHIND):
         assert f"\n{rule} " in dry.stdout + dry.stderr
+
+
+@pytest.mark.parametrize("study", TABLES)
+def test_a_study_that_is_not_in_the_config_has_no_rules(tmp_path, study):
+    (other,) = set(TABLES) - {study}
+    path = write_config(tmp_path, studies={study: CONFIG["studies"][study]})
+    dry = snakemake(tmp_path, "--dry-run", "--quiet", "rules", config=path)
+    assert dry.returncode == 0, dry.stderr
+    planned = dry.stdout + dry.stderr
+    assert f"\n{study}_summarise " in planned
+    assert f"\n{other}_" not in planned
+    assert "\nbuild_report " in planned
+
+
+def test_draws_of_one_method_run_that_method_again_and_no_other(finished, tmp_path):
+    study = copy.deepcopy(CONFIG["studies"]["split_hmc"])
+    study["problems"]["simulated"]["split"]["draws"] = 516
+    path = write_config(tmp_path, studies={**CONFIG["studies"], "split_hmc": study})
+    dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", dry.stdout + dry.stderr, flags=re.MULTILINE))
+    assert counts["split_hmc_chains"] == "1"
+    for rule in (*BEFORE, *CHAINS[:2], "rmhmc_ais_summarise"):
+        assert rule not in counts
 
 
 def test_config_given_by_name_is_not_merged_with_the_default(tmp_path):
@@ -167,6 +203,7 @@ def own_data(folder: Path, text: str) -> Path:
         folder,
         datasets={"mine": {"csv": str(folder / "mine.csv"), "target": "y"}},
         problems={"digits": problem},
+        studies={"rmhmc_ais": CONFIG["studies"]["rmhmc_ais"]},
     )
 
 

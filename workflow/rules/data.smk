@@ -1,3 +1,10 @@
+# Problem -> the file of its data set.
+DATA = {
+    name: f"results/data/{problem['dataset']}.nc"
+    for name, problem in config["problems"].items()
+}
+
+
 rule prepare:
     input:
         csv=lambda w: config["datasets"].get(w.dataset, {}).get("csv", []),

@@ -1,11 +1,9 @@
 rule build_report:
     input:
-        tables=expand(
-            "results/{study}/{table}.csv",
-            study=STUDIES,
-            table=["verdict", "evidence", "approximations"],
-        ),
-        figures=[path for study in STUDIES for path, caption in FIGURES[study]],
+        tables=TABLES,
+        figures=[
+            path for study in REPORT.values() for path, caption in study["figures"]
+        ],
         template=os.path.join(workflow.basedir, "gpmcflow", "report_template.html"),
     output:
         report="results/report.html",
@@ -14,8 +12,7 @@ rule build_report:
     conda:
         "../envs/gpmcflow.yaml"
     params:
-        titles={study: TITLES[study] for study in STUDIES},
-        captions={study: FIGURES[study] for study in STUDIES},
+        studies=REPORT,
         config=portable(config),
         code=code_digest("report", "report_tables", "figures"),
     script:

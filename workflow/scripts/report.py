@@ -10,8 +10,7 @@ if __name__ == "__main__":
         from gpmcflow.storage import write_text
 
         studies = {
-            name: {"title": title, "frames": {}, "figures": snakemake.params.captions[name]}
-            for name, title in snakemake.params.titles.items()
+            name: {**study, "frames": {}} for name, study in snakemake.params.studies.items()
         }
         for path in snakemake.input.tables:
             studies[Path(path).parent.name]["frames"][Path(path).stem] = path

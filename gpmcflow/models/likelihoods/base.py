@@ -138,6 +138,11 @@ class Likelihood(ABC):
         return eta
 
 
+def flat_rows(eta: np.ndarray) -> np.ndarray:
+    """Predictors (..., n) as contiguous rows (batch, n), for compiled loops."""
+    return np.ascontiguousarray(eta, dtype=np.float64).reshape(-1, eta.shape[-1])
+
+
 def central_moments_to_cumulants(central: np.ndarray) -> np.ndarray:
     """Cumulants 0..order from central moments 0..order (leading axis); the first is zero.
 

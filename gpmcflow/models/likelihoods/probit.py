@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from scipy.special import erfc
 
-from gpmcflow.models.likelihoods.base import Likelihood
+from gpmcflow.models.likelihoods.base import Likelihood, flat_rows
 from gpmcflow.models.likelihoods.labels import validate_labels
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
@@ -85,10 +85,6 @@ def _slopes_and_factors(eta, y, gauss, slope):  # Phi = factor, times gauss wher
             gauss[p, i] = 0.5 * e if z < 0.0 else 1.0 - tail
 
 
-def _flat(eta: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(eta, dtype=np.float64).reshape(-1, eta.shape[-1])
-
-
 @dataclass(frozen=True)
 class Probit(Likelihood):
     """p(y | eta) = Phi(y eta), y in {-1, +1}.
@@ -107,7 +103,7 @@ class Probit(Likelihood):
 
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y lambda(y eta), shape of eta."""
-        flat = _flat(eta)
+        flat = flat_rows(eta)
         gauss = np.multiply(flat, flat)
         gauss *= -0.5
         np.exp(gauss, out=gauss)
@@ -119,7 +115,7 @@ class Probit(Likelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log Phi(y eta) over cases and y lambda(y eta)."""
-        flat = _flat(eta)
+        flat = flat_rows(eta)
         exponent = np.multiply(flat, flat)
         exponent *= -0.5
         factors, slope = np.exp(exponent), np.empty_like(flat)
@@ -159,7 +155,7 @@ class Probit(Likelihood):
 def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Log Phi(z), lambda = phi / Phi, w = -(log Phi)'' and w' = dw/dz, stable for all z."""
     z = np.asarray(z, dtype=np.float64)
-    flat = _flat(np.atleast_1d(z)).ravel()
+    flat = flat_rows(np.atleast_1d(z)).ravel()
     value, slope, w, w1 = (np.empty_like(flat) for _ in range(4))
     low = flat < -3.0
     a = -flat[low]

@@ -1,23 +1,23 @@
-rule posterior:
+rule rmhmc_ais_posterior:
     input:
-        data=lambda w: f"results/data/{config['problems'][w.problem]['dataset']}.nc",
-        approximation=rules.approximate.output.results,
+        data=lambda w: DATA[w.problem],
+        approximation=rules.rmhmc_ais_approximate.output.results,
     output:
-        results="results/{study}/{problem}/posterior.nc",
-        sidecar="results/{study}/{problem}/posterior.nc.json",
+        results="results/rmhmc_ais/{problem}/posterior.nc",
+        sidecar="results/rmhmc_ais/{problem}/posterior.nc.json",
     log:
-        "results/logs/{study}/{problem}/posterior.log",
+        "results/logs/rmhmc_ais/{problem}/posterior.log",
     benchmark:
-        "results/benchmarks/{study}/{problem}/posterior.tsv"
+        "results/benchmarks/rmhmc_ais/{problem}/posterior.tsv"
     conda:
-        "../envs/gpmcflow.yaml"
+        "../../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
         mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 60 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
-        sampling=lambda w: STUDIES[w.study]["sampling"],
+        sampling=lambda w: RMHMC_AIS["sampling"],
         seed=config["seed"],
         block_size=config["execution"]["block_size"],
         code=code_digest(
@@ -30,4 +30,4 @@ rule posterior:
             "studies.stages",
         ),
     script:
-        "../scripts/posterior.py"
+        "../../scripts/rmhmc_ais/posterior.py"

@@ -1,23 +1,25 @@
-rule evidence:
+rule rmhmc_ais_evidence:
     input:
-        data=lambda w: f"results/data/{config['problems'][w.problem]['dataset']}.nc",
-        approximation=rules.approximate.output.results,
+        data=lambda w: DATA[w.problem],
+        approximation=rules.rmhmc_ais_approximate.output.results,
     output:
-        results="results/{study}/{problem}/evidence/{method}.nc",
-        sidecar="results/{study}/{problem}/evidence/{method}.nc.json",
+        results="results/rmhmc_ais/{problem}/evidence/{method}.nc",
+        sidecar="results/rmhmc_ais/{problem}/evidence/{method}.nc.json",
     log:
-        "results/logs/{study}/{problem}/evidence/{method}.log",
+        "results/logs/rmhmc_ais/{problem}/evidence/{method}.log",
     benchmark:
-        "results/benchmarks/{study}/{problem}/evidence/{method}.tsv"
+        "results/benchmarks/rmhmc_ais/{problem}/evidence/{method}.tsv"
+    wildcard_constraints:
+        method="|".join(RMHMC_AIS["methods"]),
     conda:
-        "../envs/gpmcflow.yaml"
+        "../../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
         mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
         runtime=lambda w, attempt: 120 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
-        method=lambda w: STUDIES[w.study]["methods"][w.method],
+        method=lambda w: RMHMC_AIS["methods"][w.method],
         seed=config["seed"],
         block_size=config["execution"]["block_size"],
         code=code_digest(
@@ -32,4 +34,4 @@ rule evidence:
             "studies.rmhmc_ais",
         ),
     script:
-        "../scripts/evidence.py"
+        "../../scripts/rmhmc_ais/evidence.py"

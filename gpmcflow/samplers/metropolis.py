@@ -1,0 +1,130 @@
+"""Metropolis-Hastings samplers without gradients: random walk, and independent proposals."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.tempered import Target
+from gpmcflow.samplers.hamiltonian import (
+    UnitMass,
+    log_density,
+    require_count,
+    require_steps,
+    select,
+)
+from gpmcflow.samplers.protocol import ChainRandom, Info, State
+
+
+class Metropolis(ABC):
+    """A transition of ``n_steps`` proposals in a row, each accepted or rejected; no gradients.
+
+    In its `Info`, ``accepted`` says whether any proposal was taken, ``acceptance_rate`` is the mean
+    over them, ``energy_error`` minus the log acceptance ratio of the last; a likelihood value counts
+    as half a gradient (one product of two).
+    """
+
+    n_steps: int
+
+    @abstractmethod
+    def propose(self, rng: ChainRandom, target: Target, state: State) -> np.ndarray:
+        """Proposed positions (chain, dim)."""
+
+    @abstractmethod
+    def log_ratio(self, target: Target, proposal: State, state: State) -> np.ndarray:
+        """Log of the Metropolis-Hastings ratio (chain,)."""
+
+    def init(self, target: Target, position: np.ndarray) -> State:
+        """Evaluate the target at positions (chain, dim); there is no gradient, (chain, 0)."""
+        return State(position, *target.value(position), np.empty((len(position), 0)))
+
+    def step(self, rng: ChainRandom, target: Target, state: State) -> tuple[State, Info]:
+        """One transition of every chain."""
+        n_chains = len(state.position)
+        moved, diverging = np.zeros(n_chains, bool), np.zeros(n_chains, bool)
+        rate = np.zeros(n_chains)
+        for _ in range(self.n_steps):
+            position = self.propose(rng, target, state)
+            log_uniform = np.log1p(-rng.uniform())
+            with np.errstate(over="ignore", invalid="ignore"):
+                proposal = self.init(target, position)
+                ratio = self.log_ratio(target, proposal, state)
+            failed = ~np.isfinite(ratio)
+            log_accept = np.minimum(np.where(failed, -np.inf, ratio), 0.0)
+            accepted = log_uniform < log_accept
+            state = select(accepted, proposal, state)
+            moved, diverging = moved | accepted, diverging | failed
+            rate += np.exp(log_accept) / self.n_steps
+        cost = np.full(n_chains, 0.5 * self.n_steps)
+        return state, Info(moved, rate, -ratio, diverging, cost)
+
+
+@dataclass(frozen=True)
+class RandomWalkMetropolis(UnitMass, Metropolis):
+    """Propose theta + step_size N(0, I), accept by the ratio of the densities.
+
+    Source: Metropolis et al. (1953); the comparison of Shahbaba, Lan, Johnson & Neal (2014), Figure
+    1, has n_steps = 20 proposals an iteration.
+    """
+
+    step_size: float = 0.5
+    n_steps: int = 20
+
+    target_acceptance: ClassVar[float] = 0.234  # optimal in many dimensions (Roberts et al. 1997)
+
+    def __post_init__(self) -> None:
+        require_steps("RandomWalkMetropolis", self.step_size, self.n_steps)
+
+    def with_steps(self, step_size: float, n_steps: int) -> Self:
+        """Return the sampler with another step size and number of proposals."""
+        return replace(self, step_size=step_size, n_steps=n_steps)
+
+    def propose(self, rng: ChainRandom, target: Target, state: State) -> np.ndarray:
+        """A step from where each chain stands."""
+        noise = rng.standard_normal((target.dim,))
+        return state.position + self.step_size * self.rates(target) * noise
+
+    def log_ratio(self, target: Target, proposal: State, state: State) -> np.ndarray:
+        """Difference of the log densities: the proposal is symmetric."""
+        return log_density(target, proposal) - log_density(target, state)
+
+
+@dataclass(frozen=True)
+class IndependenceMetropolis(Metropolis):
+    """Propose independent draws of the target's Gaussian part, accept by the ratio of the rests.
+
+    The ratio is exp(beta r' - beta r): importance weights made into a chain. Good only where the
+    Gaussian fits everywhere. Source: Hastings (1970); Tierney (1994).
+    """
+
+    n_steps: int = 1
+
+    step_size = 1.0  # nothing to tune: a proposal is a whole draw of the Gaussian
+    target_acceptance: ClassVar[float] = 0.8
+
+    def __post_init__(self) -> None:
+        require_count("IndependenceMetropolis", "n_steps", self.n_steps)
+
+    def coordinates(self, base: GaussianSites) -> GaussianSites:
+        """Coordinates of the base the sampler moves in: the base's own."""
+        return base
+
+    def length_unit(self, target: Target) -> float:
+        """Proposals have the Gaussian's own scale."""
+        return 1.0
+
+    def with_steps(self, step_size: float, n_steps: int) -> Self:
+        """Itself: there is nothing to tune."""
+        return self
+
+    def propose(self, rng: ChainRandom, target: Target, state: State) -> np.ndarray:
+        """Draws of N(0, I)."""
+        return rng.standard_normal((target.dim,))
+
+    def log_ratio(self, target: Target, proposal: State, state: State) -> np.ndarray:
+        """Beta times the difference of the rests: the Gaussian part cancels."""
+        return target.beta * (proposal.residual - state.residual)

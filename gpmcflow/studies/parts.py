@@ -1,0 +1,70 @@
+"""Rows of finished runs, kept one file each, from which a study's verdict table is rebuilt.
+
+A paper-size study runs for hours, on machines that may not last: each finished run leaves a part, a
+JSON file with its estimates, counts, seconds, settings, seed, checksums and versions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.storage import write_text
+from gpmcflow.studies import split_hmc_parts, split_hmc_tables
+
+# study -> (parts of the files below a results folder, tables from parts and printed numbers)
+STUDIES = {"split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables)}
+
+
+def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
+    """Write a part for every finished run of a study below ``results`` into ``folder``.
+
+    Returns the files. A part that is there already is replaced.
+    """
+    found, _ = _study(study)
+    parts = found(Path(results) / study)
+    if not parts:
+        raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
+    return [_write(part, Path(folder)) for part in parts]
+
+
+def read_parts(folder: str | Path) -> list[dict]:
+    """All parts of a folder, by file name."""
+    paths = sorted(Path(folder).glob("*.json"))
+    if not paths:
+        raise InputError(f"{folder}: no parts (*.json) found; collect them from results first")
+    return [_read(path) for path in paths]
+
+
+def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
+    """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
+    _, tables = _study(study)
+    return tables(read_parts(folder), yaml.safe_load(Path(published).read_text()))
+
+
+def _study(name: str) -> tuple:
+    if name not in STUDIES:
+        raise unknown_name("parts: study", name, STUDIES)
+    return STUDIES[name]
+
+
+def _write(part: dict, folder: Path) -> Path:
+    names: Iterable[str] = (part[key] for key in ("problem", "method", "part") if key in part)
+    path = folder / f"{'.'.join(names).replace(' ', '-')}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(json.dumps(part, indent=1, allow_nan=True) + "\n", path)
+    return path
+
+
+def _read(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError) as error:
+        raise StorageError(
+            f"{path}: cannot be read as a part ({error}); collect it again"
+        ) from None

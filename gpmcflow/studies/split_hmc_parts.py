@@ -1,0 +1,125 @@
+"""One row a finished run of the split Hamiltonian study: what its verdict is made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+from gpmcflow.diagnostics.autocorrelation import (
+    batch_length,
+    batch_means_time,
+    initial_positive_sequence_time,
+    mean_and_error,
+)
+from gpmcflow.storage import load_results, open_results
+
+# name in the row -> variable of the trace; tau_theta is of |theta|^2, the intercept included
+SERIES = {
+    "tau": "log_likelihood",
+    "tau_beta": "squared_slopes",
+    "tau_theta": "squared_norm",
+}
+
+
+def collect(folder: Path) -> list[dict]:
+    """Parts of all finished files of the study below its results folder."""
+    parts = [fit_part(path) for path in sorted(folder.glob("*/fit.nc"))]
+    chains = [path for path in sorted(folder.glob("*/*.nc")) if path.name != "fit.nc"]
+    parts += [chain_part(path) for path in chains]
+    return parts + [illustrations_part(path) for path in folder.glob("illustrations.nc")]
+
+
+def chain_part(path: str | Path) -> dict:
+    """Row of one run: estimates averaged over chains with standard errors, counts, seconds, origin.
+
+    AP, autocorrelation times (batch means tau, tau_beta, tau_theta, in iterations; the initial
+    positive sequence as ``*_ips``), effective sizes of all draws by ArviZ, g = gradients an
+    iteration, s = CPU seconds an iteration of one chain, their products with standard errors, means
+    of the log likelihood and of the sum of squared slopes.
+    """
+    tree = open_results(path)
+    trace = tree["trace"].to_dataset().load()
+    settings = tree["settings"].to_dataset().load()
+    facts = json.loads(Path(f"{path}.json").read_text())
+    wanted = json.loads(tree["settings"].attrs["settings"])["method"]
+    g, s = float(trace["n_gradient"].mean()), float(facts["seconds"]["iteration"])
+    row = {
+        "part": "chains",
+        "study": tree.attrs["study"],
+        "problem": tree.attrs["problem"],
+        "dataset": tree.attrs["dataset"],
+        "method": tree.attrs["method"],
+        "sampler": wanted["sampler"],
+        "flow": wanted.get("flow", ""),
+        "order": wanted.get("order", ""),
+        "tuned": bool("pilot_acceptance" in settings),
+        "n_cases": int(settings["n_cases"]),
+        "dim": int(settings["dim"]),
+        "n_chains": trace.sizes["chain"],
+        "n_iterations": trace.sizes["iteration"],
+        "batch_length": batch_length(trace.sizes["iteration"]),
+    }
+    for name in ("step_size", "largest_angle", "smallest_angle", "inner_angle", "fast_cases"):
+        row[name] = float(settings[name]) if name in settings else ""
+    row |= {"L": int(settings["n_steps"]), "g": g, "s": s}
+    _add(row, "AP", trace["accepted"].values.mean(1))
+    for name, variable in SERIES.items():
+        values = trace[variable].values
+        tau = batch_means_time(values)
+        _add(row, name, tau)
+        _add(row, f"{name}_ips", initial_positive_sequence_time(values))
+        for unit, cost in (("g", g), ("s", s)):
+            _add(row, f"{name}_{unit}", tau * cost)
+        row[f"{name}_ess"] = float(array_stats.ess(values, chain_axis=0, draw_axis=1))
+        _add(row, f"mean_{variable}", values.mean(1))
+    return row | _origin(tree["settings"].attrs, facts)
+
+
+def fit_part(path: str | Path) -> dict:
+    """Row of one fit: the mode, how long it took, and the range of frequencies."""
+    tree = open_results(path)
+    found = tree["map"].to_dataset().load()
+    facts = json.loads(Path(f"{path}.json").read_text())
+    frequency = found["frequency"].values
+    row = {
+        "part": "fit",
+        "study": "split_hmc",
+        "problem": Path(path).parent.name,
+        "dataset": tree.attrs["dataset"],
+        "smallest_frequency": float(frequency[0]),
+        "largest_frequency": float(frequency[-1]),
+        "map_seconds": float(facts["seconds"]["map"]),
+        "newton_steps": int(found["iterations"]),
+    }
+    if "approximation" in tree:
+        row["ranking_differences"] = int(tree["approximation/ranking_differences"])
+    names = ("potential", "log_likelihood", "squared_slopes")
+    return row | {name: float(found[name]) for name in names} | _origin(tree.attrs, facts)
+
+
+def illustrations_part(path: str | Path) -> dict:
+    """Row of the bivariate normal: acceptance and lag-1 autocorrelation of each sampler."""
+    tree = load_results(path)
+    found = tree["bivariate"].to_dataset()
+    facts = json.loads(Path(f"{path}.json").read_text())
+    row = {"part": "illustrations", "study": "split_hmc", "problem": "bivariate normal"}
+    for method in found["method"].values:
+        here = found.sel({"method": method})
+        _add(row, f"{method}_acceptance", here["acceptance"].values)
+        _add(row, f"{method}_lag_1", here["lag_1"].values)
+    return row | _origin(tree.attrs, facts)
+
+
+def _add(row: dict, name: str, by_chain: np.ndarray) -> None:
+    """Mean over chains and its standard error; where a chain never moved, inf and nan."""
+    mean, error = mean_and_error(by_chain)
+    row[name], row[f"{name}_mcse"] = float(mean), float(error)
+
+
+def _origin(attributes: dict, facts: dict) -> dict:
+    """Where the numbers come from: seed, data, settings, versions, machine."""
+    found = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
+    return found | {"settings": json.loads(attributes["settings"]), "facts": facts}

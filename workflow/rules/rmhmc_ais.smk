@@ -1,0 +1,57 @@
+# Study rmhmc_ais: evidence by annealing, beside EP and its correction.
+from gpmcflow.config import marked_settings
+
+RMHMC_AIS = STUDIES["rmhmc_ais"]
+ANNEALING = [
+    name for name, method in RMHMC_AIS["methods"].items() if method["kind"] == "ais"
+]
+
+REPORT["rmhmc_ais"] = {
+    "title": "Evidence by annealing (Paquet & Fraccaro 2018)",
+    "tables": ["verdict", "evidence", "approximations"],
+    "figures": [
+        *[
+            [f"results/rmhmc_ais/figures/{problem}/{name}.png", f"{problem}: {text}"]
+            for problem in RMHMC_AIS["problems"]
+            for name, text in {
+                "evidence_against_time": "log evidence against compute time and gradient "
+                "evaluations, with error bars; lines are EP, corrected EP and Laplace.",
+                "effective_size": "effective size of the weights along the longest ladder.",
+                "acceptance": "acceptance rate and tuned step size along the longest ladder.",
+                "posterior": "convergence of the posterior draws.",
+                **{
+                    f"log_weights_{method}": f"log weights of {method}."
+                    for method in RMHMC_AIS["methods"]
+                },
+            }.items()
+            if ANNEALING or name not in ("effective_size", "acceptance")
+            if RMHMC_AIS["sampling"] or name != "posterior"
+        ],
+        *(
+            [
+                [
+                    "results/rmhmc_ais/figures/map.png",
+                    "EP evidence over the hyperparameters.",
+                ]
+            ]
+            if RMHMC_AIS["map"]
+            else []
+        ),
+    ],
+}
+
+
+localrules:
+    rmhmc_ais_summarise,
+    rmhmc_ais_figure_evidence,
+    rmhmc_ais_figure_log_weights,
+    rmhmc_ais_figure_ladders,
+    rmhmc_ais_figure_posterior,
+    rmhmc_ais_figure_map,
+
+
+include: "rmhmc_ais/approximate.smk"
+include: "rmhmc_ais/sample.smk"
+include: "rmhmc_ais/evidence.smk"
+include: "rmhmc_ais/summarise.smk"
+include: "rmhmc_ais/figures.smk"

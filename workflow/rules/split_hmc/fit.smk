@@ -1,0 +1,51 @@
+rule split_hmc_fit:
+    input:
+        data=lambda w: DATA[w.problem],
+    output:
+        results="results/split_hmc/{problem}/fit.nc",
+        sidecar="results/split_hmc/{problem}/fit.nc.json",
+    log:
+        "results/logs/split_hmc/{problem}/fit.log",
+    benchmark:
+        "results/benchmarks/split_hmc/{problem}/fit.tsv"
+    conda:
+        "../../envs/gpmcflow.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        runtime=lambda w, attempt: 30 * attempt,
+    params:
+        problem=lambda w: config["problems"][w.problem],
+        seed=config["seed"],
+        code=code_digest(
+            "models",
+            "approximations",
+            "studies.problems",
+            "studies.stages",
+            "studies.split_hmc",
+        ),
+    script:
+        "../../scripts/split_hmc/fit.py"
+
+
+rule split_hmc_illustrate:
+    output:
+        results="results/split_hmc/illustrations.nc",
+        sidecar="results/split_hmc/illustrations.nc.json",
+    log:
+        "results/logs/split_hmc/illustrations.log",
+    benchmark:
+        "results/benchmarks/split_hmc/illustrations.tsv"
+    conda:
+        "../../envs/gpmcflow.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        runtime=lambda w, attempt: 15 * attempt,
+    params:
+        seed=config["seed"],
+        code=code_digest(
+            "models", "approximations", "samplers", "studies.split_hmc_illustrations"
+        ),
+    script:
+        "../../scripts/split_hmc/illustrate.py"
