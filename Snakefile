@@ -4,7 +4,8 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.config import check_config, memory_to_ask_for, portable
+from gpmcflow.cluster_resources import memory_mb, runtime_minutes
+from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 

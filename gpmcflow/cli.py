@@ -1,4 +1,4 @@
-"""Command line: `gpmcflow datasets`, `gpmcflow check CONFIG`, `gpmcflow show FILE.nc`."""
+"""Command line: `gpmcflow datasets`, `check`, `show`, `status`, `clean`, `forecast`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config, count_runs, load_yaml
 from gpmcflow.errors import GpmcflowError
 
 if TYPE_CHECKING:
@@ -42,7 +42,62 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="show what a results file holds")
     show.add_argument("file", help="such as results/rmhmc_ais/digits-hard/approximation.nc")
     show.set_defaults(command=_show)
+
+    status = commands.add_parser(
+        "status", help="show how far each job is, while it runs", description=STATUS
+    )
+    status.add_argument("results", nargs="?", default="results", help="default: results")
+    status.add_argument("--json", action="store_true", help="print a JSON list, for scripts")
+    status.set_defaults(command=_status)
+
+    clean = commands.add_parser(
+        "clean", help="show state that nothing needs any more; --yes removes it", description=CLEAN
+    )
+    clean.add_argument("results", nargs="?", default="results", help="default: results")
+    clean.add_argument(
+        "--configfile", help="state of outputs this config does not make may go, too"
+    )
+    clean.add_argument("--yes", action="store_true", help="remove what is shown")
+    clean.set_defaults(command=_clean)
+
+    forecast = commands.add_parser(
+        "forecast", help="memory, disk and time of a config, before it runs", description=FORECAST
+    )
+    forecast.add_argument("--configfile", default="config/config.yaml", help="default: %(default)s")
+    forecast.add_argument("--cores", type=_count, default=1, help="default: 1")
+    forecast.set_defaults(command=_forecast)
     return parser
+
+
+STATUS = """Every job with state below the results folder: finished segments of all, mean acceptance, R-hat
+and bulk effective size of the log likelihood so far (for annealing: the effective size of the weights),
+and the time left by the pace of the last segments. A job is finished when its output is there; else it
+is interrupted if its process is gone, stalled if nothing was written for ten times as long as a segment
+usually takes, or running. Finished segments can be read while a job runs:
+gpmcflow.partial_results.partial_results(state_dir) opens them as an xarray.DataTree; --json has each
+job's state_dir."""
+
+CLEAN = """Show the state folders below the results folder, with size, age and job, and mark those that
+nothing needs any more; with --yes, remove these. A state folder holds the finished segments of one job,
+so that the job can go on where it was stopped. It is not needed any more if (1) the declared output of
+its job is there and newer than the state: the job is finished; or (2) a later state folder belongs to
+the same output: settings, code or data have changed since, and a job only looks at the state of its own
+settings; or (3) --configfile is given and this config does not make its output; or (4) it says of no
+job, and nothing was written to it for an hour. Everything else is kept, in any case the state of a job
+whose process is alive or, on another machine where that cannot be asked, that wrote something within
+the last day. Removing state never changes a result; at worst a job that is asked for again starts
+over."""
+
+FORECAST = """Print memory, disk and time of each rule, from a short pilot on this machine: every data set
+that is here is loaded, and a few transitions of each method are timed at their full size. A data set
+that would have to be downloaded is not: what depends on it is unknown. Ends with exit code 1 if something
+cannot fit into memory or on the disk."""
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}; allowed: 1, 2, 3, ...")
+    return int(text)
 
 
 def _datasets(options: argparse.Namespace) -> None:
@@ -55,10 +110,8 @@ def _datasets(options: argparse.Namespace) -> None:
 
 def _check(options: argparse.Namespace) -> None:
     config = check_config(load_yaml(options.config), where=options.config)
-    runs = sum(
-        len(study["problems"]) * len(study["methods"]) for study in config["studies"].values()
-    )
-    print(f"{options.config}: ok, {len(config['problems'])} problems, {runs} runs of a method")
+    problems, runs = len(config["problems"]), count_runs(config)
+    print(f"{options.config}: ok, {problems} problems, {runs} runs of a method")
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -68,6 +121,44 @@ def _show(options: argparse.Namespace) -> None:
         print(options.file)
         for node in tree.subtree:
             _show_group(node)
+
+
+def _status(options: argparse.Namespace) -> None:
+    from gpmcflow.status import as_json, job_statuses, status_table
+
+    statuses = job_statuses(options.results)
+    if options.json:
+        print(json.dumps([as_json(status) for status in statuses], indent=2))
+    elif statuses:
+        print(status_table(statuses))
+    else:
+        print(f"{options.results}: no job has left state here")
+
+
+def _clean(options: argparse.Namespace) -> None:
+    from gpmcflow.clean import remove_state, state_table, unneeded_state
+    from gpmcflow.disk import human_bytes
+    from gpmcflow.plan import planned_jobs
+
+    outputs = None
+    if options.configfile:
+        config = check_config(load_yaml(options.configfile), where=options.configfile)
+        outputs = [job.output for job in planned_jobs(config)]
+    folders = unneeded_state(options.results, outputs)
+    print(state_table(folders))
+    if options.yes:
+        print(f"removed {human_bytes(remove_state(folders, options.results))}")
+    elif any(folder.reason for folder in folders):
+        print("nothing was removed; --yes removes what is marked")
+
+
+def _forecast(options: argparse.Namespace) -> None:
+    from gpmcflow.forecast import forecast, forecast_table, require_fit
+
+    config = check_config(load_yaml(options.configfile), where=options.configfile)
+    found = forecast(config, cores=options.cores)
+    print(forecast_table(found))
+    require_fit(found)
 
 
 def _show_group(node: xr.DataTree) -> None:

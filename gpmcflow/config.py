@@ -103,16 +103,6 @@ def portable(config: Mapping[str, Any]) -> dict:
     return kept
 
 
-def memory_to_ask_for(config: Mapping[str, Any], processes: int, attempt: int) -> int:
-    """Return the MB a job asks its cluster for: room for its arrays and for each Python process.
-
-    A job ends at once if the forecast for its arrays is above `memory_limit_gb`, so no more than that
-    is needed for them; without a limit, 3000 MB. Each process with its libraries is given 1000 MB.
-    """
-    arrays = 1000 * config["memory_limit_gb"] if config["memory_limit_gb"] else 3000
-    return math.ceil(arrays + 1000 * processes) * attempt
-
-
 def resolve(node: dict, schema: dict) -> dict:
     """Return the schema node that a `$ref` into `$defs` stands for."""
     while "$ref" in node:

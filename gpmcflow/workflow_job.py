@@ -1,7 +1,9 @@
 """What every script of the workflow does around the one function it calls.
 
 A script is `with workflow_job(snakemake) as job:`; BLAS has one thread inside, messages go to the
-rule's log and to stderr, and a user's error ends the job with one line and no traceback.
+rule's log and to stderr, and a user's error ends the job with one line and no traceback. SIGTERM
+and SIGUSR1 end it after the segment it is at, with exit code 75: `snakemake --retries` starts it
+again, and so does SLURM where `RequeueExit=75` is set; it then goes on from its last segment.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpmcflow.errors import GpmcflowError
-from gpmcflow.execution import pin_blas, settings_digest
+from gpmcflow.execution import finish_first, graceful_stop, pin_blas, settings_digest
+from gpmcflow.execution.signals import EXIT_CODE, Stopped
+from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.storage import load_results, write_results
 
 if TYPE_CHECKING:
@@ -31,12 +35,17 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
     """Run the body of a script; `snakemake` is the object that Snakemake puts into it.
 
     A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1. Any other exception
-    is ours to mend: its traceback goes to both.
+    is ours to mend: its traceback goes to both. A first SIGTERM or SIGUSR1 ends the job between two
+    segments with exit code 75, a second one at once.
     """
     pin_blas()
     to_file = _configure_logging(Path(snakemake.log[0]))
     try:
-        yield Job(snakemake)
+        with graceful_stop():
+            yield Job(snakemake)
+    except Stopped as stopped:
+        log.warning(str(stopped))
+        raise SystemExit(EXIT_CODE) from None
     except GpmcflowError as error:
         log.error(" ".join(str(error).split()))
         raise SystemExit(1) from None
@@ -67,20 +76,28 @@ class Job:
         return load_results(self._snakemake.input.data).to_dataset()
 
     def state_dir(self, dataset: xr.Dataset) -> str:
-        """Return the folder of unfinished segments: one for these params, code and data."""
+        """Return the folder of unfinished segments: one for these params, code and data.
+
+        Its `job.json` tells which job it belongs to.
+        """
         identity = {
             "rule": self._snakemake.rule,
             "wildcards": dict(self._snakemake.wildcards.items()),
             "params": dict(self._snakemake.params.items()),
             "data": dataset.attrs["checksum"],
         }
-        return str(STATE / settings_digest(identity))
+        digest = settings_digest(identity)
+        facts = {key: identity[key] for key in ("rule", "wildcards")}
+        facts |= {"output": str(self._snakemake.output.results), "identity_digest": digest}
+        write_manifest(STATE / digest / "job.json", facts)
+        return str(STATE / digest)
 
     def write(self, tree: xr.DataTree, facts: dict | None = None) -> None:
         """Write `output.results` and its sidecar: timings, machine, versions."""
         seconds = time.perf_counter() - self._began
         facts = {**(facts or {}), "job_seconds": seconds, "job_threads": self._snakemake.threads}
-        write_results(tree, self._snakemake.output.results, sidecar=facts)
+        with finish_first():  # the job is done then, and ends as such
+            write_results(tree, self._snakemake.output.results, sidecar=facts)
 
 
 def _configure_logging(path: Path) -> logging.Handler:

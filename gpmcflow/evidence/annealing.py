@@ -49,7 +49,8 @@ def annealed_importance_sampling(
     if isinstance(sampler, str):
         sampler = make_sampler(sampler)
     path = TemperedPath(as_sites(reference))
-    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key)
+    kept = execution.get("state_dir")
+    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key, state_dir=kept)
     betas = make_ladder(ladder, n_temperatures, pilot)
     return anneal(
         path, sampler, Schedule.from_pilot(pilot, path, betas), seed=seed, key=key, **execution

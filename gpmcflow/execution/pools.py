@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import connection, resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
+from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError, ResourceError, unknown_name
+from gpmcflow.execution.signals import deaf_children
 from gpmcflow.execution.threads import pin_blas
 
 _LOCAL = ("synchronous", "threads", "processes")
@@ -56,17 +62,35 @@ class Workers:
                     'chains per block), or does the script lack `if __name__ == "__main__":`?'
                 ) from error
 
+    def settle(self) -> None:
+        """Wait for the tasks that are under way here, after an error or a signal in `compute`."""
+        if self.pool is not None:
+            wait(self.pool.under_way.copy())
+
 
 def _compute_on_cluster(
     client: Any, graph: dict, keys: list, finished: Callable[[Any, Any], None]
 ) -> None:
-    from distributed import as_completed
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker, as_completed
+    from distributed.comm import CommClosedError
 
     futures = client.get(graph, keys, sync=False)
     completed = as_completed(futures, loop=client.loop, with_results=True)
     del futures  # so that the cluster can forget each result once it is here
-    for future, value in completed:
-        finished(future.key, value)
+    try:
+        for future, value in completed:
+            finished(future.key, value)
+    except KilledWorker as error:
+        raise ResourceError(
+            "workers of the Dask cluster died of one task: are they short of memory? Give them "
+            "more, or use fewer chains per block; then run again."
+        ) from error
+    except (CancelledError, CommClosedError) as error:
+        raise ResourceError(
+            "the Dask cluster is gone or gave up the work; start it, and run again to go on."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -74,9 +98,10 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     """Keep one pool of workers alive over many calls of `run`.
 
     `scheduler` is "synchronous", "threads", "processes" (fresh ones, by spawn, each with one BLAS
-    thread), the address of a Dask scheduler, a `distributed.Client`, or a `Workers` (passed on).
-    The last three ignore `n_workers`. Raises `InputError` for another one, `ResourceError` when no
-    scheduler answers at the address. A script that uses "processes" needs the `__main__` guard.
+    thread), the address of a Dask scheduler, its scheduler file (a path that ends in .json), a
+    `distributed.Client`, or a `Workers` (passed on). The last four ignore `n_workers`. Raises
+    `InputError` for another one, `ResourceError` when no scheduler answers. A script that uses
+    "processes" needs the `__main__` guard; its workers go when their parent goes, however it ends.
     """
     if isinstance(scheduler, Workers):
         yield scheduler
@@ -86,7 +111,7 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     pin_blas()
     if type(scheduler).__module__.startswith("distributed."):
         yield Workers("distributed", client=scheduler)
-    elif isinstance(scheduler, str) and "://" in scheduler:
+    elif isinstance(scheduler, str) and ("://" in scheduler or scheduler.endswith(".json")):
         client = _connect(scheduler)
         with client:
             yield Workers("distributed", client=client)
@@ -99,23 +124,78 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
     else:
-        raise unknown_name("run: scheduler", str(scheduler), (*_LOCAL, "tcp://host:port"))
+        raise unknown_name(
+            "run: scheduler", str(scheduler), (*_LOCAL, "tcp://host:port", "FILE.json")
+        )
+
+
+class _UnderWay:
+    """For an executor: knows the tasks it has not finished, and starts workers deaf to signals."""
+
+    under_way: set[Future]
+
+    def submit(self, *arguments: Any, **options: Any) -> Future:
+        with deaf_children():  # a worker starts when there is a task for it
+            future = super().submit(*arguments, **options)
+        self.under_way.add(future)
+        future.add_done_callback(self.under_way.discard)
+        return future
+
+
+class _Threads(_UnderWay, ThreadPoolExecutor):
+    pass
+
+
+class _Processes(_UnderWay, ProcessPoolExecutor):
+    pass
+
+
+class _Worker(SpawnProcess):
+    def terminate(self) -> None:
+        """End at once: a broken pool terminates its other workers, which are deaf to SIGTERM."""
+        self.kill()
+
+
+class _Context(SpawnContext):  # spawn, as fork is not safe beside BLAS threads
+    Process = _Worker
 
 
 def _pool(scheduler: str, n_workers: int) -> Executor:
     if scheduler == "threads":
-        return ThreadPoolExecutor(n_workers, initializer=pin_blas)
-    context = multiprocessing.get_context("spawn")  # fork is not safe beside BLAS threads
-    return ProcessPoolExecutor(n_workers, mp_context=context, initializer=pin_blas)
+        pool = _Threads(n_workers, initializer=pin_blas)
+    else:
+        with deaf_children():
+            resource_tracker.ensure_running()
+        pool = _Processes(n_workers, mp_context=_Context(), initializer=_start_worker)
+    pool.under_way = set()
+    return pool
 
 
-def _connect(address: str) -> Any:
+def _start_worker() -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    pin_blas()
+
+
+def _end_with_parent() -> None:
+    """End when the parent was killed: else a worker would wait for its next task for ever."""
+    connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+def _connect(scheduler: str) -> Any:
     from distributed import Client
 
+    if "://" not in scheduler and not Path(scheduler).is_file():
+        raise ResourceError(
+            f"run: there is no Dask scheduler file {scheduler}; start a scheduler with "
+            f"`dask scheduler --scheduler-file {scheduler}`, or mend the path."
+        )
+    where = {"address": scheduler} if "://" in scheduler else {"scheduler_file": scheduler}
     try:
-        return Client(address, set_as_default=False)
+        return Client(**where, set_as_default=False)
     except (OSError, ValueError) as error:
         text = " ".join(str(error).split())
         raise ResourceError(
-            f"run: no Dask scheduler answers at {address} ({text}); start one, or mend the address."
+            f"run: no Dask scheduler answers at {scheduler} ({text}); start one, or mend the "
+            "address."
         ) from error

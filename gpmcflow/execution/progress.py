@@ -38,7 +38,9 @@ class Progress:
             self._rates += 1
             self._acceptance += acceptance
         now = time.monotonic()
-        if now - self._shown >= self._period or self._done == self.total:
+        since = now - self._shown
+        # A clock that was set back must not silence the rest of the job.
+        if since >= self._period or since < 0 or self._done == self.total:
             self._shown = now
             self._show()
 
@@ -55,7 +57,7 @@ class Progress:
             parts.append(f"{self._found} found on disk")
         if self._rates:
             parts.append(f"acceptance {self._acceptance / self._rates:.2f}")
-        elapsed = time.monotonic() - self._begin
+        elapsed = max(0.0, time.monotonic() - self._begin)
         computed = self._done - self._found
         if self._done == self.total:
             parts.append(f"{_clock(elapsed)} in all")

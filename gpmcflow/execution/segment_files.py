@@ -19,6 +19,8 @@ from gpmcflow.execution.blocks import Arrays
 from gpmcflow.storage.atomic import atomic_path
 
 _IDENTITY = "identity"
+_PREFIX = "array:"
+_OTHER = "it belongs to other settings"
 _KEEP = 2  # the last checkpoint, and the one before in case the last is damaged
 
 
@@ -38,34 +40,54 @@ class BlockFolder:
 
     def drop_checkpoints_before(self, index: int) -> None:
         """Remove the checkpoints that the ones up to `index` make superfluous."""
-        for path in Path(self.path).glob("checkpoint_*.npz"):
-            number = path.stem.removeprefix("checkpoint_")
-            if number.isdigit() and int(number) <= index - _KEEP:
-                path.unlink(missing_ok=True)
+        for number in range(index - _KEEP, -1, -1):  # the folder is not listed: it may be long
+            try:
+                self.checkpoint(number).unlink()
+            except FileNotFoundError:
+                return
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], identity: str) -> None:
+def write_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], identity: str, *, tidy: bool = False
+) -> None:
     """Write named arrays, the digest of what they belong to and their names, atomically.
 
+    `tidy` removes what killed writes of this file left; of segments, the run does it at its start.
     Raises `StorageError` when the disk is full or the folder cannot be written.
     """
     # Prefixed, as np.savez takes the names as keyword arguments beside its own.
-    named = {f"array:{name}": np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
+    named = {f"{_PREFIX}{name}": np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}
     header = np.array([identity, *named])
-    with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+    with atomic_path(path, tidy=tidy) as temporary, open(temporary, "wb") as stream:
         np.savez(stream, allow_pickle=False, **{_IDENTITY: header}, **named)
 
 
 def read_arrays(path: Path, names: list[str] | None = None) -> Arrays:
     """Return the named arrays of a file (all if None); raise `StorageError` if it is damaged."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with zipfile.ZipFile(path) as archive:
             if names is None:
-                names = [name.removeprefix("array:") for name in file.files if name != _IDENTITY]
-            return {name: file[f"array:{name}"] for name in names}
+                _, names = _header(archive)
+            return {name: _read_part(archive, _PREFIX + name) for name in names}
     except Exception as error:  # a damaged zip raises a dozen different types
         text = " ".join(str(error).split())
         raise StorageError(f"{path}: cannot be read ({text}); run again to rebuild it.") from error
+
+
+def read_if_whole(path: Path, identity: str) -> tuple[Arrays, str | None]:
+    """Return the arrays of a whole file of this identity and None, else none and what is wrong.
+
+    As `fault` and `read_arrays` do, but the file is read only once.
+    """
+    if not path.exists():
+        return {}, "it is missing"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found, names = _header(archive)
+            arrays = {name: _read_part(archive, _PREFIX + name) for name in names}
+    except Exception as error:
+        return {}, f"it is damaged ({' '.join(str(error).split())})"
+    return (arrays, None) if found == identity else ({}, _OTHER)
 
 
 def fault(path: Path, identity: str) -> str | None:
@@ -78,12 +100,26 @@ def fault(path: Path, identity: str) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
-        if damaged is not None:
-            return f"its part {damaged!r} is damaged"
-        with np.load(path, allow_pickle=False) as file:
-            found, *names = file[_IDENTITY].tolist()
-            if sorted(file.files) != sorted([_IDENTITY, *names]):
-                return "a part of it is missing"
-    except Exception as error:  # a damaged zip raises a dozen different types
+            if damaged is not None:
+                return f"its part {damaged!r} is damaged"
+            found, _ = _header(archive)
+    except Exception as error:
         return f"it is damaged ({' '.join(str(error).split())})"
-    return None if found == identity else "it belongs to other settings"
+    return None if found == identity else _OTHER
+
+
+def _header(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
+    """Return identity and names; raise for a file without all parts it had."""
+    identity, *parts = _read_part(archive, _IDENTITY).tolist()
+    if sorted(archive.namelist()) != sorted(f"{part}.npy" for part in (_IDENTITY, *parts)):
+        raise ValueError("a part of it is missing")
+    return identity, [part.removeprefix(_PREFIX) for part in parts]
+
+
+def _read_part(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(f"{name}.npy") as part:
+        array = np.lib.format.read_array(part, allow_pickle=False)
+        # The checksum is compared at the end, which a damaged shape would stop short of.
+        if part.read(1):
+            raise ValueError(f"{name} is longer than its shape")
+    return array

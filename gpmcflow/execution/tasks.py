@@ -5,14 +5,19 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gpmcflow.execution.blocks import Arrays, Program, check_carry, check_outputs
-from gpmcflow.execution.digest import settings_digest
+from gpmcflow.execution.identity import RunIdentity
 from gpmcflow.execution.randomness import ChainGenerators, chain_generators
-from gpmcflow.execution.segment_files import BlockFolder, fault, read_arrays, write_arrays
+from gpmcflow.execution.segment_files import (
+    BlockFolder,
+    fault,
+    read_arrays,
+    read_if_whole,
+    write_arrays,
+)
 from gpmcflow.execution.threads import pin_blas
 
 log = logging.getLogger(__name__)
@@ -30,34 +35,18 @@ class SegmentTask:
     segment_length: int
     seed: int
     key: tuple[str | int, ...]
-    settings: Any = None
     folder: str | None = None
-
-    def identity(self, program: Program, kind: str, start: int, stop: int) -> str:
-        """Return the digest of all that decides what a file of draws start..stop-1 holds."""
-        outputs = {
-            name: [[int(n) for n in trailing], np.dtype(dtype).str]
-            for name, (trailing, dtype) in program.outputs().items()
-        }
-        return settings_digest(
-            {
-                "kind": kind,
-                "seed": int(self.seed),
-                "key": [part if isinstance(part, str) else int(part) for part in self.key],
-                "settings": self.settings,
-                "program": program.digest() if hasattr(program, "digest") else None,
-                "chains": [int(chain) for chain in self.chains],
-                "draws": [int(start), int(stop)],
-                "outputs": outputs,
-            }
-        )
 
 
 class ProgramBox:
-    """Holds a program in a Dask graph, where a bare tuple or callable would be taken for a task."""
+    """Holds a program in a Dask graph, where a bare tuple or callable would be taken for a task.
 
-    def __init__(self, program: Program):
+    With it goes the identity of its files, for tasks that write some.
+    """
+
+    def __init__(self, program: Program, identity: RunIdentity | None = None):
         self.program = program
+        self.identity = identity
 
 
 @dataclass
@@ -71,11 +60,15 @@ class Segment:
 
 @dataclass
 class SegmentFile:
-    """A segment on disk. `found` says that it was there already; acceptance is nan if not known."""
+    """A segment on disk. `found` says that it was there already; acceptance is nan if not known.
+
+    `remarks` tell of damaged files; the main process logs them, as a worker has no log.
+    """
 
     path: str
     found: bool
     acceptance: float = field(default=float("nan"))
+    remarks: tuple[str, ...] = ()
 
 
 def advance_segment(
@@ -84,7 +77,7 @@ def advance_segment(
     """Return the segment that follows `previous` (None before the first one of a block)."""
     pin_blas()
     if task.folder is not None:
-        return _advance_on_disk(box.program, task)
+        return _advance_on_disk(box, task)
     if previous is None:
         carry, rng = _begin(box.program, task)
     else:
@@ -93,6 +86,22 @@ def advance_segment(
         rng = ChainGenerators.from_state(previous.state, range(*task.chains))
     carry, outputs = _advance(box.program, rng, carry, task.start, task.stop)
     return Segment(carry, rng.state, outputs)
+
+
+def advance_and_tell(
+    box: ProgramBox, previous: Segment | SegmentFile | None, *, task: SegmentTask
+) -> Segment | SegmentFile:
+    """Do as `advance_segment` does and log its remarks: for graphs that others compute."""
+    segment = advance_segment(box, previous, task=task)
+    if isinstance(segment, SegmentFile):
+        for remark in segment.remarks:
+            log.warning(remark)
+    return segment
+
+
+def damaged_files(*, files: list[tuple[str, str]]) -> list[bool]:
+    """Return for each (path, identity) whether its file, read in full, is not what was written."""
+    return [fault(Path(path), identity) is not None for path, identity in files]
 
 
 def take_output(segment: Segment | SegmentFile, *, name: str) -> np.ndarray:
@@ -128,30 +137,30 @@ def _advance(
     return check_carry(carry, len(rng)), outputs
 
 
-def _advance_on_disk(program: Program, task: SegmentTask) -> SegmentFile:
-    folder = BlockFolder(task.folder)
+def _advance_on_disk(box: ProgramBox, task: SegmentTask) -> SegmentFile:
+    folder, program, remarks = BlockFolder(task.folder), box.program, []
     path = folder.segment(task.index)
-    identity = task.identity(program, "segment", task.start, task.stop)
+    identity = box.identity.of_file("segment", task.chains, task.start, task.stop)
     wrong = fault(path, identity)
     if wrong is None:
         known = "acceptance_rate" in program.outputs()
         rates = read_arrays(path, ["acceptance_rate"]) if known else {}
         return SegmentFile(str(path), True, mean_acceptance(rates))
     if path.exists():
-        log.warning("%s: %s; it is computed again.", path, wrong)
-    carry, rng = _carry_before(program, task, folder)
+        remarks.append(f"{path}: {wrong}; it is computed again.")
+    carry, rng = _carry_before(box, task, folder, remarks)
     carry, outputs = _advance(program, rng, carry, task.start, task.stop)
     # The checkpoint goes first: a whole segment then always means that one can go on from it.
-    checkpoint_identity = task.identity(program, "checkpoint", 0, task.stop)
+    checkpoint_identity = box.identity.of_file("checkpoint", task.chains, 0, task.stop)
     checkpoint = {f"carry:{name}": array for name, array in carry.items()} | {_STATE: rng.state}
     write_arrays(folder.checkpoint(task.index), checkpoint, checkpoint_identity)
     write_arrays(path, outputs, identity)
     folder.drop_checkpoints_before(task.index)
-    return SegmentFile(str(path), False, mean_acceptance(outputs))
+    return SegmentFile(str(path), False, mean_acceptance(outputs), tuple(remarks))
 
 
 def _carry_before(
-    program: Program, task: SegmentTask, folder: BlockFolder
+    box: ProgramBox, task: SegmentTask, folder: BlockFolder, remarks: list[str]
 ) -> tuple[Arrays, ChainGenerators]:
     """Return the carry and generators before a segment, from the nearest sound checkpoint.
 
@@ -165,17 +174,17 @@ def _carry_before(
         if not path.exists():
             continue
         stop = (index + 1) * task.segment_length
-        wrong = fault(path, task.identity(program, "checkpoint", 0, stop))
+        identity = box.identity.of_file("checkpoint", task.chains, 0, stop)
+        arrays, wrong = read_if_whole(path, identity)
         if wrong is None:
-            arrays = read_arrays(path)
             rng = ChainGenerators.from_state(arrays.pop(_STATE), range(*task.chains))
             carry = {name.removeprefix("carry:"): array for name, array in arrays.items()}
             following = index + 1
             break
-        log.warning("%s: %s; an earlier one is used.", path, wrong)
+        remarks.append(f"{path}: {wrong}; an earlier one is used.")
     if carry is None:
-        carry, rng = _begin(program, task)
+        carry, rng = _begin(box.program, task)
     for index in range(following, task.index):
         start = index * task.segment_length
-        carry, _ = _advance(program, rng, carry, start, start + task.segment_length)
+        carry, _ = _advance(box.program, rng, carry, start, start + task.segment_length)
     return carry, rng

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.diagnostics.importance_weights import conditional_effective_size, normalised_weights
 from gpmcflow.errors import NumericalError, unknown_name
-from gpmcflow.execution import chain_generators, pin_blas
+from gpmcflow.execution import chain_generators, pin_blas, remember
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
 from gpmcflow.samplers.tuning import StepSizeTuner, TuningSettings
@@ -120,14 +121,29 @@ def find_pilot(
     *,
     seed: int,
     key: tuple[str | int, ...] = (),
+    state_dir: str | os.PathLike | None = None,
 ) -> Pilot:
-    """Run the pilot with its own random streams."""
+    """Run the pilot with its own random streams, or find it in ``state_dir``, where it is kept."""
     if coordinates not in ("reference", "mode"):
         raise unknown_name("pilot: coordinates", coordinates, ("reference", "mode"))
     pin_blas()
     tuning = tuning or TuningSettings()
-    rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
-    return run_pilot(path, sampler, rng, tuning, mode_bases=coordinates == "mode")
+
+    def compute() -> dict:
+        rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
+        return vars(run_pilot(path, sampler, rng, tuning, mode_bases=coordinates == "mode"))
+
+    identity = {
+        "reference": path.reference.digest(),
+        "sampler": repr(sampler),
+        "coordinates": coordinates,
+        "tuning": repr(tuning),
+        "seed": int(seed),
+        "key": list(key),
+    }
+    found = remember(state_dir, "pilot", identity, compute)
+    plain = {name: found[name].item() for name in ("ratio_sd", "n_gradient", "mode_bases")}
+    return Pilot(**(found | plain))
 
 
 def next_beta(u: np.ndarray, beta: float, effective_fraction: float) -> tuple[float, float]:

@@ -173,7 +173,8 @@ def sample(
     is_target = hasattr(base, "residual_gradient")
     target = base if is_target else Target.posterior(as_sites(base))
     if tuning is not None:
-        pilot = find_pilot(TemperedPath(target.base), sampler, tuning=tuning, seed=seed, key=key)
+        path = TemperedPath(target.base)
+        pilot = find_pilot(path, sampler, tuning=tuning, seed=seed, key=key, state_dir=state_dir)
         sampler = sampler.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start_latents = pilot.latents if start_latents is None else start_latents
     target = target.in_coordinates(sampler.coordinates(target.base))

@@ -27,20 +27,21 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | Path) -> Iterator[Path]:
+def atomic_path(path: str | Path, *, tidy: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`, which becomes `path` when the block ends without error.
 
     The file is flushed to disk before it is renamed, and the folder after, so `path` is at all
     times the old file or the whole new one. On an error the temporary file is removed; an
-    `OSError` is raised as a one-line `StorageError`. Temporary files that dead processes left are
-    removed as well.
+    `OSError` is raised as a one-line `StorageError`. Temporary files of `path` that dead processes
+    of this host left are removed as well, unless `tidy` is false (it lists the folder).
     """
     path = Path(path)
     prefix = f".{path.name}.{socket.gethostname()}-"
     temporary = path.with_name(f"{prefix}{os.getpid()}-{next(_counter)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path.parent, prefix)
+        make_folder(path.parent)
+        if tidy:
+            _remove_leftovers(path.parent, prefix)
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
@@ -52,6 +53,23 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each known to the disk before anything is put into it."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync(folder.parent)
+
+
+def remove_temporary_files(folder: Path) -> None:
+    """Remove what killed writes left in a folder; for one whose only writer is the caller."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            if name.startswith(".") and name.endswith(".tmp"):
+                (folder / name).unlink(missing_ok=True)
 
 
 def write_error(path: str | Path, error: BaseException) -> StorageError:

@@ -58,7 +58,7 @@ def evidence(
     path = TemperedPath(reference_of(approximation, model, method["reference"]))
     _load_compiled_code(path)
     names = (STUDY, dataset.attrs["name"], problem_name, method_name)
-    plan = _Plan(path, method, seed, names)
+    plan = _Plan(path, method, seed, names, state_dir)
     seconds = {"pilot": plan.pilot_seconds, "runs": []}
     summaries, groups = [], {}
     settings = execution_settings(execution)
@@ -127,7 +127,9 @@ def evidence(
 class _Plan:
     """What a method of the config amounts to: sampler, pilot, ladders."""
 
-    def __init__(self, path: TemperedPath, method: dict, seed: int, key: tuple) -> None:
+    def __init__(
+        self, path: TemperedPath, method: dict, seed: int, key: tuple, state_dir: Any
+    ) -> None:
         self.path, self.method = path, method
         self.plain = method.get("kind", "ais") == "importance_sampling"
         self.lengths = [1] if self.plain else [int(t) for t in method["temperatures"]]
@@ -143,7 +145,9 @@ class _Plan:
             began = time.perf_counter()
             tuning = TuningSettings(**(method.get("tuning") or {}))
             coordinates = method.get("coordinates", "reference")
-            self.pilot = find_pilot(path, self.sampler, coordinates, tuning, seed=seed, key=key)
+            self.pilot = find_pilot(
+                path, self.sampler, coordinates, tuning, seed=seed, key=key, state_dir=state_dir
+            )
             self.pilot_seconds = time.perf_counter() - began
 
     def schedule(self, n_temperatures: int) -> Schedule:

@@ -14,7 +14,7 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.approximations.multinomial_laplace import multinomial_laplace
-from gpmcflow.execution import chain_generators, code_digest, require_memory
+from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
@@ -92,7 +92,7 @@ def fit(
             "theta": ("parameter", theta),
             "potential": ((), 0.5 * scale * float(theta @ theta) - log_likelihood),
             "log_likelihood": ((), log_likelihood),
-            "squared_slopes": ((), float(_slopes(model)(theta[None])[0, 0])),
+            "squared_slopes": ((), float(slopes_of(model)(theta[None])[0, 0])),
             "frequency": ("direction", base.frequencies),
             "iterations": ((), iterations),
         },
@@ -116,7 +116,7 @@ def _log_likelihood(model: Model, base: Base) -> float:
     return model.likelihood.log_density(base.predictor_mean[None], model.y)[0]
 
 
-def _slopes(model: Model) -> Slopes:
+def slopes_of(model: Model) -> Slopes:
     """Sums of squares for a model: a multinomial logit has an intercept a class."""
     if isinstance(model, MultinomialLogit):
         return Slopes(tuple(range(0, model.dim, model.design.shape[1])))
@@ -153,12 +153,12 @@ def chains(
     what = f"{method_name} on {problem_name}"
     _require_memory(dataset, problem, method["chains"], memory_limit_gb, what)
     key = (STUDY, dataset.attrs["name"], problem_name, method_name)
-    target = _target(dataset, fitted, problem, method)
-    sampler, tuned = _sampler(method, target, seed, key)
+    target = target_of(dataset, fitted, problem, method)
+    sampler, tuned = sampler_of(method, target, seed, key, state_dir)
     n_draws = max(1, int(method["draws"]) // int(method["thin"]))
     target = target.in_coordinates(sampler.coordinates(target.base))
     mode = fitted["map/theta"].values
-    common = {"thin": int(method["thin"]), "summary": _slopes(target.model)}
+    common = {"thin": int(method["thin"]), "summary": slopes_of(target.model)}
     tree = sample(
         target,
         sampler,
@@ -185,7 +185,7 @@ def chains(
     }
 
 
-def _target(
+def target_of(
     dataset: xr.Dataset, fitted: xr.DataTree, problem: dict, method: dict
 ) -> Target | MultinomialTarget:
     """Posterior in the coordinates of the Laplace fit, or of an EP fit."""
@@ -200,7 +200,9 @@ def _target(
     return Target.posterior(base)
 
 
-def _sampler(method: dict, target: Target, seed: int, key: tuple) -> tuple[Sampler, dict]:
+def sampler_of(
+    method: dict, target: Target | MultinomialTarget, seed: int, key: tuple, state_dir: Any
+) -> tuple[Sampler, dict]:
     """Sampler of a method, and what a pilot found (acceptance, gradients) where one was needed."""
     names = {"flow", "inner_steps", "fraction", "order", "n_steps"}
     stated = {name: method[name] for name in names if method.get(name) is not None}
@@ -219,13 +221,27 @@ def _sampler(method: dict, target: Target, seed: int, key: tuple) -> tuple[Sampl
         rounds=TUNING_ROUNDS,
     )
     target = target.in_coordinates(sampler.coordinates(target.base))
-    rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
-    tuner = tune_at(target, sampler, rng, tuning)
-    found = {
-        "pilot_acceptance": tuner.acceptance_rate,
-        "pilot_gradients": tuner.n_gradient / tuning.n_particles,
+
+    def tune() -> dict:
+        rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
+        tuner = tune_at(target, sampler, rng, tuning)
+        return {
+            "step_size": tuner.step_size,
+            "n_steps": tuner.n_steps,
+            "pilot_acceptance": tuner.acceptance_rate,
+            "pilot_gradients": tuner.n_gradient / tuning.n_particles,
+        }
+
+    identity = {
+        "target": target.digest(),
+        "sampler": repr(sampler),
+        "tuning": repr(tuning),
+        "seed": int(seed),
+        "key": list(key),
     }
-    return tuner.sampler, found
+    kept = remember(state_dir, "pilot", identity, tune)
+    found = {name: value.item() for name, value in kept.items()}
+    return sampler.with_steps(found.pop("step_size"), found.pop("n_steps")), found
 
 
 def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr.Dataset:

@@ -66,13 +66,17 @@ def by_value():
 
 @pytest.fixture
 def files():
-    """Return a function: folder -> {relative path: bytes} of all files below it."""
+    """Return a function: folder -> {relative path: bytes} of all files below it.
+
+    Left out are those that tell of the run and its process, not of its numbers.
+    """
+    of_the_run = ("lock", "ledger.txt", "run.json")
 
     def read(folder: Path) -> dict[str, bytes]:
         return {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in sorted(Path(folder).rglob("*"))
-            if path.is_file()
+            if path.is_file() and path.name not in of_the_run
         }
 
     return read

@@ -63,3 +63,18 @@ def test_a_terminal_gets_one_bar(monkeypatch):
     assert terminal.getvalue().count("\n") == 1
     assert terminal.getvalue().count("\r") == 4
     assert "[" + "#" * 24 + "] 4/4 segments" in terminal.getvalue()
+
+
+def test_a_clock_that_is_set_back_neither_silences_nor_counts_below_nothing(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    terminal = Terminal()
+    report = Progress("sample", 10, stream=terminal)
+    clock.now += 50
+    report.update()
+    clock.now -= 3600
+    for _ in range(3):
+        clock.now += 1
+        report.update()
+    assert terminal.getvalue().count("\r") == 4
+    assert report.text() == "4/10 segments, 0:00 left"

@@ -12,7 +12,7 @@ import pytest
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import array_digest, run
-from gpmcflow.execution.segment_files import fault, write_arrays
+from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole, write_arrays
 from gpmcflow.storage import atomic
 
 SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
@@ -117,14 +117,30 @@ def test_every_bit_that_matters_is_checked(tmp_path):
     data = path.read_bytes()
     assert fault(path, "me") is None
     assert "other settings" in fault(path, "you")
+    assert read_if_whole(path, "you") == ({}, fault(path, "you"))
     for position in range(len(data)):
         changed = bytearray(data)
         changed[position] ^= 0x10
         path.write_bytes(changed)
         if fault(path, "me") is None:  # a time stamp, say: then the arrays are what they were
-            with np.load(path) as file:
-                for name, array in arrays.items():
-                    np.testing.assert_array_equal(file[f"array:{name}"], array)
+            assert array_digest(read_arrays(path)) == array_digest(arrays)
+        found, wrong = read_if_whole(path, "me")
+        assert (wrong is None) == (fault(path, "me") is None)
+        assert array_digest(found) == array_digest({} if wrong else arrays)
+
+
+@pytest.mark.parametrize("size", [6, 60_000])
+def test_a_damaged_shape_is_not_taken(tmp_path, size):
+    """Fewer numbers are read then, and the checksum at the end of them all may not be reached."""
+    path = tmp_path / "x.npz"
+    write_arrays(path, {"x": np.arange(float(size))}, "me")
+    data = path.read_bytes()
+    shape = f"({size},)".encode()
+    assert data.count(shape) == 1
+    path.write_bytes(data.replace(shape, shape.replace(b"6", b"4")))
+    with pytest.raises(StorageError, match=r"Bad CRC-32|longer than its shape"):
+        read_arrays(path, ["x"])
+    assert "it is damaged" in read_if_whole(path, "me")[1]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +222,7 @@ def test_a_full_disk_is_said_in_one_line(walk, tmp_path, monkeypatch):
     with pytest.raises(StorageError, match="the disk is full") as error:
         run(walk(), **SIZES, state_dir=tmp_path)
     assert "\n" not in str(error.value)
-    assert list(tmp_path.rglob("*.*")) == []
+    assert [path.name for path in tmp_path.rglob("*.*")] == []
 
 
 def test_a_segment_lost_after_the_run_is_said(walk, tmp_path):

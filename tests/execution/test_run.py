@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError, NumericalError, ResourceError
-from gpmcflow.execution import array_digest, chain_generators, run, runner, workers
+from gpmcflow.execution import array_digest, chain_generators, job, run, workers
 from gpmcflow.execution.tasks import ProgramBox, SegmentTask, advance_segment
 
 SIZES = {"n_chains": 7, "length": 53, "block_size": 3, "seed": 1, "key": ("walk", 2)}
@@ -197,7 +197,7 @@ def test_only_the_carry_goes_from_task_to_task(walk, expected, monkeypatch):
         seen.append(previous is None or previous.outputs == {})
         return advance_segment(box, previous, task=task)
 
-    monkeypatch.setattr(runner, "advance_segment", watched)
+    monkeypatch.setattr(job, "advance_segment", watched)
     assert array_digest(run(walk(), **SIZES, segment_length=10)) == expected
     assert len(seen) == 18
     assert all(seen)

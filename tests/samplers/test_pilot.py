@@ -152,3 +152,20 @@ def test_stages_resample(prior_path):
     model = prior_path.model
     u = model.likelihood.log_density(first, model.y)
     assert u[survivors].min() > np.median(u)
+
+
+def test_a_pilot_is_found_again(ep_path, tmp_path, monkeypatch):
+    """A job that is started again has the pilot it had, to the bit, without running it."""
+    settings = TuningSettings(n_particles=20)
+    first = find_pilot(ep_path, HMC(), tuning=settings, seed=3, state_dir=tmp_path)
+
+    def again(*_arguments, **_options):
+        raise AssertionError("the pilot ran again")
+
+    monkeypatch.setattr("gpmcflow.samplers.pilot.run_pilot", again)
+    second = find_pilot(ep_path, HMC(), tuning=settings, seed=3, state_dir=tmp_path)
+    for name, value in vars(first).items():
+        np.testing.assert_array_equal(getattr(second, name), value)
+        assert type(getattr(second, name)) is type(value)
+    with pytest.raises(AssertionError, match="ran again"):  # other settings, another pilot
+        find_pilot(ep_path, HMC(), tuning=settings, seed=4, state_dir=tmp_path)

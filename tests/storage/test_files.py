@@ -97,3 +97,24 @@ def test_workers_load_no_xarray_for_a_segment():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_file_and_folder_are_on_disk_in_the_order_that_survives_a_power_loss(tmp_path, monkeypatch):
+    """File before its name, name before the next file; a new folder before what is put into it."""
+    steps = []
+    sync, replace = atomic._sync, os.replace
+
+    def told_sync(path):
+        steps.append(f"sync {path.name if path.suffix != '.tmp' else 'temporary'}")
+        sync(path)
+
+    def told_replace(source, target):
+        steps.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(atomic, "_sync", told_sync)
+    monkeypatch.setattr(atomic.os, "replace", told_replace)
+    (tmp_path / "top").mkdir()
+    write_text("x", tmp_path / "top" / "new" / "newer" / "a.txt")
+    folders = ["sync top", "sync new"]
+    assert steps == [*folders, "sync temporary", "rename", "sync newer"]

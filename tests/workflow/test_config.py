@@ -14,7 +14,6 @@ from gpmcflow.config import (
     check_config,
     count_runs,
     load_yaml,
-    memory_to_ask_for,
     portable,
     split_hmc_methods,
 )
@@ -345,18 +344,10 @@ def test_portable_config_has_what_changes_the_numbers_and_nothing_else():
     assert portable(config | {"problems": problems})["problems"] == problems
 
 
-def test_memory_asked_for_has_room_for_arrays_and_processes():
-    default = check_config(SMALL)
-    assert memory_to_ask_for(default, processes=1, attempt=1) == 4000
-    assert memory_to_ask_for(default, processes=4, attempt=1) == 7000
-    assert memory_to_ask_for(default, processes=4, attempt=2) == 14000
-    limited = default | {"memory_limit_gb": 20.5}
-    assert memory_to_ask_for(limited, processes=1, attempt=1) == 21500
-
-
 def test_what_the_snakefile_imports_is_light():
     code = (
         "import sys, gpmcflow.config, gpmcflow.errors, gpmcflow.execution.digest;"
+        "import gpmcflow.cluster_resources;"
         "print([m for m in ('numpy', 'scipy', 'xarray', 'dask', 'numba') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -364,7 +355,8 @@ def test_what_the_snakefile_imports_is_light():
 
 
 def test_the_snakefile_imports_nothing_else():
-    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors")
+    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors",
+               "gpmcflow.cluster_resources")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import xarray as xr
 
+import gpmcflow.workflow_job as workflow_job_module
 from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest, run
 from gpmcflow.workflow_job import workflow_job
 
 
@@ -68,7 +74,8 @@ def test_workers_are_the_cores_snakemake_grants(snakemake):
         assert job.memory_limit_gb == 3.0
 
 
-def test_state_folder_changes_with_whatever_changes_the_numbers(snakemake):
+def test_state_folder_changes_with_whatever_changes_the_numbers(snakemake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     data = xr.Dataset(attrs={"checksum": "d0"})
     with workflow_job(snakemake) as job:
         folders = {job.state_dir(data)}
@@ -92,3 +99,71 @@ def test_results_have_a_sidecar_with_the_times(snakemake, tmp_path):
     sidecar = (tmp_path / "out.nc.json").read_text()
     for word in ("job_seconds", '"fit": 2.0', "versions", '"job_threads": 2'):
         assert word in sidecar
+
+
+def test_state_folder_tells_which_job_it_belongs_to(snakemake, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with workflow_job(snakemake) as job:
+        folder = Path(job.state_dir(xr.Dataset(attrs={"checksum": "d0"})))
+    told = json.loads((folder / "job.json").read_text())
+    assert told.pop("started_at")
+    assert told.pop("host")
+    assert told == {
+        "rule": "evidence",
+        "wildcards": {"problem": "a", "method": "b"},
+        "output": str(tmp_path / "out.nc"),
+        "identity_digest": folder.name,
+        "pid": os.getpid(),
+    }
+
+
+class Counting:
+    """Counts draws; asks its own process to end in the middle of the second segment, once."""
+
+    def __init__(self):
+        self.calls, self.asked = [], False
+
+    def outputs(self):
+        return {"n": ((), "<i8")}
+
+    def start(self, rng):
+        return {"n": np.zeros(len(rng), "i8")}
+
+    def advance(self, rng, carry, start, stop):
+        self.calls.append(start)
+        if start == 5 and not self.asked:
+            self.asked = True
+            os.kill(os.getpid(), signal.SIGTERM)
+        n = carry["n"][:, None] + np.arange(1, stop - start + 1)
+        return {"n": n[:, -1]}, {"n": n}
+
+
+SIZES = {"n_chains": 2, "length": 20, "block_size": 2, "segment_length": 5, "seed": 1}
+
+
+def test_sigterm_ends_it_after_the_segment_with_code_75_and_the_next_goes_on(snakemake, tmp_path):
+    program, folder = Counting(), tmp_path / "state"
+    with pytest.raises(SystemExit) as raised, workflow_job(snakemake):
+        run(program, **SIZES, state_dir=folder)
+    assert raised.value.code == 75
+    log = Path(snakemake.log[0]).read_text()
+    assert log.count("\n") == 1
+    assert "stopped by SIGTERM: 2 of 4 segments are kept in" in log
+    assert "give the same command again" in log
+    with workflow_job(snakemake):
+        arrays = run(program, **SIZES, state_dir=folder)
+    assert program.calls == [0, 5, 10, 15]
+    assert array_digest(arrays) == array_digest({"n": np.tile(np.arange(1, 21), (2, 1))})
+
+
+def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp_path, monkeypatch):
+    real = workflow_job_module.write_results
+
+    def signalled(*arguments, **options):
+        os.kill(os.getpid(), signal.SIGTERM)
+        real(*arguments, **options)
+
+    monkeypatch.setattr(workflow_job_module, "write_results", signalled)
+    with workflow_job(snakemake) as job:
+        job.write(xr.DataTree(xr.Dataset({"a": ("x", [1.0])})))
+    assert (tmp_path / "out.nc").is_file()

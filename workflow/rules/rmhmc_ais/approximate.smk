@@ -12,7 +12,9 @@ rule rmhmc_ais_approximate:
         "../../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, w.problem, input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: 30 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
@@ -38,7 +40,9 @@ rule rmhmc_ais_hyperparameter_map:
         "../../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, RMHMC_AIS["map"]["problem"], input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: 60 * attempt,
     params:
         problem=lambda w: config["problems"][RMHMC_AIS["map"]["problem"]],

@@ -15,8 +15,12 @@ rule rmhmc_ais_evidence:
         "../../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
-        runtime=lambda w, attempt: 120 * attempt,
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, w.problem, input.data, threads, attempt
+        ),
+        runtime=lambda w, input, attempt: runtime_minutes(
+            config, w.problem, input.data, RMHMC_AIS["methods"][w.method], attempt
+        ),
     params:
         problem=lambda w: config["problems"][w.problem],
         method=lambda w: RMHMC_AIS["methods"][w.method],

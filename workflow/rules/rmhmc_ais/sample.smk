@@ -13,8 +13,12 @@ rule rmhmc_ais_posterior:
         "../../envs/gpmcflow.yaml"
     threads: WORKERS
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
-        runtime=lambda w, attempt: 60 * attempt,
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, w.problem, input.data, threads, attempt
+        ),
+        runtime=lambda w, input, attempt: runtime_minutes(
+            config, w.problem, input.data, RMHMC_AIS["sampling"], attempt
+        ),
     params:
         problem=lambda w: config["problems"][w.problem],
         sampling=lambda w: RMHMC_AIS["sampling"],

@@ -12,7 +12,9 @@ rule split_hmc_fit:
         "../../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, w.problem, input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: 30 * attempt,
     params:
         problem=lambda w: config["problems"][w.problem],
@@ -40,7 +42,7 @@ rule split_hmc_illustrate:
         "../../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
+        mem_mb=1200,
         runtime=lambda w, attempt: 15 * attempt,
     params:
         seed=config["seed"],

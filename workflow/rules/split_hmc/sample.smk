@@ -18,8 +18,12 @@ rule split_hmc_chains:
         "../../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: memory_to_ask_for(config, threads, attempt),
-        runtime=lambda w, attempt: 240 * attempt,
+        mem_mb=lambda w, input, threads, attempt: memory_mb(
+            config, w.problem, input.data, threads, attempt
+        ),
+        runtime=lambda w, input, attempt: runtime_minutes(
+            config, w.problem, input.data, SPLIT_HMC[w.problem][w.method], attempt
+        ),
     params:
         problem=lambda w: config["problems"][w.problem],
         method=lambda w: SPLIT_HMC[w.problem][w.method],

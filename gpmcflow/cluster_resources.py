@@ -1,0 +1,89 @@
+"""Memory and time a job asks a cluster for, from the size of its problem and the attempt.
+
+Called by the rules when a job is about to be submitted; a data file that is not there yet raises
+`FileNotFoundError`, which Snakemake takes for "to be decided". Imports nothing heavy by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
+GP_MATRICES, LINEAR_MATRICES = (
+    10,
+    8,
+)  # n x n and n x d arrays alive at once, a quarter above the studies'
+PER_CHAIN = 16  # arrays of n or d numbers for each chain of a block
+FLOPS = (
+    1e9  # a second of one busy core, at matrices of this size; 10 times fewer than a quiet one does
+)
+LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
+
+
+def problem_sizes(data: str | os.PathLike) -> tuple[int, int]:
+    """Return cases and features of a prepared data file, from its header."""
+    os.stat(data)  # h5py's own error does not name the file
+    import h5py
+
+    with h5py.File(data) as file:
+        return tuple(file["X"].shape)
+
+
+def memory_mb(
+    config: dict, problem: str, data: str | os.PathLike, processes: int, attempt: int
+) -> int:
+    """Return the MB to ask for: room for the arrays of a problem and for each Python process.
+
+    A job on its second attempt may have been killed for its memory or for its time, which nothing
+    here can tell apart: it asks for half as much again, from the third on for twice as much. The
+    arrays get no more than `memory_limit_gb`, above which a job refuses to start.
+    """
+    n, p = problem_sizes(data)
+    block = config["execution"]["block_size"]
+    if config["problems"][problem]["model"] == "gp":
+        numbers = GP_MATRICES * n * n + PER_CHAIN * block * processes * n
+    else:
+        classes = 8 if config["problems"][problem]["likelihood"] == "multinomial" else 1
+        d = classes * (p + 1)
+        numbers = (
+            LINEAR_MATRICES * n * d + d * d + PER_CHAIN * block * processes * (classes * n + d)
+        )
+    arrays = 8 * numbers / 1e6
+    if config["memory_limit_gb"]:
+        arrays = min(arrays, 1000 * config["memory_limit_gb"])
+    return math.ceil((arrays + PROCESS_MB * (1 + processes)) * (1 + 0.5 * min(attempt - 1, 2)))
+
+
+def runtime_minutes(
+    config: dict,
+    problem: str,
+    data: str | os.PathLike,
+    method: dict[str, Any],
+    attempt: int,
+) -> int:
+    """Return the walltime to ask for: short, as a job that is stopped goes on in its next attempt.
+
+    It follows the flops of the method, between 15 and 60 minutes; an attempt that was not enough is
+    followed by a longer one, up to the 60. Longer jobs are chains of attempts.
+    """
+    minutes = LEAST_MINUTES + flops(config, problem, data, method) / FLOPS / 60
+    return min(WALLTIME_MINUTES, math.ceil(minutes) * attempt)
+
+
+def flops(config: dict, problem: str, data: str | os.PathLike, method: dict[str, Any]) -> float:
+    """Return the floating-point operations of a method's gradients, roughly."""
+    n, p = problem_sizes(data)
+    steps = method.get("n_steps") or 20
+    if config["problems"][problem]["model"] == "gp":
+        each = 2 * n * n
+        transitions = method.get("chains", 0) * (method.get("draws", 0) + method.get("warmup", 0))
+        ways = (1 + bool(method.get("reverse"))) * method.get("replicates", 1)
+        ladders = sum(method.get("temperatures") or [1])
+        transitions += method.get("particles", 0) * ladders * ways
+        fits = 100 * n**3
+    else:
+        each = 4 * n * (p + 1) * method.get("inner_steps", 1)
+        transitions, fits = method["chains"] * method["draws"], 20 * n * (p + 1) ** 2
+    return transitions * steps * each + fits

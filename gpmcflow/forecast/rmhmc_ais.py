@@ -1,0 +1,236 @@
+"""Costs of the jobs of study rmhmc_ais.
+
+Data sets of many cases are fitted on a subset, which tells stages and steps; what a gradient costs
+is measured at full size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.approximations.hyperparameters import fit_ep
+from gpmcflow.approximations.laplace import tempered_mode
+from gpmcflow.approximations.prediction import predict_from_draws
+from gpmcflow.evidence.annealing import make_ladder
+from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.execution import Program, chain_generators
+from gpmcflow.forecast.context import Context, Cost, block_of
+from gpmcflow.forecast.timing import repeated, seconds_by_cases, seconds_per_transition, timed
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.tempered import Target, TemperedPath
+from gpmcflow.plan import PlannedJob, annealing_runs, method_settings
+from gpmcflow.samplers import Sampler, make_sampler
+from gpmcflow.samplers.pilot import Pilot, find_pilot
+from gpmcflow.samplers.sampling import ChainProgram
+from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.studies import rmhmc_ais
+from gpmcflow.studies.problems import MATRICES, build_model, make_likelihood
+from gpmcflow.studies.stages import approximate
+
+PILOT_PARTICLES = 32
+SEARCHES = {False: 30, True: 60}  # EP fits a search for one, or all, length scales takes, about
+STEPS = 8  # gradients of the transitions that are timed
+
+
+@dataclass(frozen=True)
+class SmallPilot:
+    """A pilot with few particles on few cases; None where the method needs none."""
+
+    pilot: Pilot | None
+    per_particle: float  #: its gradients for each particle
+    path: TemperedPath  #: of the full size
+
+
+def approximate_cost(context: Context, job: PlannedJob) -> Cost:
+    """Fits at stated hyperparameters, and the EP fits of a search where one is asked for."""
+    dataset, stated = context.dataset(job.problem), _stated(context, job.problem)
+    seconds = _first_call(context, job.problem)
+    seconds += seconds_by_cases(lambda data: approximate(data, stated, seed=0), dataset)
+    wanted, n_fits = context.config["problems"][job.problem]["hyperparameters"], 0
+    if wanted.get("select") == "grid":
+        n_fits = len(wanted["log_length_scale"]) * len(wanted["log_signal_sd"])
+    elif wanted.get("select") == "maximum":
+        n_fits = SEARCHES[bool(wanted.get("ard"))]
+    if n_fits:
+        seconds += n_fits * seconds_by_cases(lambda data: _ep(data, stated), dataset)
+    return context.single(seconds, _matrices(context, job.problem))
+
+
+def posterior_cost(context: Context, job: PlannedJob) -> Cost:
+    """Pilot, chains from the EP fit, and predictions averaged over at most 1000 draws."""
+    sampling = context.config["studies"]["rmhmc_ais"]["sampling"]
+    found = _pilot(context, job.problem, {"reference": "ep", **sampling})
+    sampler = make_sampler(sampling["sampler"])
+    sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
+    path = TemperedPath(sampler.coordinates(found.path.reference))
+    program = ChainProgram(Target.posterior(path.reference), sampler)
+    n_draws = sampling["draws"] + sampling["warmup"]
+    grid = context.grid(sampling["chains"], n_draws)
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, sampling)
+    seconds += n_draws * context.turns(grid) * seconds_per_transition(program, block_of(grid))
+    on_disk, state, draws = context.on_disk(program, grid)
+    dataset, model = context.dataset(job.problem), path.model
+    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+        few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
+        once, _ = timed(lambda: predict_from_draws(model, few, X_test))
+        seconds += once * min(1000, sampling["chains"] * sampling["draws"]) / len(few)
+    return context.job(seconds + on_disk, _matrices(context, job.problem), state + draws)
+
+
+def evidence_cost(context: Context, job: PlannedJob) -> Cost:
+    """Pilot, then every ladder and replicate, forward and back, block after block."""
+    method = method_settings(context.config, job)
+    found = _pilot(context, job.problem, method)
+    sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
+    path = TemperedPath(sampler.coordinates(found.path.reference))
+    block = min(context.execution["block_size"], method["particles"])
+    gradient = _seconds_per_gradient(path, sampler, block)
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
+    rebase = 0.0
+    n_bases = len(found.pilot.betas) if found.pilot else max(method.get("temperatures") or [1])
+    if method.get("coordinates") == "mode":  # the pilot and each ladder find the modes
+        mode, (sites, _) = timed(lambda: tempered_mode(path, 0.5))
+        rebase, _ = timed(lambda: sampler.coordinates(sites).factor)
+        seconds += n_bases * (mode + rebase) * (1 + len(method["temperatures"]))
+    n_bytes = 0
+    for name, length in annealing_runs(method):
+        grid, steps = context.grid(method["particles"], length), _steps(method, found, length)
+        n_gradient = steps.sum() + length
+        if name.endswith("_start"):
+            n_gradient = rmhmc_ais.REVERSE_DRAWS * steps[-1]
+        seconds += context.turns(grid) * (n_gradient * gradient + min(length, n_bases) * rebase)
+        on_disk, state, draws = context.on_disk(_program(path, sampler, method, name, length), grid)
+        seconds += on_disk
+        n_bytes += state if name.startswith("reverse") else state + draws
+    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
+    return context.job(seconds, memory, n_bytes)
+
+
+def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
+    """A program with the outputs of a run; only forward ones keep latents."""
+    if name.endswith("_start"):
+        return ChainProgram(Target.posterior(path.reference), sampler)
+    schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), sampler)
+    latents = bool(method.get("store_latents")) and not name.startswith("reverse")
+    return AnnealingProgram(path, sampler, schedule, latents)
+
+
+def map_cost(context: Context, job: PlannedJob) -> Cost:
+    """One cell in the middle of the grid, times the cells."""
+    grid = context.config["studies"]["rmhmc_ais"]["map"]
+    names = ("log_length_scale", "log_signal_sd")
+    cell = {name: [sorted(grid[name])[len(grid[name]) // 2]] for name in names}
+    settings = context.config["problems"][job.problem]
+    first = _first_call(context, job.problem)
+    each = seconds_by_cases(
+        lambda data: rmhmc_ais.hyperparameter_map(data, settings, cell, seed=0),
+        context.dataset(job.problem),
+    )
+    n_cells = math.prod(len(grid[name]) for name in names)
+    return context.single(first + n_cells * each, _matrices(context, job.problem))
+
+
+def _matrices(context: Context, problem: str) -> int:
+    return MATRICES * 8 * context.dataset(problem).sizes["case"] ** 2
+
+
+def _stated(context: Context, problem: str) -> dict:
+    """The problem, with typical hyperparameters in place of those that are to be found."""
+    settings = context.config["problems"][problem]
+    wanted = settings["hyperparameters"]
+    if wanted.get("select", "stated") == "stated":
+        return settings
+    if wanted["select"] == "grid":
+        length = float(np.median(wanted["log_length_scale"]))
+        signal = float(np.median(wanted["log_signal_sd"]))
+    else:
+        X = context.small(problem)["X"].values[:100]
+        apart = np.linalg.norm(X[:, None] - X, axis=-1)
+        length, signal = float(np.log(np.median(apart[apart > 0.0]))), 1.0
+    stated = {"select": "stated", "log_length_scale": length, "log_signal_sd": signal}
+    return {**settings, "hyperparameters": stated}
+
+
+def _ep(dataset: Any, problem: dict) -> Any:
+    X, y, chosen = dataset["X"].values, dataset["y"].values, problem["hyperparameters"]
+    length, signal = chosen["log_length_scale"], float(chosen["log_signal_sd"])
+    return fit_ep(X, y, make_likelihood(problem), length, signal)
+
+
+def _first_call(context: Context, problem: str) -> float:
+    """Seconds the first fit of a process takes more than the next: it loads compiled code."""
+    few, stated = context.small(problem), _stated(context, problem)
+
+    def make() -> float:
+        first, again = (timed(lambda: _ep(few, stated))[0] for _ in range(2))
+        return max(first - again, 0.0)
+
+    return context.once(("first", str(stated["likelihood"])), make)
+
+
+def _references(context: Context, problem: str) -> tuple[GaussianSites, GaussianSites]:
+    """EP fit of the subset, and a Gaussian of the full size with sites of its strength."""
+
+    def make() -> tuple[GaussianSites, GaussianSites]:
+        few, dataset, stated = context.small(problem), context.dataset(problem), None
+        stated = _stated(context, problem)
+        sites = _ep(few, stated).sites
+        if few.sizes == dataset.sizes:
+            return sites, sites
+        chosen = stated["hyperparameters"]
+        model = build_model(dataset, stated, chosen["log_length_scale"], chosen["log_signal_sd"])
+        tau = np.full(model.n_cases, np.median(sites.precision))
+        return sites, GaussianSites(model, tau, np.zeros(model.n_cases))
+
+    return context.once(("references", problem), make)
+
+
+def _pilot(context: Context, problem: str, method: dict) -> SmallPilot:
+    few, full = _references(context, problem)
+    if method["reference"] == "prior":
+        few, full = GaussianSites.prior(few.model), GaussianSites.prior(full.model)
+    path, ladder = TemperedPath(full), method.get("ladder")
+    plain = method.get("kind") == "importance_sampling"
+    if plain or (method.get("step_size") is not None and ladder in ("linear", "power")):
+        return SmallPilot(None, 0.0, path)
+    tuning = TuningSettings(**{**(method.get("tuning") or {}), "n_particles": PILOT_PARTICLES})
+    found = find_pilot(
+        TemperedPath(few),
+        make_sampler(method["sampler"]),
+        method.get("coordinates", "reference"),
+        tuning,
+        seed=0,
+        key=("forecast", problem),
+    )
+    return SmallPilot(found, found.n_gradient / PILOT_PARTICLES, path)
+
+
+def _pilot_seconds(
+    found: SmallPilot, path: TemperedPath, sampler: Sampler, settings: dict
+) -> float:
+    """Seconds of the pilot with all its particles, at full size."""
+    if found.pilot is None:
+        return 0.0
+    tuning = TuningSettings(**(settings.get("tuning") or {}))
+    return found.per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
+
+
+def _steps(method: dict, found: SmallPilot, length: int) -> np.ndarray:
+    """Gradients of the transition at each temperature of a ladder."""
+    if method.get("n_steps") is not None or found.pilot is None:
+        return np.full(length, method.get("n_steps") or 0)
+    betas = make_ladder(method["ladder"], length, found.pilot)[1:]
+    return np.rint(np.interp(betas, found.pilot.betas, found.pilot.n_steps))
+
+
+def _seconds_per_gradient(path: TemperedPath, sampler: Sampler, n_chains: int) -> float:
+    """Seconds a batch takes for one of the gradients of a transition, its other work shared out."""
+    target, tried = path.target(0.5), sampler.with_steps(float(sampler.step_size), STEPS)
+    rng = chain_generators(0, "forecast", chains=range(n_chains))
+    state = tried.init(target, rng.standard_normal((path.model.dim,)))
+    return repeated(lambda: tried.step(rng, target, state)) / STEPS

@@ -1,0 +1,293 @@
+"""The forecast counts every job, its bytes are those of a run, and what cannot fit is refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+import subprocess
+import sys
+from collections import Counter, namedtuple
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+
+from gpmcflow import disk
+from gpmcflow.cli import main
+from gpmcflow.config import check_config
+from gpmcflow.datasets import sources
+from gpmcflow.disk import human_bytes, require_disk
+from gpmcflow.errors import ResourceError
+from gpmcflow.forecast import (
+    Cost,
+    Forecast,
+    JobForecast,
+    _makespan,
+    _peak_memory,
+    context,
+    forecast,
+    forecast_table,
+    require_fit,
+    rmhmc_ais,
+    split_hmc,
+    timing,
+)
+from gpmcflow.plan import PlannedJob, annealing_runs, method_settings, planned_jobs
+from gpmcflow.storage import write_results
+from gpmcflow.studies import rmhmc_ais as rmhmc_ais_study
+from gpmcflow.studies import split_hmc as split_hmc_study
+from gpmcflow.studies.stages import approximate
+
+ROOT = Path(__file__).parents[2]
+SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
+START, PROCESS = 3.0, 200_000_000
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def config() -> dict:
+    return check_config(copy.deepcopy(SMALL))
+
+
+@pytest.fixture
+def still(monkeypatch):
+    """Python starts in three seconds and 200 MB; a measurement is a single call."""
+    import gpmcflow.forecast as package
+
+    for module in (package, context):
+        monkeypatch.setattr(module, "startup", lambda: (START, PROCESS))
+    monkeypatch.setattr(timing, "ENOUGH", 0.0)
+    monkeypatch.setattr(split_hmc, "illustrate", lambda seed: None)
+
+
+def test_the_jobs_are_those_of_snakemake(tmp_path, config):
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(SMALL))
+    options = ["--snakefile", ROOT / "Snakefile", "--directory", tmp_path, "--configfile", path]
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--cores", "1", *options]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    counts = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
+    jobs = planned_jobs(config)
+    assert Counter(job.rule for job in jobs) == {
+        rule: n for rule, n in counts.items() if rule not in ("all", "total")
+    }
+    outputs = [job.output for job in jobs]
+    for job in jobs:
+        assert f"{job.output}" in text
+        # none waits for a job that comes later, but for tables beside the first
+        assert set(job.needs) <= set(outputs)
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_runs_of_a_method_and_their_state_folders():
+    method = {"temperatures": [10, 300], "replicates": 2, "reverse": True}
+    runs = dict(annealing_runs(method))
+    assert runs["t0300_r1"] == 300
+    assert runs["reverse_T10_r0"] == 10
+    assert runs["reverse_T10_r0_start"] == 1
+    assert len(runs) == 2 * 2 * 3
+    assert annealing_runs({"kind": "importance_sampling", "replicates": 1}) == [("t0001_r0", 1)]
+
+
+@pytest.mark.usefixtures("still")
+def test_forecast_of_a_small_config(tmp_path, config):
+    found = forecast(config, cores=2, folder=tmp_path)
+    assert not found.unknown
+    assert all(job.cost.seconds >= START for job in found.jobs)
+    assert all(job.cost.memory >= PROCESS for job in found.jobs)
+    assert found.disk == sum(job.cost.disk for job in found.jobs)
+    longest = max(job.cost.seconds for job in found.jobs)
+    assert longest < found.seconds < sum(job.cost.seconds for job in found.jobs)
+    table = forecast_table(found)
+    assert re.search(r"^split_hmc_chains +simulated +4 +1 ", table, re.MULTILINE)
+    assert "on 2 cores" in table
+    assert 0.0 < found.share <= 1.0
+    assert not list(tmp_path.iterdir())
+    require_fit(found)
+
+
+@pytest.mark.usefixtures("still")
+def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch):
+    each = 0.5
+    monkeypatch.setattr(split_hmc, "seconds_per_transition", lambda program, n: each)
+    monkeypatch.setattr(split_hmc, "timed", lambda work: (0.0, work()))
+    monkeypatch.setattr(context, "segment_cost", lambda *sizes: (0.0, 1000, 100))
+    chains = [job for job in planned_jobs(config) if job.rule == "split_hmc_chains"]
+    stated = next(job for job in chains if job.method == "split")
+    shared = START + split_hmc_study.TIMED_SECONDS + 10 * each
+    cost = split_hmc.chains_cost(context.Context(config, tmp_path), stated)
+    assert cost.seconds == pytest.approx(shared + 512 * each)
+    tuned = next(job for job in chains if job.method == "hmc")
+    settings = config["studies"]["split_hmc"]["problems"]["simulated"]["hmc"]
+    settings |= {"step_size": None, "n_steps": 3}
+    cost = split_hmc.chains_cost(context.Context(config, tmp_path), tuned)
+    assert cost.seconds == pytest.approx(shared + (512 + 120) * each)
+    config["execution"]["block_size"] = 1  # four blocks one after another, or side by side
+    cost = split_hmc.chains_cost(context.Context(config, tmp_path), stated)
+    assert cost.seconds == pytest.approx(shared + 4 * 512 * each)
+    config["execution"]["workers"] = 4
+    cost = split_hmc.chains_cost(context.Context(config, tmp_path), stated)
+    assert cost.seconds == pytest.approx(shared + START + 512 * each)
+
+
+def bytes_below(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.usefixtures("still")
+def test_disk_of_chains_is_what_a_run_takes(tmp_path, config, monkeypatch):
+    place = tmp_path / "forecast"
+    place.mkdir()
+    here = context.Context(config, place)
+    job = next(j for j in planned_jobs(config) if j.rule == "split_hmc_chains")
+    problem, method = config["problems"]["simulated"], method_settings(config, job)
+    method = {**method, "draws": 640, "chains": 8}
+    config["studies"]["split_hmc"] |= {"draws": 640, "chains": 8}
+    config["execution"]["segment_length"] = 40
+    monkeypatch.setattr(split_hmc_study, "TIMED_SECONDS", 0.0)
+    config["studies"]["split_hmc"]["problems"]["simulated"][job.method]["draws"] = None
+    cost = split_hmc.chains_cost(here, job)
+    dataset, execution = here.dataset("simulated"), config["execution"]
+    fitted, _ = split_hmc_study.fit(dataset, problem, seed=1)
+    run = tmp_path / "run"
+    names = {"problem_name": "simulated", "method_name": job.method, "seed": 1}
+    settings = {"execution": execution, "state_dir": run / "state"}
+    tree, _ = split_hmc_study.chains(dataset, fitted, problem, method, **names, **settings)
+    write_results(tree, run / "chains.nc")
+    assert cost.disk == pytest.approx(bytes_below(run), rel=0.15)
+
+
+@pytest.mark.usefixtures("still")
+def test_disk_of_evidence_is_what_a_run_takes(tmp_path, config):
+    method = config["studies"]["rmhmc_ais"]["methods"]["split_hmc_ep"]
+    method |= {"particles": 64, "store_latents": True, "temperatures": [20]}
+    config["execution"] |= {"segment_length": 10, "block_size": 32}
+    place = tmp_path / "forecast"
+    place.mkdir()
+    here = context.Context(config, place)
+    job = next(j for j in planned_jobs(config) if j.method == "split_hmc_ep")
+    cost = rmhmc_ais.evidence_cost(here, job)
+    dataset, problem = here.dataset("digits"), config["problems"]["digits"]
+    approximation, _ = approximate(dataset, problem, seed=1)
+    run = tmp_path / "run"
+    names = {"problem_name": "digits", "method_name": "split_hmc_ep", "seed": 1}
+    settings = {"execution": config["execution"], "state_dir": run / "state"}
+    tree, _ = rmhmc_ais_study.evidence(dataset, approximation, problem, method, **names, **settings)
+    write_results(tree, run / "evidence.nc")
+    assert cost.disk == pytest.approx(bytes_below(run), rel=0.15)
+
+
+@pytest.mark.usefixtures("still")
+def test_data_that_are_not_here_are_unknown_and_not_fetched(tmp_path, config, monkeypatch):
+    monkeypatch.delenv(sources.ENVIRONMENT_VARIABLE, raising=False)
+    monkeypatch.setattr(context, "cache_folder", lambda: tmp_path / "nothing")
+    monkeypatch.setattr(sources, "download", lambda file: pytest.fail("a download"))
+    config["problems"]["digits"]["dataset"] = "usps-3v5"
+    found = forecast(config, folder=tmp_path)
+    unknown = Counter(job.job.rule for job in found.unknown)
+    assert unknown["rmhmc_ais_evidence"] == 3
+    assert unknown["prepare"] == 1
+    assert "split_hmc_chains" not in unknown
+    table = forecast_table(found)
+    assert re.search(r"^rmhmc_ais_evidence +digits .* unknown", table, re.MULTILINE)
+    assert f"unknown {len(found.unknown)} jobs" in table
+
+
+def test_many_cases_are_extrapolated_from_few(monkeypatch):
+    dataset = xr.Dataset({"X": (("case", "feature"), np.zeros((2000, 1)))})
+
+    def timed(work):
+        n = work().sizes["case"]
+        assert n <= timing.MOST_CASES
+        return 2.0 + 1e-7 * n**3, None
+
+    monkeypatch.setattr(timing, "timed", timed)
+    assert timing.seconds_by_cases(lambda data: data, dataset) == pytest.approx(2.0 + 800.0)
+
+
+def planned(name: str, seconds: float, memory: int = 1, cores: int = 1, needs=()) -> JobForecast:
+    return JobForecast(
+        PlannedJob("rule", name, needs=tuple(needs)), Cost(seconds, memory, 1), cores
+    )
+
+
+def test_time_to_the_end_waits_for_inputs_and_cores():
+    jobs = [
+        planned("data", 1.0),
+        planned("a", 4.0, needs=["data"]),
+        planned("b", 3.0, needs=["data"]),
+        planned("c", 3.0, needs=["data"], cores=2),
+        planned("table", 1.0, needs=["a", "b", "c"]),
+    ]
+    assert _makespan(jobs, 1) == 12.0
+    assert _makespan(jobs, 2) == 9.0
+    assert _makespan(jobs, 8) == 6.0
+
+
+def test_memory_is_that_of_the_largest_jobs_side_by_side():
+    jobs = [planned("a", 1.0, 50), planned("b", 1.0, 30), planned("c", 1.0, 40, cores=2)]
+    assert [_peak_memory(jobs, cores) for cores in (1, 2, 3, 4)] == [50, 80, 90, 120]
+
+
+def sized(**changed) -> Forecast:
+    fields = {
+        "jobs": [planned("results/a.nc", 1.0, 10**9)],
+        "cores": 1,
+        "seconds": 1.0,
+        "share": 1.0,
+    }
+    fields |= {"memory": 10**9, "memory_limit": 2 * 10**9, "disk": 1, "disk_free": 2, "folder": "."}
+    return Forecast(**(fields | changed))
+
+
+def test_what_cannot_fit_is_refused_with_the_numbers(monkeypatch):
+    require_fit(sized())
+    with pytest.raises(ResourceError, match=r"results/a.nc: needs 1\.0 GB, over the limit of 0\.5"):
+        require_fit(sized(memory_limit=500_000_000))
+    with pytest.raises(ResourceError, match=r"4 cores: .* need 3 GB .* limit of 2 GB"):
+        require_fit(sized(memory=3 * 10**9, cores=4))
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: Usage(10**12, 0, 5 * 10**9))
+    with pytest.raises(ResourceError, match=r"needs 6 GB in \., where 5 GB are free"):
+        require_fit(sized(disk=6 * 10**9))
+
+
+def test_disk_of_a_folder_that_is_not_there_yet(tmp_path, monkeypatch):
+    asked = []
+
+    def usage(path):
+        asked.append(Path(path))
+        if not Path(path).exists():
+            raise FileNotFoundError(path)
+        return Usage(0, 0, 10**9)
+
+    monkeypatch.setattr(disk.shutil, "disk_usage", usage)
+    require_disk(900_000_000, tmp_path / "a" / "b", "draws")
+    assert asked[-1] == tmp_path
+    with pytest.raises(ResourceError, match="draws: needs 1 GB") as raised:
+        require_disk(10**9, tmp_path, "draws")
+    assert "\n" not in str(raised.value)
+
+
+def test_bytes_for_people():
+    shown = [human_bytes(n) for n in (0, 999_000, 1_000_000, 12_345_678, 3e9, 2.5e12)]
+    assert shown == ["0 kB", "999 kB", "1 MB", "12.3 MB", "3 GB", "2.5 TB"]
+
+
+@pytest.mark.usefixtures("still")
+def test_forecast_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small = copy.deepcopy(SMALL)
+    del small["studies"]["rmhmc_ais"]
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(small))
+    assert main(["forecast", "--configfile", str(path), "--cores", "3"]) == 0
+    assert "on 3 cores" in capsys.readouterr().out
+    path.write_text(yaml.safe_dump(small | {"memory_limit_gb": 0.1}))
+    assert main(["forecast", "--configfile", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "time each" in captured.out
+    assert "over the limit of 0.1 GB" in captured.err
+    with pytest.raises(SystemExit):
+        main(["forecast", "--cores", "0"])

@@ -1,0 +1,124 @@
+"""The SLURM profile is one that Snakemake and its plugin understand; jobs ask for what they need."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from gpmcflow.cluster_resources import WALLTIME_MINUTES, memory_mb, problem_sizes, runtime_minutes
+from gpmcflow.config import check_config, split_hmc_methods
+from gpmcflow.studies import rmhmc_ais, split_hmc
+from gpmcflow.studies.problems import MATRICES
+
+ROOT = Path(__file__).parents[2]
+PROFILE = ROOT / "workflow" / "profiles" / "slurm"
+PLUGIN = importlib.util.find_spec("snakemake_executor_plugin_slurm") is not None
+PLUGIN_OPTIONS = {"slurm-requeue"}  # of version 2.8, for machines without the plugin
+
+
+@pytest.fixture(scope="module")
+def profile() -> dict:
+    (path,) = PROFILE.iterdir()
+    return yaml.safe_load(path.read_text())
+
+
+def test_every_key_is_an_option_of_snakemake(profile):
+    from snakemake.cli import get_argument_parser
+
+    options = {
+        option.removeprefix("--")
+        for action in get_argument_parser()._actions
+        for option in action.option_strings
+    }
+    assert set(profile) <= options | (set() if PLUGIN else PLUGIN_OPTIONS)
+
+
+@pytest.mark.skipif(not PLUGIN, reason="needs snakemake-executor-plugin-slurm")
+def test_snakemake_reads_the_values():
+    from snakemake.cli import parse_args
+
+    _, options = parse_args(["--profile", str(PROFILE), "--dry-run"])
+    assert (options.executor, options.retries, options.slurm_requeue) == ("slurm", 20, True)
+    assert options.default_resources is not None
+
+
+def test_jobs_are_told_to_stop_before_their_time_is_over(profile):
+    extra = profile["default-resources"]["slurm_extra"].strip("'")
+    signal, seconds = re.fullmatch(r"--signal=(\w+)@(\d+)", extra).groups()
+    assert signal == "TERM"  # USR1 ends the Snakemake that runs the job, and its job with it
+    assert int(seconds) < 60 * profile["default-resources"]["runtime"]
+    assert profile["retries"] >= 10
+    assert profile["slurm-requeue"] is True
+
+
+@pytest.fixture(scope="module")
+def config() -> dict:
+    return check_config(yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A function: path of a data file with so many cases and features."""
+    folder = tmp_path_factory.mktemp("data")
+
+    def make(n: int, p: int) -> str:
+        path = folder / f"{n}_{p}.nc"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("X", (n, p), np.float64)
+        return str(path)
+
+    return make
+
+
+@pytest.mark.parametrize("n", [200, 5000])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_memory_is_more_than_the_jobs_forecast(config, data, n, workers):
+    path, execution = data(n, 50), {**config["execution"], "workers": workers}
+    gp = memory_mb(config, "digits", path, workers, 1) * 1e6
+    for method in config["studies"]["rmhmc_ais"]["methods"].values():
+        assert gp > rmhmc_ais.memory_forecast(n, method, execution, on_disk=True) + 270e6
+    assert gp > MATRICES * 8 * n * n + 270e6
+    linear = memory_mb(config, "simulated", path, workers, 1) * 1e6
+    assert linear > 8 * (split_hmc.MATRICES * n * 51 + 8 * n * 4) + 270e6
+    assert memory_mb(config, "digits", data(2 * n, 50), 1, 1) > memory_mb(
+        config, "digits", path, 1, 1
+    )
+
+
+def test_memory_grows_with_the_attempt_up_to_twice(config, data):
+    asked = [memory_mb(config, "digits", data(1000, 5), 1, attempt) for attempt in range(1, 22)]
+    assert asked[1] == pytest.approx(1.5 * asked[0], rel=1e-3)
+    assert asked[2] == pytest.approx(2 * asked[0], rel=1e-3)
+    assert len(set(asked[2:])) == 1
+
+
+def test_memory_limit_of_the_config_is_enough(config, data):
+    limited = {**config, "memory_limit_gb": 0.5}
+    assert memory_mb(limited, "digits", data(20000, 5), 1, 1) == 500 + 1200
+
+
+def test_walltime_follows_the_work_and_the_attempt_up_to_an_hour(config, data):
+    method = split_hmc_methods(config["studies"]["split_hmc"])["simulated"]["hmc"]
+
+    def minutes(n: int, attempt: int = 1, **changed) -> int:
+        changed = {**method, **changed}
+        return runtime_minutes(config, "simulated", data(n, 100), changed, attempt)
+
+    assert minutes(200) < minutes(4000, draws=50_000) <= WALLTIME_MINUTES
+    assert minutes(200, attempt=2) == 2 * minutes(200)
+    assert minutes(200, attempt=20) == WALLTIME_MINUTES
+    annealing = config["studies"]["rmhmc_ais"]["methods"]["split_hmc_ep"]
+    assert runtime_minutes(config, "digits", data(300, 5), annealing, 1) >= 15
+
+
+def test_data_that_are_not_there_yet_are_named(tmp_path):
+    path = str(tmp_path / "later.nc")
+    with pytest.raises(FileNotFoundError) as raised:
+        problem_sizes(path)
+    assert raised.value.filename == path  # by which Snakemake knows that it is an input
