@@ -1,4 +1,4 @@
-"""Command line: `gpmcflow datasets`, `check`, `show`, `status`, `clean`, `forecast`."""
+"""Command line: `gpmcflow datasets`, `check`, `show`, `status`, `clean`, `keep`, `verdict`, `forecast`."""
 
 from __future__ import annotations
 
@@ -60,6 +60,21 @@ def _parser() -> argparse.ArgumentParser:
     clean.add_argument("--yes", action="store_true", help="remove what is shown")
     clean.set_defaults(command=_clean)
 
+    keep = commands.add_parser(
+        "keep", help="keep one row of each finished run of a study", description=KEEP
+    )
+    keep.add_argument("study", help="such as split_hmc")
+    keep.add_argument("folder", help="where the rows go, one JSON file each")
+    keep.add_argument("--results", default="results", help="default: results")
+    keep.set_defaults(command=_keep)
+
+    verdict = commands.add_parser(
+        "verdict", help="print a study's verdict table from kept rows", description=VERDICT
+    )
+    verdict.add_argument("study", help="such as split_hmc")
+    verdict.add_argument("folder", help="such as docs/results/split_hmc/parts")
+    verdict.set_defaults(command=_verdict)
+
     forecast = commands.add_parser(
         "forecast", help="memory, disk and time of a config, before it runs", description=FORECAST
     )
@@ -87,6 +102,13 @@ job, and nothing was written to it for an hour. Everything else is kept, in any 
 whose process is alive or, on another machine where that cannot be asked, that wrote something within
 the last day. Removing state never changes a result; at worst a job that is asked for again starts
 over."""
+
+KEEP = """Write one JSON file for each finished run of a study below the results folder: estimates with
+standard errors, counts, seconds, settings, seed, checksums, versions. They outlive the results, and
+`gpmcflow verdict` rebuilds the study's table from them, runs of several machines together."""
+
+VERDICT = """Print a study's verdict table, printed numbers and claims beside ours, as CSV, rebuilt from the
+rows that `gpmcflow keep` left in a folder. What is missing is marked: not run."""
 
 FORECAST = """Print memory, disk and time of each rule, from a short pilot on this machine: every data set
 that is here is loaded, and a few transitions of each method are timed at their full size. A data set
@@ -159,6 +181,20 @@ def _forecast(options: argparse.Namespace) -> None:
     found = forecast(config, cores=options.cores)
     print(forecast_table(found))
     require_fit(found)
+
+
+def _keep(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.parts import collect
+
+    paths = collect(options.study, options.results, options.folder)
+    print(f"{options.folder}: {len(paths)} rows kept")
+
+
+def _verdict(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.parts import PUBLISHED, rebuild
+
+    tables = rebuild(options.study, options.folder, PUBLISHED / f"{options.study}.yaml")
+    print(tables["verdict"].to_csv(index=False), end="")
 
 
 def _show_group(node: xr.DataTree) -> None:

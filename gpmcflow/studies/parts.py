@@ -17,6 +17,7 @@ from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.storage import write_text
 from gpmcflow.studies import split_hmc_parts, split_hmc_tables
 
+PUBLISHED = Path(__file__).parents[2] / "workflow" / "published"
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)
 STUDIES = {"split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables)}
 

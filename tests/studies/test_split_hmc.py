@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from gpmcflow.approximations.laplace import laplace
+from gpmcflow.cli import main
 from gpmcflow.datasets import load_dataset
 from gpmcflow.errors import InputError, ResourceError, StorageError
 from gpmcflow.execution import array_digest
@@ -254,6 +255,17 @@ def test_parts_survive_the_results(results, tmp_path):
     again = kept.rebuild("split_hmc", folder, PUBLISHED)
     assert again["verdict"].to_csv() == direct["verdict"].to_csv()
     assert again["runs"].to_csv() == direct["runs"].to_csv()
+
+
+def test_rows_are_kept_and_tables_rebuilt_from_the_command_line(results, tmp_path, capsys):
+    folder = str(tmp_path / "rows")
+    assert main(["keep", "split_hmc", folder, "--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"{folder}: 5 rows kept\n"
+    assert main(["verdict", "split_hmc", folder]) == 0
+    expected = kept.rebuild("split_hmc", folder, PUBLISHED)["verdict"].to_csv(index=False)
+    assert capsys.readouterr().out == expected
+    assert main(["verdict", "split", folder]) == 1
+    assert "did you mean 'split_hmc'" in capsys.readouterr().err
 
 
 def test_broken_and_missing_parts(tmp_path):
