@@ -59,8 +59,11 @@ def order(first: dict, second: dict, quantity: str) -> tuple[float, float, str]:
     """Ratio first / second of a quantity of two runs, its standard error, and how it compares with 1.
 
     "below", "above", or "not resolved" where the 95 % interval, on the log scale, includes 1, or an
-    autocorrelation time is so long beside its batches that it is an underestimate.
+    autocorrelation time is so long beside its batches that it is an underestimate. A run that never
+    moved costs infinitely much.
     """
+    if math.isinf(second[quantity]) and math.isfinite(first[quantity]):
+        return 0.0, 0.0, "below"
     tau = quantity.rpartition("_")[0]
     if any(run[tau] > run["batch_length"] / BATCHES for run in (first, second)):
         return first[quantity] / second[quantity], math.nan, "not resolved"

@@ -65,7 +65,9 @@ def chain_part(path: str | Path) -> dict:
     for name in ("step_size", "largest_angle", "smallest_angle", "inner_angle", "fast_cases"):
         row[name] = float(settings[name]) if name in settings else ""
     row |= {"L": int(settings["n_steps"]), "g": g, "s": s}
-    _add(row, "AP", trace["accepted"].values.mean(1))
+    accepted = trace["accepted"].values
+    _add(row, "AP", accepted.mean(1))
+    row["longest_stay"] = max(map(longest_stay, accepted))
     for name, variable in SERIES.items():
         values = trace[variable].values
         tau = batch_means_time(values)
@@ -76,6 +78,12 @@ def chain_part(path: str | Path) -> dict:
         row[f"{name}_ess"] = float(array_stats.ess(values, chain_axis=0, draw_axis=1))
         _add(row, f"mean_{variable}", values.mean(1))
     return row | _origin(tree["settings"].attrs, facts)
+
+
+def longest_stay(accepted: np.ndarray) -> int:
+    """Longest run of rejections in a row of acceptances (iteration,): a chain that sticks."""
+    moves = np.flatnonzero(accepted)
+    return int(np.diff(moves, prepend=-1, append=len(accepted)).max() - 1)
 
 
 def fit_part(path: str | Path) -> dict:

@@ -130,7 +130,7 @@ def _printed_row(run: dict, known: dict, column: str, why: str, tolerances: dict
         row["verdict"] = "not resolved"
     if row["verdict"] == "differs" and column.startswith("tau_beta"):
         row |= _with_intercept(run, entry, column)
-    if row["verdict"] == "differs" or _is_slip(known):
+    if row["verdict"] in ("differs", "not resolved") or _is_slip(known):
         row["why"] = why or row["why"]
     return row
 
@@ -159,7 +159,11 @@ def _reference_rows(dataset: str, name: str, runs: dict, published: dict) -> lis
             } | _tolerance(reference["tolerances"], column, value)  # fmt: skip
             # the positive sequence is ours beside theirs: its error is a quarter of batch means'
             source = column if column == "AP" else f"{column}_ips"
-            rows.append(compare(STUDY, entry, run[source], run[f"{source}_mcse"]))
+            row = compare(STUDY, entry, run[source], run[f"{source}_mcse"])
+            if row["verdict"] != "agrees":
+                reason = _reason(published, dataset, method, f"reference {column}")
+                row["why"] = reason or row["why"]
+            rows.append(row)
         for column, (value, error) in reference["means"][dataset].items():
             entry = {
                 "table": REFERENCE, "row": f"{name}, {method}", "column": f"mean {column}",

@@ -1,0 +1,46 @@
+"""What is committed under docs/results: each verdict is what its parts give, and can be had again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from gpmcflow.datasets import load_dataset
+from gpmcflow.studies import parts, split_hmc
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+STUDIES = [path.parent.name for path in sorted(RESULTS.glob("*/parts"))]
+
+
+def test_there_are_kept_parts():
+    assert "split_hmc" in STUDIES
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_committed_verdict_is_what_the_parts_give(study):
+    published = ROOT / "workflow" / "published" / f"{study}.yaml"
+    again = parts.rebuild(study, RESULTS / study / "parts", published)["verdict"]
+    assert again.to_csv(index=False) == (RESULTS / study / "verdict.csv").read_text()
+
+
+def test_a_cheap_cell_recomputed():
+    """The mode of dataset S, from data to potential: only rounding apart from the committed part."""
+    kept = {part["problem"]: part for part in parts.read_parts(RESULTS / "split_hmc" / "parts")
+            if part["part"] == "fit"}["simulated"]  # fmt: skip
+    dataset = load_dataset("shahbaba-simulated")
+    tree, _ = split_hmc.fit(dataset, kept["settings"]["problem"], seed=kept["seed"])
+    found = tree["map"].to_dataset()
+    assert dataset.attrs["checksum"] == kept["data_checksum"]
+    for name in ("potential", "log_likelihood", "squared_slopes"):
+        assert float(found[name]) == pytest.approx(kept[name], rel=1e-12)
+    assert float(found["frequency"][-1]) == pytest.approx(kept["largest_frequency"], rel=1e-10)
+
+
+def test_no_verdict_is_left_without_reason():
+    for study in STUDIES:
+        verdict = pd.read_csv(RESULTS / study / "verdict.csv")
+        differs = verdict[verdict["verdict"] == "differs"]
+        assert differs["why"].str.len().gt(20).all()
