@@ -33,7 +33,6 @@ _HOME = {
     "load_results": "storage",
     "maximise_evidence": "approximations.hyperparameters",
     "open_results": "storage",
-    "partial_results": "partial_results",
     "predict_from_draws": "approximations.prediction",
     "predict_latent": "approximations.prediction",
     "sample": "samplers.sampling",

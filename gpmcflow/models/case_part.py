@@ -80,7 +80,7 @@ class CasePart:
         """Sum of nu_i eta_i - tau_i eta_i^2 / 2, (chain,)."""
         if self.precision is None:
             return 0.0
-        return predictor @ self.shift - 0.5 * (predictor * predictor) @ self.precision
+        return sites_density(predictor, self.precision, self.shift)
 
     def take(self, cases: np.ndarray) -> CasePart:
         """Return the part of some of these cases, by index, its rows stored together."""
@@ -115,6 +115,11 @@ class CasePart:
         if total is None:
             return blas.dgemm(1.0, transposed, slope.T)
         return blas.dgemm(1.0, transposed, slope.T, beta=1.0, c=total, overwrite_c=1)
+
+
+def sites_density(eta: np.ndarray, precision: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
+    return eta @ shift - 0.5 * (eta * eta) @ precision
 
 
 def subtract_sites(

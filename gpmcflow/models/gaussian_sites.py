@@ -10,7 +10,7 @@ from scipy.linalg import blas, lapack
 
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.case_part import CasePart
+from gpmcflow.models.case_part import CasePart, sites_density
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 
@@ -179,7 +179,7 @@ class GaussianSites:
 
     def log_density_of_sites(self, eta: np.ndarray) -> np.ndarray:
         """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
-        return eta @ self.shift - 0.5 * (eta * eta) @ self.precision
+        return sites_density(eta, self.precision, self.shift)
 
 
 class PrincipalAxes(GaussianSites):

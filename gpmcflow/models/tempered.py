@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.case_part import CasePart, subtract_sites
+from gpmcflow.models.case_part import CasePart, sites_density, subtract_sites
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
@@ -94,7 +94,7 @@ class Target:
 
     def sites_density(self, eta: np.ndarray) -> np.ndarray:
         """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for predictors (chain, n), shape (chain,)."""
-        return eta @ self.shift - 0.5 * (eta * eta) @ self.precision
+        return sites_density(eta, self.precision, self.shift)
 
     def residual(
         self, zeta: np.ndarray, predictor: np.ndarray, log_likelihood: np.ndarray
