@@ -24,6 +24,7 @@ from gpmcflow.storage import standard_attributes, with_attributes
 
 LADDERS = ("adaptive", "geometric", "linear", "power")
 MAX_DIVERGING = 1e-3
+MAX_UNSOLVED = 0.02
 
 
 def annealed_importance_sampling(
@@ -110,7 +111,7 @@ def anneal(
             f"annealing: reverse_from has shape {np.shape(reverse_from)}; "
             f"allowed: ({n_particles}, {path.model.dim}), one posterior draw per particle"
         )
-    path = TemperedPath(sampler.coordinates(path.reference))
+    path = path.in_coordinates(sampler.coordinates(path.reference))
     program = AnnealingProgram(path, sampler, schedule, store_latents, reverse_from)
     direction = "reverse" if program.reverse else "forward"
     with workers(scheduler, n_workers) as pool:
@@ -174,18 +175,30 @@ def evidence_dataset(
         scalars["bootstrap_low"], scalars["bootstrap_high"] = -high, -low
     n_gradient = int(annealing["n_gradient"].sum())
     moves = annealing["acceptance_rate"].notnull()
-    diverging = float(annealing["diverging"].where(moves).mean()) if moves.any() else 0.0
-    alarms = estimate.alarms()
-    if diverging > MAX_DIVERGING:
-        alarms.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
+    shares = {
+        name: float(annealing[name].where(moves).mean()) if moves.any() else 0.0
+        for name in ("diverging", "unsolved")
+    }
+    alarms = estimate.alarms() + transition_alarms(**shares)
     scalars |= {
         "acceptance_rate": float(annealing["acceptance_rate"].mean()) if moves.any() else np.nan,
-        "diverging": diverging,
+        **shares,
+        "n_factorisation": int(annealing["n_factorisation"].sum()),
         "n_gradient": n_gradient,
         "n_likelihood": n_gradient + estimate.n_particles,
         "alarm": "; ".join(alarms),
     }
     return xr.Dataset({name: ((), value) for name, value in scalars.items()})
+
+
+def transition_alarms(diverging: float, unsolved: float) -> list[str]:
+    """Reasons not to trust a run, from the shares of transitions that failed."""
+    found = []
+    if diverging > MAX_DIVERGING:
+        found.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
+    if unsolved > MAX_UNSOLVED:
+        found.append(f"{100 * unsolved:.2g} % of transitions had implicit equations unsolved")
+    return found
 
 
 def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:

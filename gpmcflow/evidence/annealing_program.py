@@ -11,6 +11,7 @@ from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
+from gpmcflow.samplers.protocol import STATISTICS, statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class AnnealingProgram:
         """SHA-256 of all that decides the numbers of a run, beside its random streams."""
         start = {} if self.start_latents is None else {"start": self.start_latents}
         return text_digest(
-            self.path.reference.digest(),
+            self.path.digest(),
             self.schedule.digest(),
             repr(self.sampler),
             array_digest(start),
@@ -58,14 +59,7 @@ class AnnealingProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each temperature gives."""
-        scalar = {
-            "log_weight_increment": "<f8",
-            "log_likelihood": "<f8",
-            "acceptance_rate": "<f8",
-            "energy_error": "<f8",
-            "diverging": "|i1",
-            "n_gradient": "<f8",
-        }
+        scalar = {"log_weight_increment": "<f8", "log_likelihood": "<f8", **STATISTICS}
         found = {name: ((), dtype) for name, dtype in scalar.items()}
         if self.store_latents:
             found["latent"] = ((self.path.model.dim,), "<f8")
@@ -73,7 +67,6 @@ class AnnealingProgram:
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States before the first increment."""
-        reference = self.path.reference
         if self.reverse:
             base = self._base(self.schedule.n_temperatures)
             latents = self.start_latents[list(rng.chains)]
@@ -81,8 +74,7 @@ class AnnealingProgram:
         else:
             base = self._base(0)
             draws = rng.standard_normal((self.path.model.dim,))
-            to_base = base is not reference
-            position = base.from_whitened(reference.to_whitened(draws)) if to_base else draws
+            position = self.path.in_coordinates(base).reference_draws(draws)
         predictor = base.predictor(position)
         log_likelihood = self.path.model.likelihood.log_density(predictor, self.path.model.y)
         if not np.all(np.isfinite(log_likelihood)):
@@ -112,27 +104,18 @@ class AnnealingProgram:
             if 0 < there < self.schedule.n_temperatures:
                 base, state, info = self._move(rng, base, state, here, there)
                 here = there
-                row |= {
-                    "acceptance_rate": info.acceptance_rate,
-                    "energy_error": info.energy_error,
-                    "diverging": info.diverging.astype(np.int8),
-                    "n_gradient": info.n_gradient,
-                }
+                row |= statistics(info)
             else:
-                nothing = np.full(len(u), np.nan)
-                row |= {
-                    "acceptance_rate": nothing,
-                    "energy_error": nothing,
-                    "diverging": np.zeros(len(u), np.int8),
-                    "n_gradient": np.zeros(len(u)),
-                }
+                unknown = {"<f8": np.full(len(u), np.nan), "|i1": np.zeros(len(u), np.int8)}
+                row |= {name: unknown[kind] for name, kind in STATISTICS.items()}
+                row |= {name: np.zeros(len(u)) for name in ("n_gradient", "n_factorisation")}
             rows.append(row)
         outputs = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
         return state._asdict(), outputs
 
     def _base(self, index: int):
         found = self.schedule.base(self.path, index)
-        return self.path.reference if found is None else self.sampler.coordinates(found)
+        return self.path.base if found is None else self.sampler.coordinates(found)
 
     def _move(self, rng, base, state: State, here: int, there: int):
         """One transition at temperature ``there``, from a state in the coordinates of ``here``."""

@@ -67,8 +67,8 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     found = _pilot(context, job.problem, {"reference": "ep", **sampling})
     sampler = make_sampler(sampling["sampler"])
     sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
-    path = TemperedPath(sampler.coordinates(found.path.reference))
-    program = ChainProgram(Target.posterior(path.reference), sampler)
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    program = ChainProgram(Target.posterior(path.base), sampler)
     n_draws = sampling["draws"] + sampling["warmup"]
     grid = context.grid(sampling["chains"], n_draws)
     seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, sampling)
@@ -87,7 +87,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     method = method_settings(context.config, job)
     found = _pilot(context, job.problem, method)
     sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
-    path = TemperedPath(sampler.coordinates(found.path.reference))
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
     block = min(context.execution["block_size"], method["particles"])
     gradient = _seconds_per_gradient(path, sampler, block)
     seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
@@ -114,7 +114,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
 def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
     """A program with the outputs of a run; only forward ones keep latents."""
     if name.endswith("_start"):
-        return ChainProgram(Target.posterior(path.reference), sampler)
+        return ChainProgram(Target.posterior(path.base), sampler)
     schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), sampler)
     latents = bool(method.get("store_latents")) and not name.startswith("reverse")
     return AnnealingProgram(path, sampler, schedule, latents)

@@ -31,7 +31,7 @@ class CasePart:
     factor, mean:
         F (m, dim) in C order, and the predictor's offset (m,).
     precision, shift:
-        Sites tau, nu (m,) that are taken out; None for none.
+        Sites tau, nu that are taken out, (m,) or (chain, m); None for none.
     """
 
     likelihood: Likelihood
@@ -84,7 +84,7 @@ class CasePart:
 
     def take(self, cases: np.ndarray) -> CasePart:
         """Return the part of some of these cases, by index, its rows stored together."""
-        sites = (None if s is None else s[cases] for s in (self.precision, self.shift))
+        sites = (None if s is None else s[..., cases] for s in (self.precision, self.shift))
         factor = self.factor[cases]
         return CasePart(self.likelihood, self.y[cases], factor, self.mean[cases], *sites)
 
@@ -106,7 +106,7 @@ class CasePart:
     def _without_sites(self, slope: np.ndarray, eta: np.ndarray, rows: slice) -> np.ndarray:
         if self.precision is None:
             return slope
-        return subtract_sites(slope, eta, self.precision[rows], self.shift[rows])
+        return subtract_sites(slope, eta, self.precision[..., rows], self.shift[..., rows])
 
     @staticmethod
     def _accumulate(
@@ -118,15 +118,23 @@ class CasePart:
 
 
 def sites_density(eta: np.ndarray, precision: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
-    return eta @ shift - 0.5 * (eta * eta) @ precision
+    """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...).
+
+    The sites are (n,), or (..., n) where each chain of the batch has its own.
+    """
+    if precision.ndim == 1:
+        return eta @ shift - 0.5 * (eta * eta) @ precision
+    return ((shift - 0.5 * precision * eta) * eta).sum(-1)
 
 
 def subtract_sites(
     slope: np.ndarray, eta: np.ndarray, precision: np.ndarray, shift: np.ndarray
 ) -> np.ndarray:
-    """Slope - nu + tau eta, in place, for batches (chain, n)."""
-    _subtract_sites(slope, eta, precision, shift)
+    """Slope - nu + tau eta, in place, for batches (chain, n); sites (n,) or (chain, n)."""
+    if precision.ndim == 1:
+        _subtract_sites(slope, eta, precision, shift)
+    else:
+        slope += precision * eta - shift
     return slope
 
 

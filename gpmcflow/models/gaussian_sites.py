@@ -54,6 +54,13 @@ class GaussianSites:
         arrays = {"precision": self.precision, "shift": self.shift}
         return text_digest(self.model.digest(), array_digest(arrays))
 
+    def same_gaussian(self, other: GaussianSites) -> bool:
+        """Whether another object is the same Gaussian, perhaps in other coordinates."""
+        return self.model is other.model and all(
+            mine is theirs or np.array_equal(mine, theirs)
+            for mine, theirs in ((self.precision, other.precision), (self.shift, other.shift))
+        )
+
     @cached_property
     def is_prior(self) -> bool:
         """Whether all sites are 1."""

@@ -51,8 +51,28 @@ class Target:
         return self.beta if np.ndim(self.beta) == 0 else np.asarray(self.beta)[:, None]
 
     def in_coordinates(self, base: GaussianSites) -> Target:
-        """Return the same density in other coordinates of the same Gaussian."""
-        return self if base is self.base else replace(self, base=base)
+        """Return the same density in the coordinates of another base.
+
+        Where that is another Gaussian, of sites (tau_b, nu_b), the residual's sites make up for it:
+        with k = base - beta s, what multiplies the prior beside the likelihood, they become
+        (base_b - k) / beta, shape (n,) or (chain, n) for a ladder; that needs beta > 0.
+        """
+        if base is self.base:
+            return self
+        if base.same_gaussian(self.base):
+            return replace(self, base=base)
+        beta = self.beta_column()
+        if not np.all(np.asarray(beta) > 0.0):
+            raise InputError(
+                f"tempered path: beta is {self.beta!r}; with a base of its own it must be > 0"
+            )
+        old, new = self.base, base
+        return replace(
+            self,
+            base=base,
+            precision=(new.precision - (old.precision - beta * self.precision)) / beta,
+            shift=(new.shift - (old.shift - beta * self.shift)) / beta,
+        )
 
     def digest(self) -> str:
         """SHA-256 of all its numbers."""
@@ -133,6 +153,25 @@ class TemperedPath:
     """
 
     reference: GaussianSites
+    base: GaussianSites | None = None  # its coordinates are those of the targets; reference if None
+
+    def __post_init__(self) -> None:
+        if self.base is None:
+            object.__setattr__(self, "base", self.reference)
+
+    def in_coordinates(self, base: GaussianSites) -> TemperedPath:
+        """Return the same path with targets in the coordinates of ``base``."""
+        return replace(self, base=base)
+
+    def reference_draws(self, normals: np.ndarray) -> np.ndarray:
+        """Draws of the reference in the base's coordinates, from standard normals (chain, d)."""
+        if self.base.same_gaussian(self.reference):
+            return normals
+        return self.base.from_whitened(self.reference.to_whitened(normals))
+
+    def digest(self) -> str:
+        """SHA-256 of the reference and the base."""
+        return text_digest(self.reference.digest(), self.base.digest())
 
     @property
     def model(self) -> LatentGaussianModel:
@@ -140,21 +179,13 @@ class TemperedPath:
         return self.reference.model
 
     def target(self, beta: float | np.ndarray, base: GaussianSites | None = None) -> Target:
-        """h_beta in the coordinates of ``base`` (the reference unless given).
+        """h_beta in the coordinates of ``base`` (the path's own unless given).
 
-        With another base of sites (tau_b, nu_b) the rest is beta r with residual sites
-        [tau_b - (1 - beta) tau] / beta; that needs beta > 0.
+        In those of another Gaussian than the reference that needs beta > 0.
         """
         q = self.reference
-        if base is None:
-            return Target(q, beta, q.precision, q.shift)
-        if not np.ndim(beta) == 0 or not beta > 0.0:
-            raise InputError(
-                f"tempered path: beta is {beta!r}; with a base of its own it must be > 0"
-            )
-        precision = (base.precision - (1.0 - beta) * q.precision) / beta
-        shift = (base.shift - (1.0 - beta) * q.shift) / beta
-        return Target(base, float(beta), precision, shift)
+        target = Target(q, beta, q.precision, q.shift)
+        return target.in_coordinates(self.base if base is None else base)
 
     def log_ratio(self, predictor: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
         """u(eta) for a batch: predictor (..., n), log likelihood (...), result (...)."""

@@ -122,7 +122,7 @@ class HamiltonianSampler(ABC):
         log_accept = np.minimum(np.where(diverging, -np.inf, -error), 0.0)
         accepted = log_uniform < log_accept
         cost = np.full(len(error), self.gradients(target))
-        info = Info(accepted, np.exp(log_accept), error, diverging, cost)
+        info = Info.explicit(accepted, np.exp(log_accept), error, diverging, cost)
         return select(accepted, proposal, state), info
 
 

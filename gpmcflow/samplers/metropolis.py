@@ -60,7 +60,7 @@ class Metropolis(ABC):
             moved, diverging = moved | accepted, diverging | failed
             rate += np.exp(log_accept) / self.n_steps
         cost = np.full(n_chains, 0.5 * self.n_steps)
-        return state, Info(moved, rate, -ratio, diverging, cost)
+        return state, Info.explicit(moved, rate, -ratio, diverging, cost)
 
 
 @dataclass(frozen=True)

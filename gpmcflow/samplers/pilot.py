@@ -68,9 +68,10 @@ def run_pilot(
     on its own particles, which keeps it unbiased.
     """
     tuner = StepSizeTuner(tuning or TuningSettings(), sampler)
-    path = TemperedPath(sampler.coordinates(path.reference))
-    base = path.reference
-    state = sampler.init(Target.posterior(base), rng.standard_normal((path.model.dim,)))
+    path = path.in_coordinates(sampler.coordinates(path.reference))
+    base = path.base
+    draws = path.reference_draws(rng.standard_normal((path.model.dim,)))
+    state = sampler.init(Target.posterior(base), draws)
     u = path.log_ratio(state.predictor, state.log_likelihood)
     betas, distance, stages = [0.0], [0.0], []
     ratio_sd, mode = float(u.std()), None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -28,6 +28,37 @@ class Info(NamedTuple):
     energy_error: np.ndarray  #: Hamiltonian after minus before
     diverging: np.ndarray  #: proposal with a non-finite energy; rejected
     n_gradient: np.ndarray  #: likelihood gradients evaluated, in passes over all cases
+    n_factorisation: np.ndarray  #: matrices factorised; a triangle inverted counts as one, too
+    unsolved: np.ndarray  #: whether the equations of an implicit step were not solved; rejected
+
+    @classmethod
+    def explicit(
+        cls,
+        accepted: np.ndarray,
+        acceptance_rate: np.ndarray,
+        energy_error: np.ndarray,
+        diverging: np.ndarray,
+        n_gradient: np.ndarray,
+    ) -> Self:
+        """Info of a sampler that factorises nothing and solves no equations."""
+        n = len(accepted)
+        found = (accepted, acceptance_rate, energy_error, diverging, n_gradient)
+        return cls(*found, np.zeros(n), np.zeros(n, dtype=bool))
+
+
+STATISTICS: dict[str, str] = {  # fields of Info that runs keep, and their types on disk
+    "acceptance_rate": "<f8",
+    "energy_error": "<f8",
+    "diverging": "|i1",
+    "unsolved": "|i1",
+    "n_gradient": "<f8",
+    "n_factorisation": "<f8",
+}
+
+
+def statistics(info: Info) -> dict[str, np.ndarray]:
+    """Fields of `STATISTICS`, each (chain,)."""
+    return {name: getattr(info, name).astype(kind) for name, kind in STATISTICS.items()}
 
 
 class Sampler(Protocol):

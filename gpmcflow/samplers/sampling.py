@@ -18,6 +18,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State, make_sampler
 from gpmcflow.samplers.pilot import find_pilot
+from gpmcflow.samplers.protocol import STATISTICS, statistics
 from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.storage import standard_attributes, with_attributes
 
@@ -66,10 +67,7 @@ class ChainProgram:
             "latent": ((self.target.dim,), "<f8"),
             "log_likelihood": ((), "<f8"),
             "lp": ((), "<f8"),
-            "acceptance_rate": ((), "<f8"),
-            "energy_error": ((), "<f8"),
-            "diverging": ((), "|i1"),
-            "n_gradient": ((), "<f8"),
+            **{name: ((), kind) for name, kind in STATISTICS.items()},
         }
         if self.summary is not None:
             found["trace"] = ((self.thin, len(self.traced)), "<f8")
@@ -99,10 +97,11 @@ class ChainProgram:
         state, rows = State(**carry), []
         base, beta = self.target.base, self.target.beta
         for _ in range(start, stop):
-            spent, trace = 0.0, []
+            spent, factorised, trace = 0.0, 0.0, []
             for _ in range(self.thin):
                 state, info = self.sampler.step(rng, self.target, state)
                 spent = spent + info.n_gradient
+                factorised = factorised + info.n_factorisation
                 latent = None
                 if self.summary is not None:
                     latent = base.latent(state.position)
@@ -112,10 +111,7 @@ class ChainProgram:
                 "latent": base.latent(state.position) if latent is None else latent,
                 "log_likelihood": state.log_likelihood,
                 "lp": -0.5 * (state.position**2).sum(-1) + beta * state.residual,
-                "acceptance_rate": info.acceptance_rate,
-                "energy_error": info.energy_error,
-                "diverging": info.diverging.astype(np.int8),
-                "n_gradient": spent,
+                **statistics(info._replace(n_gradient=spent, n_factorisation=factorised)),
             }
             if trace:
                 row["trace"] = np.stack(trace, axis=1)

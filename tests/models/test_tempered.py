@@ -116,7 +116,38 @@ def test_derivatives_of_the_factors(model, path):
     np.testing.assert_allclose((above[1] - below[1]) / 2e-5, second, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("beta", [0.0, -0.1, np.array([0.2, 0.4])])
-def test_another_base_needs_one_positive_beta(path, beta):
+def other_gaussian(model) -> GaussianSites:
+    n = model.n_cases
+    return GaussianSites(model, np.linspace(0.2, 0.9, n), np.linspace(0.5, -0.4, n))
+
+
+@pytest.mark.parametrize("beta", [0.0, -0.1, np.array([0.0, 0.4])])
+def test_another_gaussian_as_base_needs_positive_betas(model, path, beta):
     with pytest.raises(InputError, match="must be > 0"):
-        path.target(beta, path.reference)
+        path.target(beta, other_gaussian(model))
+
+
+def test_another_gaussian_as_base_does_not_change_the_density(model, path):
+    betas = np.array([0.05, 0.4, 1.0])
+    theta = model.latent(np.random.default_rng(8).standard_normal((3, model.dim)))
+    for there in (other_gaussian(model), GaussianSites.prior(model)):
+        here = path.reference
+        one, other = path.target(betas), path.target(betas).in_coordinates(there)
+        moved = path.in_coordinates(there).target(betas)
+        values = []
+        for target, base in ((one, here), (other, there), (moved, there)):
+            zeta = base.from_latent(theta)
+            residual = target.evaluate(zeta)[2]
+            constant = base.log_normaliser - np.log(np.diag(base.factor)).sum()
+            values.append(betas * residual - 0.5 * (zeta**2).sum(-1) + constant)
+        for found in values[1:]:
+            np.testing.assert_allclose(found, values[0], rtol=1e-10, atol=1e-9)
+
+
+def test_draws_of_the_reference_in_another_base(model, path):
+    normals = np.random.default_rng(9).standard_normal((3, model.dim))
+    there = other_gaussian(model)
+    draws = path.in_coordinates(there).reference_draws(normals)
+    expected = path.reference.latent(normals)
+    np.testing.assert_allclose(there.latent(draws), expected, rtol=1e-9, atol=1e-9)
+    assert path.reference_draws(normals) is normals

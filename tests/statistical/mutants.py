@@ -34,7 +34,9 @@ class Transition:
         error = self.energy_error(target, state, momentum, proposal, end)
         log_accept = np.minimum(np.where(np.isfinite(error), -error, -np.inf), 0.0)
         accepted = self.decide(log_uniform, log_accept)
-        info = Info(accepted, np.exp(log_accept), error, ~np.isfinite(error), np.ones(len(error)))
+        info = Info.explicit(
+            accepted, np.exp(log_accept), error, ~np.isfinite(error), np.ones(len(error))
+        )
         return self.choose(accepted, proposal, state), info
 
     def momentum(self, rng, target):
