@@ -1,0 +1,142 @@
+"""Nystrom-Cholesky: a low-rank covariance from m columns of the exact one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from gpmcflow.approximations.low_rank import LowRankDensity, array_text, low_rank_log_density
+from gpmcflow.approximations.subset_of_data import checked_cases
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.models.gp_regression import GPRegression
+from gpmcflow.models.regression_covariance import negative_cross_distances
+
+JITTER = 1e-8  # of eta^2 + c^2: a constant of the stand-in, never of the exact density
+CONSTANTS = ("exact", "inside")
+FORMS = ("factored", "normal")
+
+
+class Nystrom(LowRankDensity):
+    """log N(y; 0, K_nm (K_mm + e I)^-1 K_mn + D) + log prior, for m columns (cases), e = 1e-8 (eta^2 + c^2).
+
+    ``constant="exact"`` takes the columns of eta^2 E alone and appends the column c 1, so that the
+    constant of the covariance is not approximated (e is then of eta^2); ``"inside"`` takes those of
+    K = c^2 + eta^2 E, as the paper does. ``form="factored"`` makes B = K_nm L^-T, K_mm + e I = LL';
+    ``"normal"`` factorises K_mm + e I + K_mn D^-1 K_nm instead: n m^2 operations fewer, less well
+    conditioned (1e-5 rather than 1e-9 in a log likelihood). Both are fixed functions of theta, which is
+    all that the samplers ask.
+
+    Choose the columns by `farthest_point_cases`: with random ones the stand-in can miss whole regions
+    of the inputs, and the sampler stands still.
+
+    Source: Wang & Neal (2013), section 4.2, eqs. 38-42.
+    """
+
+    def __init__(
+        self,
+        model: GPRegression,
+        columns: Sequence[int] | np.ndarray,
+        *,
+        constant: str = "exact",
+        form: str = "factored",
+    ) -> None:
+        super().__init__(model)
+        if constant not in CONSTANTS:
+            raise unknown_name("Nystrom: constant", constant, CONSTANTS)
+        if form not in FORMS:
+            raise unknown_name("Nystrom: form", form, FORMS)
+        self.columns = checked_cases(columns, model.n_cases, "Nystrom")
+        self.constant, self.form = constant, form
+        self._Xt = np.ascontiguousarray(model.X.T)
+        self._chosen = np.ascontiguousarray(model.X[self.columns].T)
+
+    def __repr__(self) -> str:
+        columns = array_text(columns=self.columns)
+        chosen = f"m={len(self.columns)}, columns={columns}"
+        return f"Nystrom({chosen}, constant={self.constant!r}, form={self.form!r})"
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """Approximate log likelihood at theta (d,); -inf where it fails."""
+        model, m = self.model, len(self.columns)
+        eta, _, rho = model.hyperparameters(theta)
+        append = self.constant == "exact" and model.constant > 0
+        inside = 0.0 if self.constant == "exact" else model.constant**2
+        rows = np.empty((m + append, model.n_cases))  # B', so that B is in Fortran order
+        K = rows[:m]
+        negative_cross_distances(self._Xt, self._chosen, 1.0 / rho, K)
+        np.exp(K, out=K)
+        K *= eta**2
+        if inside:
+            K += inside
+        if append:
+            rows[m] = model.constant
+        core = np.asfortranarray(K[:, self.columns])
+        core[np.diag_indices(m)] += JITTER * (eta**2 + inside)
+        noise = model.noise(theta)
+        if self.form == "normal":
+            factor, info = lapack.dpotrf(core, lower=1, clean=0)
+            if info:
+                return -np.inf
+            whole = np.eye(m + append, order="F")
+            whole[:m, :m] = core
+            log_det = -2.0 * np.log(np.diagonal(factor)).sum()
+            return low_rank_log_density(model.y, noise, rows.T, whole, log_det)
+        factor, info = lapack.dpotrf(core, lower=1, clean=0, overwrite_a=1)
+        if info:
+            return -np.inf
+        B = rows[:m].T
+        blas.dtrsm(1.0, factor, B, side=1, lower=1, trans_a=1, overwrite_b=1)
+        return low_rank_log_density(model.y, noise, rows.T)
+
+
+def random_cases(n_cases: int, m: int, rng: np.random.Generator) -> np.ndarray:
+    """m cases drawn without replacement, the paper's choice. Raises `InputError` for m > n."""
+    _require_count(n_cases, m)
+    return rng.choice(n_cases, size=m, replace=False)
+
+
+def farthest_point_cases(X: np.ndarray, m: int, scales: np.ndarray | float = 1.0) -> np.ndarray:
+    """m cases, each the one farthest from those chosen before: they fill the space of the inputs.
+
+    Distances are between the rows of X (n, p) divided by ``scales`` (p,), e.g. length scales. The
+    first case is the one nearest to the mean; ties go to the lowest case. Deterministic, O(n m p).
+    """
+    X = np.asarray(X, dtype=np.float64)
+    X = (X[:, None] if X.ndim == 1 else X) / scales
+    _require_count(len(X), m)
+    chosen = [int(((X - X.mean(0)) ** 2).sum(1).argmin())]
+    nearest = ((X - X[chosen[0]]) ** 2).sum(1)
+    nearest[chosen] = -1.0
+    for _ in range(m - 1):
+        chosen.append(int(nearest.argmax()))
+        np.minimum(nearest, ((X - X[chosen[-1]]) ** 2).sum(1), out=nearest)
+        nearest[chosen] = -1.0
+    return np.array(chosen)
+
+
+def pivoted_cholesky_cases(model: GPRegression, theta: np.ndarray, m: int) -> np.ndarray:
+    """m cases by pivoted Cholesky of E at theta: each has the largest variance left by those before.
+
+    Where the rest is rounding the remaining cases are taken in their order. Deterministic, O(n m^2).
+    """
+    _require_count(model.n_cases, m)
+    E = (model.covariance(theta) - model.constant**2) / model.hyperparameters(theta).eta ** 2
+    left, chosen, rows = np.ones(model.n_cases), [], np.empty((m, model.n_cases))
+    for k in range(m):
+        pivot = int(left.argmax())
+        root = np.sqrt(max(left[pivot], 1e-14))
+        rows[k] = (E[pivot] - rows[:k, pivot] @ rows[:k]) / root
+        left -= rows[k] ** 2
+        np.maximum(left, 0.0, out=left)
+        chosen.append(pivot)
+        left[chosen] = -1.0
+    return np.array(chosen)
+
+
+def _require_count(n_cases: int, m: int) -> None:
+    if not 2 <= m <= n_cases:
+        raise InputError(
+            f"Nystrom: m is {m}; allowed: 2 to the number of cases, {n_cases}; take another m"
+        )

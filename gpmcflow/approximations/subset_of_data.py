@@ -1,0 +1,68 @@
+"""Subset of data: the log posterior of some of the cases as a stand-in for that of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.gp_regression import GPLogDensity, GPRegression
+
+
+class SubsetOfData(GPLogDensity):
+    """log N(y_I; 0, C_II) + log prior for the cases I: O(m^3) instead of O(n^3).
+
+    As a density of theta it is broader than the posterior, having seen less. Raises `InputError` for
+    cases that repeat (C_II without noise would be singular), do not exist, or are fewer than two.
+
+    Source: Wang & Neal (2013), section 4.1, eq. 31 (y there is y_I).
+    """
+
+    def __init__(self, model: GPRegression, cases: Sequence[int] | np.ndarray) -> None:
+        self.cases = checked_cases(cases, model.n_cases, "SubsetOfData")
+        super().__init__(model.take(self.cases))
+
+
+def nested_subsets(
+    n_cases: int, sizes: Sequence[int], rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the first m cases of one random permutation for each size m: each set holds the smaller ones.
+
+    Layers of tempered transitions whose subsets are nested differ by what the larger one adds, not by
+    two independent choices. Raises `InputError` for a size below 2 or above n.
+    """
+    for m in sizes:
+        _require_size(m, n_cases, "nested_subsets")
+    order = rng.permutation(n_cases)
+    return [order[:m].copy() for m in sizes]
+
+
+def checked_cases(cases: Sequence[int] | np.ndarray, n_cases: int, where: str) -> np.ndarray:
+    """Cases as an integer array (m,), or `InputError`."""
+    found = np.asarray(cases)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise InputError(
+            f"{where}: cases is {found.dtype} of shape {found.shape}; allowed: a list of integers"
+        )
+    _require_size(len(found), n_cases, where)
+    if found.min() < 0 or found.max() >= n_cases:
+        raise InputError(
+            f"{where}: cases range over {found.min()} to {found.max()}; allowed: 0 to {n_cases - 1}"
+        )
+    values, counts = np.unique(found, return_counts=True)
+    if counts.max() > 1:
+        raise InputError(
+            f"{where}: case {values[counts.argmax()]} is in the subset {counts.max()} times; "
+            "allowed: once; draw without replacement"
+        )
+    return found.astype(np.int64)
+
+
+def _require_size(m: int, n_cases: int, where: str) -> None:
+    if not 2 <= m <= n_cases:
+        raise InputError(
+            f"{where}: m is {m}; allowed: 2 to the number of cases, {n_cases}; take a smaller m"
+            if m > n_cases
+            else f"{where}: m is {m}; allowed: 2 to {n_cases}"
+        )

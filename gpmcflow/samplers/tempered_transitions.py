@@ -1,0 +1,121 @@
+"""Mapping by tempered transitions: out through ever cheaper densities, and back, judged as one move."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.density_protocol import (
+    DensityInfo,
+    DensityState,
+    Transition,
+    require_densities,
+    start_values,
+)
+from gpmcflow.samplers.univariate_slice import SliceSweep, require_count
+
+
+@dataclass(frozen=True)
+class TemperedTransitions:
+    """MCMC for pi_0 that proposes by moves under pi_1, ..., pi_N and back, N the number of layers.
+
+    With T_i a transition that leaves pi_i invariant and T~_i its exact reverse, the proposal is
+
+        x_0 -T_1-> x_1 ... -T_N-> x_N = x'_N -T~_N-> x'_(N-1) ... -T~_1-> x'_0,
+
+    accepted with probability min{1, prod_i [pi_i(x_(i-1)) / pi_(i-1)(x_(i-1))]
+    prod_i [pi_(i-1)(x'_(i-1)) / pi_i(x'_(i-1))]}: the weights use the state before T_i going out
+    and after T~_i coming back. Only the last state costs an evaluation of pi_0. With cheaper and
+    broader densities outward, large moves are made where they cost little, and the layers between
+    bring the state back to where pi_0 is large.
+
+    Densities: [pi_0, pi_1, ..., pi_N]. The log densities carried are of pi_0 and pi_1.
+
+    Attributes
+    ----------
+    transitions:
+        One for each layer, or one for all.
+    repeats:
+        q_i, moves of T_i going out, and of T~_i coming back, one number for each layer or one for all.
+    random_coordinates:
+        None, or how many coordinates, drawn anew for each iteration whatever the state, the sweeps of
+        this iteration update (out and, in the opposite order, back); asks for `SliceSweep`.
+
+    Source: Neal (1996); Wang & Neal (2013), section 3.2, eq. 15.
+    """
+
+    transitions: tuple[Transition, ...]
+    repeats: tuple[int, ...] = (1,)
+    random_coordinates: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("transitions", "repeats"):
+            value = getattr(self, name)
+            value = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+            object.__setattr__(self, name, value)
+            if not value:
+                raise InputError(f"TemperedTransitions: {name} is empty; give one for each layer")
+        for q in self.repeats:
+            require_count("TemperedTransitions", "repeats", q)
+        if self.random_coordinates is not None:
+            require_count("TemperedTransitions", "random_coordinates", self.random_coordinates)
+            if not all(isinstance(t, SliceSweep) for t in self.transitions):
+                raise InputError(
+                    "TemperedTransitions: random_coordinates asks for transitions of kind SliceSweep"
+                )
+
+    def init(self, densities: Sequence[LogDensity], position: np.ndarray) -> DensityState:
+        """State at a start, where all densities must be finite."""
+        require_densities("TemperedTransitions", densities, 2, 100)
+        n_layers = len(densities) - 1
+        for name in ("transitions", "repeats"):
+            if len(getattr(self, name)) not in (1, n_layers):
+                raise InputError(
+                    f"TemperedTransitions: {len(getattr(self, name))} {name} for {n_layers} layers; allowed: "
+                    "one for all, or one for each"
+                )
+        values = start_values(densities, position)
+        return DensityState(np.array(position, dtype=np.float64), values[:2])
+
+    def step(
+        self, rng: np.random.Generator, densities: Sequence[LogDensity], state: DensityState
+    ) -> tuple[DensityState, DensityInfo]:
+        """One iteration: out, back, and the decision."""
+        n_layers = len(densities) - 1
+        layers = self._layers(rng, n_layers, len(state.position))
+        x, (below, value) = state.position, state.values
+        log_ratio = 0.0
+        for i in range(1, n_layers + 1):  # below = log pi_(i-1)(x), value = log pi_i(x)
+            log_ratio += value - below
+            for move, _ in layers[i - 1]:
+                x, value = move(rng, densities[i], x, value)
+            if i < n_layers:
+                below, value = value, densities[i + 1](x)
+        for i in range(n_layers, 0, -1):
+            for _, move in layers[i - 1]:
+                x, value = move(rng, densities[i], x, value)
+            below = densities[i - 1](x)
+            log_ratio += below - value
+            if i == 1:
+                arrived = (below, value)
+            value = below
+        if not np.isfinite(log_ratio):  # -inf or nan: a density failed somewhere on the way
+            return state, DensityInfo(False, 0.0, True)
+        rate = float(np.exp(min(0.0, log_ratio)))
+        if log_ratio >= 0.0 or rng.random() < rate:
+            return DensityState(x, arrived), DensityInfo(True, rate)
+        return state, DensityInfo(False, rate)
+
+    def _layers(self, rng, n_layers: int, dim: int) -> list[list]:
+        """(forward, backward) of each move of each layer."""
+        transitions = self.transitions * (n_layers if len(self.transitions) == 1 else 1)
+        repeats = self.repeats * (n_layers if len(self.repeats) == 1 else 1)
+        if self.random_coordinates is not None:
+            chosen = rng.choice(dim, size=min(self.random_coordinates, dim), replace=False)
+            order = tuple(int(j) for j in chosen)
+            transitions = [replace(t, coordinates=order) for t in transitions]
+        return [[(t.forward, t.backward)] * q for t, q in zip(transitions, repeats, strict=True)]

@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from scipy.stats import multivariate_t
+
+from gpmcflow.approximations.eigen import EigenExact
+from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.approximations.nystrom import (
+    JITTER,
+    Nystrom,
+    farthest_point_cases,
+    pivoted_cholesky_cases,
+    random_cases,
+)
+from gpmcflow.approximations.single_precision import SinglePrecision
+from gpmcflow.approximations.stand_in_quality import expected_acceptance, log_ratio_sd
+from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gp_regression import GPRegression, dense_log_likelihood
+from gpmcflow.models.log_density import FunctionDensity
+
+THETA = np.log([5.0, 0.2, 0.5])
+N = 60
+
+
+def build(n=N, p=2, **settings) -> tuple[GPRegression, np.ndarray]:
+    rng = np.random.default_rng(7)
+    X = rng.random((n, p))
+    theta = THETA if settings.get("noise_variances") is None else THETA[[0, 2]]
+    model = GPRegression(X, np.zeros(n), prior_mean=0.1, prior_sd=1.2, **settings)
+    return model.with_y(model.simulate(rng, theta)), theta
+
+
+PLAIN = build()
+UNEQUAL = build(noise_variances=np.random.default_rng(1).uniform(0.02, 0.2, N))
+both = pytest.mark.parametrize(("model", "theta"), [PLAIN, UNEQUAL], ids=["one", "unequal"])
+
+
+def nystrom_matrix(model, theta, columns, constant):
+    """The matrix of the definition, with the same jitter."""
+    K, eta2 = model.covariance(theta), np.exp(2 * theta[0])
+    outside = 0.0 if constant == "inside" else model.constant**2
+    K = K - outside
+    jitter = JITTER * (eta2 + model.constant**2 - outside)
+    core = K[np.ix_(columns, columns)] + jitter * np.eye(len(columns))
+    low = K[:, columns] @ np.linalg.solve(core, K[columns])
+    return low + outside + np.diag(model.noise(theta))
+
+
+@both
+@pytest.mark.parametrize("constant", ["exact", "inside"])
+def test_nystrom_is_that_of_dense_algebra(model, theta, constant):
+    columns = farthest_point_cases(model.X, 15)
+    want = dense_log_likelihood(nystrom_matrix(model, theta, columns, constant), model.y)
+    factored = Nystrom(model, columns, constant=constant)
+    normal = Nystrom(model, columns, constant=constant, form="normal")
+    prior = model.log_prior(theta)
+    assert factored(theta) == pytest.approx(want + prior, abs=1e-6)
+    assert normal(theta) == pytest.approx(want + prior, abs=1e-3)
+    assert (factored.n_calls, factored.log_prior(theta)) == (1, prior)
+
+
+@both
+def test_all_columns_cases_or_eigenpairs_are_exact(model, theta):
+    model = replace(model, constant=1.0)  # the jitter is in proportion to eta^2 + c^2
+    exact, everything = model.log_density()(theta), np.arange(model.n_cases)
+    for constant in ("exact", "inside"):
+        assert Nystrom(model, everything, constant=constant)(theta) == pytest.approx(
+            exact, abs=1e-4
+        )
+    assert SubsetOfData(model, everything)(theta) == pytest.approx(exact, abs=1e-8)
+    shuffled = np.random.default_rng(0).permutation(everything)
+    assert SubsetOfData(model, shuffled)(theta) == pytest.approx(exact, abs=1e-8)
+    assert EigenExact(model, model.n_cases)(theta) == pytest.approx(exact, abs=1e-7)
+
+
+@both
+def test_subset_is_the_likelihood_of_its_cases(model, theta):
+    cases = np.array([3, 17, 50, 4])
+    C = (model.covariance(theta) + np.diag(model.noise(theta)))[np.ix_(cases, cases)]
+    want = dense_log_likelihood(C, model.y[cases]) + model.log_prior(theta)
+    assert SubsetOfData(model, cases)(theta) == pytest.approx(want, abs=1e-9)
+
+
+@both
+def test_eigen_is_that_of_dense_algebra(model, theta):
+    root = np.sqrt(model.noise(theta))
+    values, vectors = np.linalg.eigh(model.covariance(theta) / np.outer(root, root))
+    low = (vectors[:, -9:] * values[-9:]) @ vectors[:, -9:].T
+    C = (low + np.eye(N)) * np.outer(root, root)
+    want = dense_log_likelihood(C, model.y) + model.log_prior(theta)
+    assert EigenExact(model, 9)(theta) == pytest.approx(want, abs=1e-6)
+
+
+@both
+def test_single_precision_is_near_the_exact_one(model, theta):
+    exact, single = model.log_density(), SinglePrecision(model)
+    rng = np.random.default_rng(2)
+    points = theta + 0.1 * rng.standard_normal((50, len(theta)))
+    gaps = np.array([single(t) - exact(t) for t in points])
+    assert 0.0 < gaps.std() < 0.02
+    assert single(points[0]) == single.fresh()(points[0])
+    assert single._work.factor.dtype == np.float32
+
+
+def test_constant_inside_and_outside_differ_and_so_do_the_columns():
+    model, theta = PLAIN
+    exact = model.log_density()(theta)
+    gaps = {
+        constant: abs(Nystrom(model, np.arange(12), constant=constant)(theta) - exact)
+        for constant in ("exact", "inside")
+    }
+    assert gaps["exact"] != gaps["inside"]
+    crowded = Nystrom(model, np.argsort(model.X[:, 0])[:12])(theta) - exact  # at one edge
+    spread = Nystrom(model, farthest_point_cases(model.X, 12))(theta) - exact
+    assert abs(spread) < abs(crowded)
+
+
+def test_space_filling_columns():
+    X = np.random.default_rng(3).random((200, 2))
+    chosen = farthest_point_cases(X, 20)
+    assert len(set(chosen.tolist())) == 20
+    nearest = np.sqrt(((X[:, None] - X[chosen]) ** 2).sum(-1)).min(1)
+    at_random = [random_cases(200, 20, np.random.default_rng(k)) for k in range(20)]
+    radii = [np.sqrt(((X[:, None] - X[c]) ** 2).sum(-1)).min(1).max() for c in at_random]
+    assert nearest.max() < min(radii)
+    stretched = farthest_point_cases(X, 20, scales=np.array([1e-3, 1.0]))
+    assert np.ptp(np.diff(np.sort(X[stretched, 0]))) < np.ptp(np.diff(np.sort(X[chosen, 0])))
+    assert len(set(farthest_point_cases(np.zeros((5, 1)), 5).tolist())) == 5
+
+
+def test_pivoted_cholesky_takes_the_largest_variance_left():
+    model, theta = PLAIN
+    chosen = pivoted_cholesky_cases(model, theta, 6)
+    E = (model.covariance(theta) - 100.0) / 25.0
+    for k in range(1, 6):
+        before = chosen[:k]
+        left = np.diag(E - E[:, before] @ np.linalg.solve(E[np.ix_(before, before)], E[before]))
+        assert left[chosen[k]] == pytest.approx(left.max(), abs=1e-9)
+    assert len(set(pivoted_cholesky_cases(model, theta, N).tolist())) == N
+
+
+def test_nested_subsets():
+    small, large = nested_subsets(30, [5, 12], np.random.default_rng(0))
+    np.testing.assert_array_equal(small, large[:5])
+    assert len(set(large.tolist())) == 12
+
+
+def test_bad_subsets_and_columns():
+    model, _ = PLAIN
+    rng = np.random.default_rng(0)
+    for build_one in (SubsetOfData, Nystrom):
+        with pytest.raises(InputError, match=r"case 4 is in the subset 2 times"):
+            build_one(model, [4, 1, 4])
+        with pytest.raises(InputError, match=r"m is 61; allowed: 2 to the number of cases, 60"):
+            build_one(model, np.arange(61))
+        with pytest.raises(InputError, match=r"range over -1 to 2; allowed: 0 to 59"):
+            build_one(model, [0, -1, 2])
+        with pytest.raises(InputError, match="a list of integers"):
+            build_one(model, [0.0, 1.0])
+        with pytest.raises(InputError, match="m is 1"):
+            build_one(model, [3])
+    for call in (
+        lambda: nested_subsets(20, [10, 21], rng),
+        lambda: random_cases(20, 21, rng),
+        lambda: farthest_point_cases(model.X, 61),
+        lambda: pivoted_cholesky_cases(model, THETA, 61),
+        lambda: EigenExact(model, 61),
+    ):
+        with pytest.raises(InputError, match=r"m is \d\d; allowed"):
+            call()
+    with pytest.raises(InputError, match="did you mean 'inside'"):
+        Nystrom(model, [1, 2], constant="insid")
+    with pytest.raises(InputError, match="Nystrom: form"):
+        Nystrom(model, [1, 2], form="B")
+
+
+def test_stand_ins_pickle_and_are_told_apart():
+    model, theta = PLAIN
+    columns = farthest_point_cases(model.X, 10)
+    student = FittedStudent(theta, 0.1 * np.eye(3), 6.0, model.names)
+    others = [
+        SubsetOfData(model, columns),
+        SubsetOfData(model, columns[:9]),
+        Nystrom(model, columns),
+        Nystrom(model, columns, form="normal"),
+        Nystrom(model, columns, constant="inside"),
+        Nystrom(model, columns[::-1].copy()),
+        SinglePrecision(model),
+        EigenExact(model, 10),
+        EigenExact(model, 11),
+        student,
+        FittedStudent(theta, 0.2 * np.eye(3), 6.0, model.names),
+        model.log_density(),
+        replace(model, constant=9.0).log_density(),
+    ]
+    assert len({density.digest() for density in others}) == len(others)
+    for density in others:
+        assert density.names == model.names
+        assert pickle.loads(pickle.dumps(density))(theta) == density(theta)
+        assert density.fresh().n_calls == 0
+
+
+def test_far_points_are_minus_infinity_not_errors():
+    model, _ = PLAIN
+    far = np.array([500.0, 0.0, 0.0])
+    columns = farthest_point_cases(model.X, 10)
+    for density in (SubsetOfData(model, columns), Nystrom(model, columns), SinglePrecision(model)):
+        assert density(far) == -np.inf
+        assert density.n_failed == 1
+
+
+def test_student_density_is_normalised_and_its_draws_have_it():
+    rng = np.random.default_rng(0)
+    factor = np.array([[0.4, 0.0], [0.3, 0.7]])
+    student = FittedStudent([0.2, -1.0], factor, 6.0, ("a", "b"))
+    reference = multivariate_t([0.2, -1.0], factor @ factor.T, df=6.0)
+    for theta in rng.standard_normal((5, 2)):
+        assert student(theta) == pytest.approx(reference.logpdf(theta), abs=1e-12)
+    draws, values = zip(*(student.draw(rng) for _ in range(20_000)), strict=True)
+    assert values[3] == student(draws[3])
+    want = factor @ factor.T * 6.0 / 4.0
+    np.testing.assert_allclose(np.cov(np.array(draws).T), want, rtol=0.08)
+    total = dblquad(lambda b, a: np.exp(student(np.array([a, b]))), -12, 12, -14, 12, epsabs=1e-4)
+    assert total[0] == pytest.approx(1.0, abs=2e-3)
+
+
+def test_student_fit_maximises_the_likelihood():
+    draws = multivariate_t([1.0, -2.0], [[0.5, 0.2], [0.2, 0.3]], df=6.0).rvs(
+        3000, random_state=np.random.default_rng(4)
+    )
+    student = FittedStudent.fit(draws, ("a", "b"))
+    scale = student.scale_factor @ student.scale_factor.T
+    best = multivariate_t(student.location, scale, df=6.0).logpdf(draws).sum()
+    for change in (1e-3 * np.eye(2), -1e-3 * np.eye(2), np.array([[0, 1e-3], [1e-3, 0]])):
+        assert multivariate_t(student.location, scale + change, df=6.0).logpdf(draws).sum() < best
+    np.testing.assert_allclose(student.location, [1.0, -2.0], atol=0.05)
+    np.testing.assert_allclose(scale, [[0.5, 0.2], [0.2, 0.3]], atol=0.04)
+
+
+def test_bad_pilot_draws():
+    names = ("a", "b")
+    with pytest.raises(InputError, match="allowed: finite"):
+        FittedStudent.fit(np.full((50, 2), np.nan), names)
+    with pytest.raises(InputError, match="1 different draws for 2 coordinates"):
+        FittedStudent.fit(np.ones((50, 2)), names)
+    line = np.linspace(0, 1, 50)[:, None] * np.array([1.0, 1.0])
+    with pytest.raises(InputError, match="lie in a plane"):
+        FittedStudent.fit(line, names)
+
+
+def test_weighted_fit_is_the_fit_to_repeated_draws():
+    rng = np.random.default_rng(5)
+    draws, counts = rng.standard_normal((60, 2)), rng.integers(1, 4, 60)
+    weighted = FittedStudent.fit(draws, ("a", "b"), weights=2.5 * counts)
+    repeated = FittedStudent.fit(np.repeat(draws, counts, axis=0), ("a", "b"))
+    np.testing.assert_allclose(weighted.location, repeated.location, atol=1e-6)
+    np.testing.assert_allclose(weighted.scale_factor, repeated.scale_factor, atol=1e-6)
+    with pytest.raises(InputError, match="1 different draws"):
+        FittedStudent.fit(draws, ("a", "b"), weights=np.eye(60)[0])
+
+
+def test_student_at_the_mode():
+    precision, mean = np.array([[2.0, 0.6], [0.6, 5.0]]), np.array([0.7, -1.1])
+    density = FunctionDensity(
+        lambda t: -0.5 * float((t - mean) @ precision @ (t - mean)),
+        ("a", "b"),
+        gradient=lambda t: -precision @ (t - mean),
+    )
+    student = FittedStudent.at_mode(density, [3.0, 3.0])
+    np.testing.assert_allclose(student.location, mean, atol=1e-3)
+    scale = student.scale_factor @ student.scale_factor.T
+    np.testing.assert_allclose(scale, np.linalg.inv(precision), rtol=1e-5)
+    assert 4 < density.n_gradients < 40
+    slope = FunctionDensity(lambda t: float(t[0]), ("a",), gradient=lambda t: np.ones(1))
+    with pytest.raises(NumericalError, match="no mode found"):
+        FittedStudent.at_mode(slope, [0.0])
+    with pytest.raises(InputError, match="has no gradient"):
+        FittedStudent.at_mode(FunctionDensity(lambda t: 0.0, ("a",)), [0.0])
+
+
+def test_quality_of_a_stand_in_tells_its_acceptance():
+    """Two normals whose log ratio is normal with sd D: independent proposals are accepted as told."""
+    rng, shift = np.random.default_rng(8), 0.7
+    exact = FunctionDensity(lambda t: -0.5 * float(t @ t), ("a",))
+    stand_in = FunctionDensity(lambda t: 3.0 - 0.5 * float((t - shift) @ (t - shift)), ("a",))
+    x = rng.standard_normal((4000, 1))
+    D = log_ratio_sd(exact, stand_in, x)
+    assert pytest.approx(shift, rel=0.05) == D
+    proposed = shift + rng.standard_normal(4000)
+    ratio = shift * (x[:, 0] - proposed)
+    accepted = np.exp(np.minimum(0.0, ratio)).mean()
+    assert expected_acceptance(D) == pytest.approx(accepted, abs=0.02)
+    hole = FunctionDensity(lambda t: -np.inf, ("a",))
+    assert log_ratio_sd(exact, hole, x[:3]) == np.inf
+    with pytest.raises(InputError, match="2 draws or more"):
+        log_ratio_sd(exact, stand_in, x[:1])

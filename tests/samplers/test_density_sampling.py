@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
+from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest
+from gpmcflow.models.gp_regression import GPRegression
+from gpmcflow.models.log_density import FunctionDensity
+from gpmcflow.samplers.collapsed_scale import CollapsedScale
+from gpmcflow.samplers.density_pilot import ROUNDS, effective_number, find_student, find_widths
+from gpmcflow.samplers.density_samplers import DENSITY_SAMPLERS, make_density_sampler
+from gpmcflow.samplers.density_sampling import (
+    sample_density,
+    seconds_per_evaluation,
+    seconds_per_iteration,
+)
+from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.gradient_density import DensityHMC
+from gpmcflow.samplers.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.univariate_slice import SliceSweep, UnivariateSlice
+from gpmcflow.storage import load_results, write_results
+
+START = np.log([2.0, 0.3, 0.3])
+SWEEP = SliceSweep((0.8, 0.6, 0.7))
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(11)
+    empty = GPRegression(rng.random(25), np.zeros(25), constant=3.0, prior_mean=START)
+    return empty.with_y(empty.simulate(rng, START))
+
+
+@pytest.fixture(scope="module")
+def methods(model):
+    exact = model.log_density()
+    large, small = (
+        SubsetOfData(model, c) for c in nested_subsets(25, [12, 6], np.random.default_rng(0))
+    )
+    nystrom = Nystrom(model, farthest_point_cases(model.X, 10))
+    student = FittedStudent(START, 0.3 * np.eye(3), 6.0, model.names)
+    return {
+        "univariate_slice": ([exact], UnivariateSlice(SWEEP)),
+        "discretizing_chain": ([exact, large], DiscretizingChain(SWEEP, r=3, all_marked=True)),
+        "nystrom": ([exact, nystrom], DiscretizingChain(SWEEP)),
+        "student": ([exact, student], DiscretizingChain(IndependentDraws())),
+        "tempered_transitions": ([exact, large, small], TemperedTransitions((SWEEP,))),
+        "collapsed_scale": ([exact], CollapsedScale(SliceSweep((1.0, 0.7)))),
+        "density_hmc": ([exact], DensityHMC(0.4, 3, (0.5, 0.4, 0.4))),
+    }  # fmt: skip
+
+
+def digest(tree) -> str:
+    groups = [tree[name].to_dataset() for name in ("posterior", "sample_stats")]
+    return array_digest({name: group[name].values for group in groups for name in group.data_vars})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["univariate_slice", "discretizing_chain", "nystrom", "student", "tempered_transitions",
+     "collapsed_scale", "density_hmc"],
+)  # fmt: skip
+def test_same_numbers_however_it_is_cut_and_scheduled(methods, name, tmp_path):
+    densities, sampler = methods[name]
+    sizes = {"n_chains": 3, "n_draws": 12, "n_warmup": 3, "seed": 4}
+    tree = sample_density(densities, sampler, START, segment_length=15, **sizes)
+    assert digest(tree) == digest(sample_density(densities, sampler, START, **sizes))
+    threads = sample_density(
+        densities, sampler, START, segment_length=4, scheduler="threads", n_workers=2, **sizes
+    )
+    assert digest(tree) == digest(threads)
+    stored = sample_density(
+        densities, sampler, START, segment_length=5, block_size=2, state_dir=tmp_path, **sizes
+    )
+    assert digest(tree) == digest(stored.load())
+    one = sample_density(densities, sampler, START, **{**sizes, "n_chains": 1})
+    np.testing.assert_array_equal(one.posterior["theta"][0], tree.posterior["theta"][0])
+    other = sample_density(densities, sampler, START, **{**sizes, "seed": 5})
+    assert digest(tree) != digest(other)
+
+
+def test_processes_give_the_same(methods):
+    densities, sampler = methods["tempered_transitions"]
+    sizes = {"n_chains": 2, "n_draws": 6}
+    tree = sample_density(densities, sampler, START, **sizes)
+    again = sample_density(densities, sampler, START, scheduler="processes", n_workers=2, **sizes)
+    assert digest(tree) == digest(again)
+
+
+def test_what_is_returned(methods, tmp_path):
+    densities, sampler = methods["discretizing_chain"]
+    tree = sample_density(densities, sampler, START, n_chains=2, n_draws=9)
+    assert tree.posterior["theta"].dims == ("chain", "draw", "theta_dim")
+    assert tree.posterior["theta_dim"].values.tolist() == ["log_eta", "log_sigma", "log_rho"]
+    stats, exact = tree.sample_stats, densities[0]
+    for chain in range(2):
+        for draw in range(9):
+            theta = tree.posterior["theta"].values[chain, draw]
+            lp, likelihood = exact(theta), exact.log_likelihood(theta)
+            assert float(stats["lp"][chain, draw]) == lp
+            assert float(stats["log_likelihood"][chain, draw]) == pytest.approx(likelihood)
+    assert stats["n_calls"].sizes == {"chain": 2, "draw": 9, "density": 2}
+    assert set(np.unique(stats["n_calls"].values[..., 0])) <= {1, 2, 3}
+    assert not stats["n_failed"].values.any()
+    last = tree["marked"]["theta"].isel(mark=-1)
+    np.testing.assert_array_equal(last, tree.posterior["theta"])
+    write_results(tree, tmp_path / "results.nc")
+    back = load_results(tmp_path / "results.nc")
+    np.testing.assert_array_equal(back["posterior"]["theta"], tree.posterior["theta"])
+
+
+def test_counts_of_each_method(methods):
+    mean = {}
+    for name, (densities, sampler) in methods.items():
+        stats = sample_density(densities, sampler, START, n_chains=1, n_draws=50).sample_stats
+        mean[name] = stats["n_calls"].mean(["chain", "draw"]).values
+        if name == "density_hmc":
+            assert set(stats["n_gradients"].values.ravel()) == {3}
+    assert mean["univariate_slice"][0] >= 3
+    for name in ("nystrom", "student", "tempered_transitions"):
+        assert mean[name][0] == 1.0
+    assert (mean["tempered_transitions"][1:] >= 6).all()
+    assert mean["student"][1] == 1.0
+    assert 2 <= mean["collapsed_scale"][0] < mean["univariate_slice"][0]
+
+
+def test_chains_start_from_their_rows(methods):
+    densities, sampler = methods["student"]
+    still = FunctionDensity(lambda t: 0.0 if t[0] in (1.0, 2.0) else -np.inf, ("a",))
+    tree = sample_density(
+        still, UnivariateSlice(SliceSweep((1.0,))), [[1.0], [2.0]], n_chains=3, n_draws=1
+    )
+    assert tree.posterior["theta"].values.ravel().tolist() == [1.0, 2.0, 1.0]
+    with pytest.raises(InputError, match=r"start has shape \(2,\); allowed: \(3,\)"):
+        sample_density(densities, sampler, START[:2])
+    with pytest.raises(InputError, match="n_draws is 0"):
+        sample_density(densities, sampler, START, n_draws=0)
+    with pytest.raises(NumericalError, match=r"the exact density .* is -inf"):
+        sample_density(densities, sampler, START + 500.0)
+
+
+def test_stuck_chains_are_told(caplog):
+    density = FunctionDensity(lambda t: 0.0 if not t.any() else -np.inf, ("a",))
+    sample_density(density, UnivariateSlice(SliceSweep((1.0,))), np.zeros(1), n_chains=2, n_draws=3)
+    assert "2 of 2 chains never moved" in caplog.text
+    assert "had no finite value" in caplog.text
+
+
+def test_pilot(model):
+    density = model.log_density()
+    pilot = find_widths(density, START, np.random.default_rng(0), n_sweeps=200, n_dropped=40)
+    assert pilot.draws.shape == (160, 3)
+    assert pilot.n_calls == density.n_calls > 200 * 3
+    assert pilot.values[-1] == density(pilot.last)
+    np.testing.assert_allclose(pilot.widths(2.0), 2.0 * pilot.draws.std(0, ddof=1))
+    axes = np.array(pilot.principal_axes)
+    np.testing.assert_allclose(axes.T @ axes, np.cov(pilot.draws.T), atol=1e-10)
+    assert UnivariateSlice(SliceSweep((2.0,) * 3, directions=axes)).sweep.directions
+    with pytest.raises(InputError, match="n_dropped is 200"):
+        find_widths(density, START, np.random.default_rng(0), n_sweeps=200, n_dropped=200)
+
+
+def test_student_pilot_fits_the_posterior_for_few_evaluations(model):
+    density = model.log_density()
+    pilot = find_student(density, START - 1.0, np.random.default_rng(0))
+    assert pilot.n_calls == density.n_calls == 1 + sum(ROUNDS)
+    assert pilot.n_gradients == density.n_gradients < 60
+    assert pilot.effective_share > 0.3
+    sampler = DiscretizingChain(IndependentDraws())
+    tree = sample_density([density, pilot.student], sampler, pilot.student.location, n_chains=2)
+    assert float(tree.sample_stats["acceptance_rate"].mean()) > 0.5
+    draws = tree.posterior["theta"].values.reshape(-1, 3)
+    np.testing.assert_allclose(pilot.student.location, draws.mean(0), atol=0.15)
+
+
+def test_a_pilot_that_starts_badly_is_mended():
+    """A long curved ridge, where the fit at the mode is far too narrow: its weights rest on few draws."""
+
+    def log_density(t):
+        return float(-0.5 * t[0] ** 2 / (1.0 + 25.0 * np.tanh(t[0] ** 2)) - 0.5 * t[1] ** 2)
+
+    def gradient(t, h=1e-6):
+        return np.array(
+            [(log_density(t + e) - log_density(t - e)) / (2 * h) for e in h * np.eye(2)]
+        )
+
+    density = FunctionDensity(log_density, ("a", "b"), gradient=gradient)
+    pilot = find_student(density, np.array([0.1, 0.1]), np.random.default_rng(1))
+    first = FittedStudent.at_mode(density, np.array([0.1, 0.1]))
+    assert first.scale_factor[0, 0] < 1.1
+    assert pilot.student.scale_factor[0, 0] > 2.5
+    assert pilot.effective_share > 0.3
+
+
+def test_effective_number():
+    assert effective_number(np.full(7, -1e5)) == pytest.approx(7.0)
+    assert effective_number(np.array([0.0, -np.inf, -800.0])) == pytest.approx(1.0)
+    assert effective_number(np.full(3, -np.inf)) == 0.0
+
+
+def test_timings(methods):
+    densities, sampler = methods["nystrom"]
+    assert 0.0 < seconds_per_iteration(densities, sampler, START, 20) < 0.1
+    thetas = START + 0.01 * np.arange(5)[:, None]
+    assert 0.0 < seconds_per_evaluation(densities[0], thetas) < 0.1
+    assert 0.0 < seconds_per_evaluation(densities[0], thetas, gradient=True) < 0.1
+
+
+def test_samplers_by_name():
+    assert make_density_sampler("univariate_slice", sweep=SWEEP) == UnivariateSlice(SWEEP)
+    assert make_density_sampler("discretizing_chain", transition=SWEEP, r=2).r == 2
+    assert set(DENSITY_SAMPLERS) == {
+        "collapsed_scale", "density_hmc", "discretizing_chain", "tempered_transitions",
+        "univariate_slice",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="did you mean 'univariate_slice'"):
+        make_density_sampler("univariate_slise", sweep=SWEEP)
+    with pytest.raises(InputError, match="did you mean 'transition'"):
+        make_density_sampler("discretizing_chain", transitoin=SWEEP)
+    with pytest.raises(InputError, match=r"density sampler univariate_slice: .*sweep"):
+        make_density_sampler("univariate_slice")
+
+
+def test_energy_error_of_hmc_is_of_second_order(model):
+    """Halving the step and doubling their number divides the error of the energy by four."""
+    exact, losses = model.log_density(), []
+    start = np.log([1.0, 0.5, 0.2])
+    for step, n_steps in ((0.2, 4), (0.1, 8), (0.05, 16)):
+        sampler = DensityHMC(step, n_steps, (0.5, 0.4, 0.4), jitter=0.0)
+        state = sampler.init([exact], start)
+        rates = [
+            sampler.step(np.random.default_rng(k), [exact], state)[1].acceptance_rate
+            for k in range(60)
+        ]
+        losses.append(-np.log(rates).mean())
+    assert 3.0 < losses[0] / losses[1] < 5.5
+    assert 3.0 < losses[1] / losses[2] < 5.5
+
+
+def test_bad_hmc_settings(model):
+    for settings, message in (
+        ({"step_size": 0.0}, "positive numbers"),
+        ({"n_steps": 0}, "n_steps is 0"),
+        ({"jitter": 1.0}, "jitter is 1.0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            DensityHMC(**{"step_size": 0.1, "n_steps": 2, "scales": (1.0,), **settings})
+    with pytest.raises(InputError, match="1 scales for 3 coordinates"):
+        DensityHMC(0.1, 2, (1.0,)).init([model.log_density()], START)
