@@ -276,6 +276,32 @@ def _check_rmhmc_ais(study: dict, problems: dict, path: str) -> None:
                 f"{path}.methods.{name}.{given[0]}: found without its partner; "
                 "give step_size and n_steps together, or neither"
             )
+        _check_route(f"{path}.methods.{name}", method)
+
+
+def _check_route(path: str, method: dict) -> None:
+    """Settings of a method that do not go together."""
+    riemannian = method.get("sampler") == "rmhmc"
+    if method.get("fixed_iters") is not None and not riemannian:
+        raise InputError(
+            f"{path}.fixed_iters: found with sampler: {method['sampler']}; allowed: with rmhmc only"
+        )
+    if riemannian and method.get("coordinates") == "mode":
+        raise InputError(
+            f"{path}.coordinates: found mode with sampler: rmhmc, whose metric follows the curvature "
+            "by itself; leave coordinates out"
+        )
+    if method.get("effective_fraction") is not None and len(method["temperatures"]) > 1:
+        raise InputError(
+            f"{path}.temperatures: found {len(method['temperatures'])} lengths with "
+            "effective_fraction, which makes one ladder of its own; give one number"
+        )
+    ancestors = method.get("moves", 0) + 1
+    if method.get("waste_free") and (method["particles"] % ancestors or method["adaptive_particles"]):
+        raise InputError(
+            f"{path}.particles: with waste_free allowed: a fixed number, a multiple of moves + 1 = "
+            f"{ancestors}"
+        )
 
 
 def _check_split_hmc(study: dict, problems: dict, path: str) -> None:

@@ -44,15 +44,6 @@ class EvidenceEstimate:
     max_weight: float
     n_particles: int
 
-    def alarms(self) -> list[str]:
-        """Reasons not to trust the estimate; empty if there is none."""
-        found = []
-        if self.effective_size < MIN_EFFECTIVE_SIZE:
-            found.append(f"effective size {self.effective_size:.1f} < {MIN_EFFECTIVE_SIZE:g}")
-        if self.max_weight > MAX_WEIGHT:
-            found.append(f"largest weight {self.max_weight:.2f} > {MAX_WEIGHT:g}")
-        return found
-
 
 def normalised_weights(log_weights: np.ndarray) -> np.ndarray:
     """Weights (..., P) that sum to one over the last axis."""

@@ -10,7 +10,7 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.diagnostics.importance_weights import EvidenceEstimate, estimate_evidence
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.evidence import ladders
+from gpmcflow.evidence import alarms, ladders
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import array_digest, chain_generators, pin_blas, run, workers
@@ -23,8 +23,6 @@ from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.storage import standard_attributes, with_attributes
 
 LADDERS = ("adaptive", "geometric", "linear", "power")
-MAX_DIVERGING = 1e-3
-MAX_UNSOLVED = 0.02
 
 
 def annealed_importance_sampling(
@@ -179,26 +177,28 @@ def evidence_dataset(
         name: float(annealing[name].where(moves).mean()) if moves.any() else 0.0
         for name in ("diverging", "unsolved")
     }
-    alarms = estimate.alarms() + transition_alarms(**shares)
     scalars |= {
         "acceptance_rate": float(annealing["acceptance_rate"].mean()) if moves.any() else np.nan,
         **shares,
         "n_factorisation": int(annealing["n_factorisation"].sum()),
         "n_gradient": n_gradient,
         "n_likelihood": n_gradient + estimate.n_particles,
-        "alarm": "; ".join(alarms),
+        "alarm": alarms.join(
+            alarms.not_finite_alarms(estimate.log_evidence),
+            alarms.weight_alarms(estimate.effective_size, estimate.max_weight),
+            alarms.transition_alarms(**shares),
+            alarms.jump_alarms(*_ratio_moments(annealing), "u"),
+        ),
     }
     return xr.Dataset({name: ((), value) for name, value in scalars.items()})
 
 
-def transition_alarms(diverging: float, unsolved: float) -> list[str]:
-    """Reasons not to trust a run, from the shares of transitions that failed."""
-    found = []
-    if diverging > MAX_DIVERGING:
-        found.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
-    if unsolved > MAX_UNSOLVED:
-        found.append(f"{100 * unsolved:.2g} % of transitions had implicit equations unsolved")
-    return found
+def _ratio_moments(annealing: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation over particles of u at each temperature of a run (T,)."""
+    betas = np.sort(np.append(annealing["beta"].values, 0.0))
+    steps = np.diff(betas)[annealing["temperature"].values - 1]
+    u = annealing["log_weight_increment"].transpose("chain", "temperature").values / steps
+    return u.mean(0), u.std(0)
 
 
 def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:

@@ -28,7 +28,7 @@ from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.sampling import ChainProgram
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.studies import rmhmc_ais
+from gpmcflow.studies import evidence_routes, rmhmc_ais
 from gpmcflow.studies.problems import MATRICES, build_model, make_likelihood
 from gpmcflow.studies.stages import approximate
 
@@ -102,7 +102,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
         grid, steps = context.grid(method["particles"], length), _steps(method, found, length)
         n_gradient = steps.sum() + length
         if name.endswith("_start"):
-            n_gradient = rmhmc_ais.REVERSE_DRAWS * steps[-1]
+            n_gradient = evidence_routes.REVERSE_DRAWS * steps[-1]
         seconds += context.turns(grid) * (n_gradient * gradient + min(length, n_bases) * rebase)
         on_disk, state, draws = context.on_disk(_program(path, sampler, method, name, length), grid)
         seconds += on_disk

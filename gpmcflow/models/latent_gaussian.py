@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
@@ -153,6 +154,12 @@ class LatentGaussianModel:
         return text_digest(
             array_digest(arrays), repr(self.likelihood), repr(self.covariance_function)
         )
+
+    @cached_property
+    def predictor_covariance(self) -> np.ndarray:
+        """Prior covariance U U' of the linear predictor (n, n), from its factor."""
+        U = self.predictor_factor
+        return U @ U.T
 
     @property
     def dim(self) -> int:

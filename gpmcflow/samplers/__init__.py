@@ -8,6 +8,7 @@ from gpmcflow.samplers.hmc import HMC
 from gpmcflow.samplers.latent_hmc import LatentHMC
 from gpmcflow.samplers.metropolis import IndependenceMetropolis, RandomWalkMetropolis
 from gpmcflow.samplers.protocol import Info, Sampler, State
+from gpmcflow.samplers.rmhmc import RMHMC
 from gpmcflow.samplers.split_hmc import PreconditionedSplitHMC, SplitHMC
 
 SAMPLERS: dict[str, type] = {
@@ -17,11 +18,13 @@ SAMPLERS: dict[str, type] = {
     "latent_hmc": LatentHMC,
     "preconditioned_split_hmc": PreconditionedSplitHMC,
     "random_walk_metropolis": RandomWalkMetropolis,
+    "rmhmc": RMHMC,
     "split_hmc": SplitHMC,
 }
 
 __all__ = [
     "HMC",
+    "RMHMC",
     "SAMPLERS",
     "DataSplitHMC",
     "IndependenceMetropolis",

@@ -31,9 +31,10 @@ class HamiltonianSampler(ABC):
     H = |zeta|^2 / 2 - beta r(zeta) + |p|^2 / 2. A non-finite energy is a rejection, flagged as
     diverging.
 
-    ``step_size`` epsilon > 0 is multiplied, for each chain and transition, by a uniform number
-    within 1 +- ``jitter`` (a fixed length can be close to a period of the orbit); ``n_steps`` is
-    the number of motions, and of likelihood gradients.
+    ``step_size`` epsilon > 0, a number or an array (chain,) with one for each chain of the batch, is
+    multiplied, for each chain and transition, by a uniform number within 1 +- ``jitter`` (a fixed
+    length can be close to a period of the orbit); ``n_steps`` is the number of motions, and of
+    likelihood gradients.
 
     Two choices make the samplers of this family: what moves between the kicks (leapfrog: a drift
     with the momentum; split: the exact flow of the Gaussian part), and the mass (that of `UnitMass`
@@ -45,7 +46,7 @@ class HamiltonianSampler(ABC):
         Gaussian flow   PreconditionedSplitHMC     SplitHMC
     """
 
-    step_size: float = 0.5
+    step_size: float | np.ndarray = 0.5
     n_steps: int = 4
     jitter: float = 0.1
 
@@ -80,7 +81,7 @@ class HamiltonianSampler(ABC):
         """
         return 1.0
 
-    def with_steps(self, step_size: float, n_steps: int) -> Self:
+    def with_steps(self, step_size: float | np.ndarray, n_steps: int) -> Self:
         """Return the sampler with another step size and number of steps."""
         return replace(self, step_size=step_size, n_steps=n_steps)
 
@@ -158,11 +159,19 @@ def principal_frequencies(sampler: object, target: Target) -> np.ndarray:
     return found
 
 
-def require_steps(where: str, step_size: float, n_steps: int) -> None:
-    """Raise `InputError` unless the step size is positive and the number of steps a count."""
-    if not (np.isfinite(step_size) and step_size > 0):
+def require_steps(where: str, step_size: float | np.ndarray, n_steps: int) -> None:
+    """Raise `InputError` unless step sizes are positive and the number of steps a count."""
+    if np.ndim(step_size) > 1:
+        shape = np.shape(step_size)
+        raise InputError(f"{where}: step_size has shape {shape}; allowed: a number, or (chain,)")
+    if not np.all(np.isfinite(step_size) & (np.asarray(step_size) > 0)):
         raise InputError(f"{where}: step_size is {step_size!r}; allowed: a positive number")
     require_count(where, "n_steps", n_steps)
+
+
+def column(step_size: float | np.ndarray) -> float | np.ndarray:
+    """Step size, ready to multiply an array (chain, dim)."""
+    return step_size if np.ndim(step_size) == 0 else np.asarray(step_size)[:, None]
 
 
 def require_count(where: str, name: str, value: int) -> None:

@@ -12,6 +12,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers.hamiltonian import (
     UnitMass,
+    column,
     log_density,
     require_count,
     require_steps,
@@ -71,7 +72,7 @@ class RandomWalkMetropolis(UnitMass, Metropolis):
     1, has n_steps = 20 proposals an iteration.
     """
 
-    step_size: float = 0.5
+    step_size: float | np.ndarray = 0.5
     n_steps: int = 20
 
     target_acceptance: ClassVar[float] = 0.234  # optimal in many dimensions (Roberts et al. 1997)
@@ -79,14 +80,14 @@ class RandomWalkMetropolis(UnitMass, Metropolis):
     def __post_init__(self) -> None:
         require_steps("RandomWalkMetropolis", self.step_size, self.n_steps)
 
-    def with_steps(self, step_size: float, n_steps: int) -> Self:
+    def with_steps(self, step_size: float | np.ndarray, n_steps: int) -> Self:
         """Return the sampler with another step size and number of proposals."""
         return replace(self, step_size=step_size, n_steps=n_steps)
 
     def propose(self, rng: ChainRandom, target: Target, state: State) -> np.ndarray:
         """A step from where each chain stands."""
         noise = rng.standard_normal((target.dim,))
-        return state.position + self.step_size * self.rates(target) * noise
+        return state.position + column(self.step_size) * self.rates(target) * noise
 
     def log_ratio(self, target: Target, proposal: State, state: State) -> np.ndarray:
         """Difference of the log densities: the proposal is symmetric."""
@@ -117,7 +118,7 @@ class IndependenceMetropolis(Metropolis):
         """Proposals have the Gaussian's own scale."""
         return 1.0
 
-    def with_steps(self, step_size: float, n_steps: int) -> Self:
+    def with_steps(self, step_size: float | np.ndarray, n_steps: int) -> Self:
         """Itself: there is nothing to tune."""
         return self
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmcflow.errors import unknown_name
 from gpmcflow.models.tempered import Target
-from gpmcflow.samplers.hamiltonian import HamiltonianSampler, Motion, UnitMass
+from gpmcflow.samplers.hamiltonian import HamiltonianSampler, Motion, UnitMass, column
 
 FLOWS = ("exact", "fixed")
 
@@ -71,4 +71,4 @@ class SplitHMC(GaussianSplit, UnitMass, HamiltonianSampler):
 
     def flow_time(self, step_size: np.ndarray) -> float | np.ndarray:
         """The step size, or its mean for a fixed flow."""
-        return step_size if self.flow == "exact" else self.step_size
+        return step_size if self.flow == "exact" else column(self.step_size)

@@ -10,6 +10,8 @@ from gpmcflow.errors import InputError
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers.protocol import ChainRandom, Sampler, State
 
+UNSOLVED_WEIGHT = 20.0  # holds the share of unsolved transitions at about one per cent
+
 
 @dataclass(frozen=True)
 class TuningSettings:
@@ -87,7 +89,9 @@ class StepSizeTuner:
             rate = float(info.acceptance_rate.mean())
             self.n_gradient += float(info.n_gradient.sum())
             rates.append(rate)
-            self._relative += 1.5 / (k + 2.0) ** 0.6 * (rate - self.target_acceptance)
+            # An implicit step that is not solved is a rejection no acceptance rate makes up for.
+            signal = max(rate - UNSOLVED_WEIGHT * float(info.unsolved.mean()), -1.0)
+            self._relative += 1.5 / (k + 2.0) ** 0.6 * (signal - self.target_acceptance)
             self._relative = min(self._relative, ceiling)
         self.acceptance_rate = float(np.mean(rates[len(rates) // 2 :]))
         return state

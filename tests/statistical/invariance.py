@@ -25,6 +25,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import Target, TemperedPath
+from gpmcflow.samplers import RMHMC
 from gpmcflow.samplers.hamiltonian import HamiltonianSampler
 
 N_CHAINS = 20_000
@@ -225,7 +226,7 @@ def run_cell(sampler, p: Problem, seed: int, n_chains: int = N_CHAINS) -> Outcom
     state = sampler.init(target, base.from_latent(exact_draws(p, rng, n_chains)))
     small = 1.0
     if "step_size" in sampler.__dataclass_fields__:
-        reduction = 8.0 if isinstance(sampler, HamiltonianSampler) else 64.0
+        reduction = 8.0 if isinstance(sampler, HamiltonianSampler | RMHMC) else 64.0
         slow = replace(sampler, step_size=sampler.step_size / reduction)
         small = float(slow.step(chains, target, state)[1].acceptance_rate.mean())
     rates = []
@@ -256,6 +257,7 @@ ROUGH: dict[str, dict] = {
     "latent_hmc": {"step_size": 0.7, "n_steps": 3, "jitter": 0.25},
     "preconditioned_split_hmc": {"step_size": 1.1, "n_steps": 2, "jitter": 0.25},
     "random_walk_metropolis": {"step_size": 0.6, "n_steps": 3},
+    "rmhmc": {"step_size": 0.9, "n_steps": 2, "jitter": 0.25},
     "split_hmc": {"step_size": 1.1, "n_steps": 2, "jitter": 0.25},
 }
 

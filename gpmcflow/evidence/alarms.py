@@ -1,0 +1,126 @@
+"""The reasons not to trust an evidence estimate, in one place.
+
+Each function returns a list of messages, empty where there is nothing to say; a run's ``alarm`` is
+their text (`join`). Numbers that are not known are nan, and raise no alarm.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+
+from gpmcflow.diagnostics.importance_weights import MAX_WEIGHT, MIN_EFFECTIVE_SIZE
+
+MAX_DIVERGING = 1e-3  # share of transitions
+MAX_UNSOLVED = 0.02
+MAX_JUMP = 3.0  # pooled standard deviations between neighbours of a ladder
+MIN_SWAP_RATE = 0.05
+MAX_JOINT_ERRORS = 3.0  # between two estimates of one number
+MAX_SPREAD_RATIO = 3.0  # spread over replicates, in errors stated from within
+MIN_SPREAD_REPLICATES = 4  # of fewer, a spread says little
+MAX_PARETO_K = 0.7
+ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
+
+
+def join(*found: list[str]) -> str:
+    """All messages as one text, empty if there is none."""
+    return "; ".join(chain.from_iterable(found))
+
+
+def weight_alarms(effective_size: float, max_weight: float = np.nan) -> list[str]:
+    """Effective size below 10, largest normalised weight above one half."""
+    found = []
+    if effective_size < MIN_EFFECTIVE_SIZE:
+        found.append(f"effective size {effective_size:.1f} < {MIN_EFFECTIVE_SIZE:g}")
+    if max_weight > MAX_WEIGHT:
+        found.append(f"largest weight {max_weight:.2f} > {MAX_WEIGHT:g}")
+    return found
+
+
+def transition_alarms(diverging: float, unsolved: float) -> list[str]:
+    """Shares of transitions that failed: above 0.1 % non-finite, above 2 % unsolved."""
+    found = []
+    if diverging > MAX_DIVERGING:
+        found.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
+    if unsolved > MAX_UNSOLVED:
+        found.append(f"{100 * unsolved:.2g} % of transitions had implicit equations unsolved")
+    return found
+
+
+def jump_alarms(mean: np.ndarray, sd: np.ndarray, what: str = "log likelihood") -> list[str]:
+    """A jump along the ladder: means of neighbours that differ by more than 3 pooled deviations.
+
+    ``mean`` and ``sd`` (T + 1,) are those of the log likelihood, or of u, at each temperature; the
+    pooled deviation of a pair is the root mean square of its two. A ladder that jumps has left the
+    typical set, as at a phase transition: weights and swaps across it say nothing.
+    """
+    pooled = np.sqrt(0.5 * (np.square(sd[:-1]) + np.square(sd[1:])))
+    gap = np.abs(np.diff(mean))
+    jumps = np.flatnonzero(gap > np.maximum(MAX_JUMP * pooled, ROUNDING))
+    if not len(jumps):
+        return []
+    with np.errstate(divide="ignore"):
+        size = np.where(pooled > 0.0, gap / pooled, np.inf)
+    where = jumps[np.argmax(size[jumps])]
+    return [
+        f"{what} jumps by {size[where]:.1f} standard deviations between temperatures {where} and "
+        f"{where + 1} (limit {MAX_JUMP:g})"
+    ]
+
+
+def swap_alarms(rates: np.ndarray, n_round_trips: int) -> list[str]:
+    """A pair of neighbours that swaps in less than 5 % of the trials; no round trip."""
+    found = []
+    known = np.flatnonzero(~np.isnan(rates))
+    if len(known) and rates[known].min() < MIN_SWAP_RATE:
+        pair = known[np.argmin(rates[known])]
+        found.append(
+            f"swap rate {rates[pair]:.3f} < {MIN_SWAP_RATE:g} between temperatures {pair} and "
+            f"{pair + 1}"
+        )
+    if n_round_trips == 0:
+        found.append("no round trip between beta = 0 and beta = 1")
+    return found
+
+
+def disagreement_alarms(first: tuple[str, float, float], second: tuple) -> list[str]:
+    """Two estimates (name, value, standard error) more than 3 joint standard errors apart.
+
+    The joint error is the root of the sum of squares, as of independent estimates.
+    """
+    (name, value, error), (other, its_value, its_error) = first, second
+    distance = abs(value - its_value) / max(np.hypot(error, its_error), ROUNDING)
+    if not distance > MAX_JOINT_ERRORS:
+        return []
+    return [f"{name} {value:.4g} and {other} {its_value:.4g} are {distance:.1f} joint errors apart"]
+
+
+def spread_alarms(spread: float, stated: float, n_replicates: int) -> list[str]:
+    """Standard error from the spread of replicates above 3 times that stated from within them."""
+    stated = max(stated, ROUNDING)
+    if n_replicates < MIN_SPREAD_REPLICATES or not spread > MAX_SPREAD_RATIO * stated:
+        return []
+    return [
+        f"replicates spread {spread / stated:.1f} times as far as their own errors say "
+        f"(limit {MAX_SPREAD_RATIO:g})"
+    ]
+
+
+def pareto_alarms(k: float, n_draws: int) -> list[str]:
+    """Pareto shape of the weights' tail above min(1 - 1 / log10 S, 0.7), S draws.
+
+    Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024), JMLR 25(72), section 3.
+    """
+    limit = max_pareto_k(n_draws)
+    return [f"Pareto k {k:.2f} > {limit:.2f}"] if k > limit else []
+
+
+def max_pareto_k(n_draws: int) -> float:
+    """min(1 - 1 / log10 S, 0.7), the largest shape at which S draws are enough."""
+    return min(1.0 - 1.0 / np.log10(max(n_draws, 2)), MAX_PARETO_K)
+
+
+def not_finite_alarms(log_evidence: float) -> list[str]:
+    """An estimate that is no number."""
+    return [] if np.isfinite(log_evidence) else ["the log evidence is not finite"]

@@ -1,0 +1,120 @@
+"""Plain importance sampling from the reference, with Pareto-smoothed weights and their diagnostic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.expectation_propagation import as_sites
+from gpmcflow.diagnostics.importance_weights import effective_size, normalised_weights
+from gpmcflow.evidence import alarms
+from gpmcflow.evidence.annealing import anneal
+from gpmcflow.evidence.ladders import linear
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers import IndependenceMetropolis
+from gpmcflow.storage import with_attributes
+
+ESTIMATORS = ("plain", "pareto_smoothed")
+MIN_SMOOTHED = 25  # draws whose tail, a fifth of them, has the five values a fit needs
+LOG_NOTHING = np.log(1e-300)
+
+
+def importance_sampling(
+    reference: GaussianSites | LatentGaussianModel, *, n_draws: int = 10_000, **execution: Any
+) -> xr.DataTree:
+    """Z = E_q[w], w = exp(u(f)) = p(y, f) / q(f), from draws of the reference q.
+
+    ``reference`` as in `annealed_importance_sampling`, of which this is the run with one step;
+    ``execution`` takes seed, key, block_size, scheduler, n_workers, state_dir, settings, progress, and
+    with ``compute=False`` the weights are lazy.
+
+    Returns groups ``importance`` (chain: log_weight, log_likelihood; a chain is one draw) and, when
+    computed, ``evidence`` (see `importance_evidence`).
+    """
+    path, sampler = TemperedPath(as_sites(reference)), IndependenceMetropolis()
+    one_step = Schedule.constant(linear(1), sampler)
+    tree = anneal(path, sampler, one_step, n_particles=n_draws, **execution)
+    draws = tree["annealing"].to_dataset().isel(temperature=0, drop=True)
+    draws = draws.rename(log_weight_increment="log_weight")[["log_weight", "log_likelihood"]]
+    groups = {"importance": draws.drop_vars(["beta", "step_size", "n_steps"], errors="ignore")}
+    groups["importance"].attrs = {}
+    if execution.get("compute", True):
+        groups["evidence"] = importance_evidence(groups["importance"])
+    return with_attributes(xr.DataTree.from_dict(groups), tree.attrs)
+
+
+def importance_evidence(draws: xr.Dataset) -> xr.Dataset:
+    """Evidence by ``estimator``: plain mean of the weights, and with their tail smoothed.
+
+    ``pareto_k`` is the shape of the generalised Pareto distribution fitted to the largest weights:
+    above 0.5 their variance is infinite, above 0.7 (or 1 - 1 / log10 S for few draws) no number of
+    draws that can be had is enough, and an alarm says so. Standard errors by the delta method.
+
+    Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024), JMLR 25(72).
+    """
+    log_weights = np.asarray(draws["log_weight"].values, dtype=np.float64)
+    n = len(log_weights)
+    smoothed, pareto_k = smooth_weights(log_weights)
+    both = np.stack([log_weights, smoothed])
+    sizes = effective_size(both)
+    values = logsumexp(both, axis=-1) - np.log(n)
+    largest = float(normalised_weights(log_weights).max())
+    by_estimator = {
+        "log_evidence": values,
+        "standard_error": np.sqrt(np.maximum(n / sizes - 1.0, 0.0) / (n - 1)),
+        "effective_size": sizes,
+    }
+    scalars = {
+        "pareto_k": pareto_k,
+        "max_weight": largest,
+        "n_particles": n,
+        "n_gradient": 0.0,
+        "n_likelihood": float(n),
+        "n_factorisation": 0.0,
+        "acceptance_rate": np.nan,
+        "diverging": 0.0,
+        "unsolved": 0.0,
+        "alarm": alarms.join(
+            alarms.not_finite_alarms(float(values[0])),
+            alarms.weight_alarms(float(sizes[0]), largest),
+            alarms.pareto_alarms(pareto_k, n),
+        ),
+    }
+    return xr.Dataset(
+        {name: ("estimator", column) for name, column in by_estimator.items()}
+        | {name: ((), value) for name, value in scalars.items()},
+        {"estimator": list(ESTIMATORS)},
+    )
+
+
+def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Log weights (S,) with their largest ones Pareto-smoothed, on the same scale, and the shape k.
+
+    The tail has the min(S / 5, 3 sqrt(S)) largest. Weights stay as they are, with k = nan, for fewer
+    than 25 of them; with k = -inf where they do not differ; with k = inf where those below the tail
+    are nothing (1e-300) beside the largest, or the fit fails.
+    """
+    n = len(log_weights)
+    if n < MIN_SMOOTHED:
+        return log_weights, np.nan
+    if np.ptp(log_weights) < 1e-9:  # rounding apart, the reference is the posterior
+        return log_weights, -np.inf
+    n_tail = int(3.0 * np.sqrt(n)) if n > 225 else n // 5
+    below = np.argsort(log_weights)[n - n_tail - 1]
+    if log_weights[below] < log_weights.max() + LOG_NOTHING:
+        return log_weights, np.inf
+    # The library takes the logs of inverse weights (its use is leave-one-out cross-validation), and
+    # gives normalised ones; one below the tail, which is not smoothed, tells the scale.
+    with np.errstate(all="ignore"):
+        smoothed, k = array_stats.psislw(-log_weights)
+    smoothed = smoothed + (log_weights[below] - smoothed[below])
+    if not np.isfinite(k):
+        return log_weights, np.inf
+    return smoothed, float(k)

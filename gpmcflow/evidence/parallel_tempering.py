@@ -1,0 +1,264 @@
+"""Parallel tempering: chains at all inverse temperatures that swap states, and their evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.expectation_propagation import as_sites
+from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time, mean_and_error
+from gpmcflow.errors import InputError
+from gpmcflow.evidence import alarms, ladder_estimates
+from gpmcflow.evidence.annealing import make_ladder
+from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.tempering_program import TemperingProgram
+from gpmcflow.execution import pin_blas, run, workers
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers import Sampler, make_sampler
+from gpmcflow.samplers.pilot import find_pilot
+from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.storage import with_attributes
+
+MIN_REPLICATES = 8  # chains from whose spread a standard error is taken
+MIN_DRAWS = 4
+
+
+def parallel_tempering(
+    reference: GaussianSites | LatentGaussianModel,
+    sampler: str | Sampler = "preconditioned_split_hmc",
+    *,
+    ladder: str = "adaptive",
+    n_temperatures: int = 12,
+    tuning: TuningSettings | None = None,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    **execution: Any,
+) -> xr.DataTree:
+    """Pilot, then parallel tempering along the ladder it found; the short way to `temper`.
+
+    ``reference`` is where beta = 0 stands (a model stands for its EP fit), ``sampler`` a name or a
+    sampler, ``ladder`` one of adaptive, geometric, linear, power, with ``n_temperatures`` above
+    beta = 0; the pilot's cost is ``n_gradient_pilot`` in the group ``evidence``. Other arguments as in
+    `temper`.
+    """
+    if isinstance(sampler, str):
+        sampler = make_sampler(sampler)
+    path = TemperedPath(as_sites(reference))
+    kept = execution.get("state_dir")
+    pilot = find_pilot(path, sampler, tuning=tuning, seed=seed, key=key, state_dir=kept)
+    schedule = Schedule.from_pilot(pilot, path, make_ladder(ladder, n_temperatures, pilot))
+    tree = temper(path, sampler, schedule, seed=seed, key=key, **execution)
+    if "evidence" in tree.children:
+        tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)
+    return tree
+
+
+def temper(
+    path: TemperedPath,
+    sampler: Sampler,
+    schedule: Schedule,
+    *,
+    n_replicates: int = 8,
+    n_draws: int = 1000,
+    n_warmup: int = 200,
+    store_latents: bool = False,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    block_size: int = 8,
+    segment_length: int = 100,
+    scheduler: Any = "synchronous",
+    n_workers: int = 1,
+    state_dir: Any = None,
+    settings: Any = None,
+    compute: bool = True,
+    progress: str | None = None,
+) -> xr.DataTree:
+    """Parallel tempering along a frozen schedule; the whole ladders of a block are one batch.
+
+    A chain is one of ``n_replicates`` independent ladders; ``n_warmup`` iterations are dropped. All
+    temperatures take the same number of steps, see `batch_steps`. At beta = 0 each iteration has a
+    fresh exact draw of the reference. For execution see `gpmcflow.execution.run`; with
+    ``compute=False`` the arrays are lazy, and `tempering_evidence` gives the estimates later.
+
+    Returns groups ``tempered`` (chain, temperature, draw: log_ratio u, log_likelihood, swap_accepted
+    with the next temperature (-1 where none was proposed), walker, and the statistics of each
+    transition), ``posterior`` with ``store_latents`` (beta = 1 only) and, when computed, ``evidence``
+    (see `tempering_evidence`).
+
+    Source: Swendsen & Wang (1986), Phys. Rev. Lett. 57, 2607; Geyer (1991).
+    """
+    pin_blas()
+    if n_warmup < 0 or n_draws < MIN_DRAWS:
+        raise InputError(
+            f"parallel tempering: n_draws is {n_draws}, n_warmup is {n_warmup}; "
+            f"allowed: >= {MIN_DRAWS}, >= 0"
+        )
+    if schedule.bases is not None:
+        raise InputError(
+            "parallel tempering: the schedule has coordinates of each temperature's mode; allowed: "
+            "those of the reference, in which a ladder is one batch"
+        )
+    step_size, n_steps = batch_steps(schedule)
+    path = path.in_coordinates(sampler.coordinates(path.reference))
+    program = TemperingProgram(path, sampler, schedule.betas, step_size, n_steps, store_latents)
+    with workers(scheduler, n_workers) as pool:
+        arrays = run(
+            program,
+            n_chains=n_replicates,
+            length=n_warmup + n_draws,
+            block_size=block_size,
+            segment_length=segment_length,
+            seed=seed,
+            key=(*key, "temper"),
+            scheduler=pool,
+            state_dir=state_dir,
+            settings=settings,
+            compute=compute,
+            progress=progress,
+        )
+    groups = _groups(arrays, program, n_warmup)
+    if compute:
+        small = groups["tempered"].load(scheduler="synchronous")
+        warmup = {name: arrays[name][:, :n_warmup].sum().compute(scheduler="synchronous")
+                  for name in ("n_gradient", "n_factorisation")}  # fmt: skip
+        groups["evidence"] = tempering_evidence(small, **warmup)
+        if state_dir is None and store_latents:
+            groups["posterior"] = groups["posterior"].load(scheduler="synchronous")
+    attributes = run_attributes(path, sampler, seed, key)
+    return with_attributes(xr.DataTree.from_dict(groups), attributes)
+
+
+def batch_steps(schedule: Schedule) -> tuple[np.ndarray, int]:
+    """Step sizes (T,) of beta_1..beta_T and the number of steps they share.
+
+    That number is the mean of the tuned ones, rounded up, so that the batch costs what the tuned
+    trajectories would; a temperature tuned to fewer steps takes smaller ones, which keeps its
+    trajectory's length, one tuned to more keeps its step size and goes less far.
+    """
+    tuned = schedule.n_steps[1:]
+    n_steps = int(np.ceil(tuned.mean() - 1e-9))
+    return schedule.step_size[1:] * np.minimum(1.0, tuned / n_steps), n_steps
+
+
+def tempering_evidence(
+    tempered: xr.Dataset, *, n_gradient: float = 0.0, n_factorisation: float = 0.0
+) -> xr.Dataset:
+    """Estimates of a run of parallel tempering, their errors, its costs and its diagnostics.
+
+    By ``estimator`` (stepping_stones, thermodynamic_integration): ``log_evidence`` from the draws of all
+    chains; ``chain_log_evidence`` (estimator, chain) of each; ``replicate_error``, sd / sqrt(n) of these,
+    which are independent; ``within_error``, from batch means of each chain. ``standard_error`` is the
+    replicate error where there are 8 chains or more, else the larger of the two. ``effective_size`` is the
+    smallest, over temperatures, effective number of draws of u, all chains together. By ``pair``:
+    ``swap_rate``. ``n_round_trips`` counts those of all chains. ``n_gradient`` and
+    ``n_factorisation`` given here, of the warm-up, are added to those of the draws.
+    """
+    u = tempered["log_ratio"].transpose("chain", "temperature", "draw").values
+    betas = tempered["beta"].values
+    swaps = tempered["swap_accepted"].transpose("chain", "temperature", "draw").values
+    walkers = tempered["walker"].transpose("chain", "temperature", "draw").values
+    pooled = u.transpose(1, 0, 2).reshape(len(betas), -1)
+    columns: dict[str, list] = {"log_evidence": [], "chain": [], "replicate": [], "within": []}
+    for name in ladder_estimates.ESTIMATORS:
+        estimate = getattr(ladder_estimates, name)
+        columns["log_evidence"].append(float(estimate(betas, pooled)))
+        columns["chain"].append(estimate(betas, u))
+        columns["replicate"].append(float(mean_and_error(columns["chain"][-1])[1]))
+        errors = ladder_estimates.batch_means_error(ladder_estimates.influence(betas, u, name))
+        columns["within"].append(float(np.sqrt((errors**2).mean() / len(u))))
+    error = columns["replicate"]
+    if len(u) < MIN_REPLICATES:
+        error = np.fmax(error, columns["within"])
+    trips, rates = ladder_estimates.round_trips(walkers), ladder_estimates.swap_rates(swaps)
+    size = smallest_effective_size(u)
+    costs = transition_columns(tempered)
+    costs["n_gradient"] += float(n_gradient)
+    costs["n_factorisation"] += float(n_factorisation)
+    values = columns["log_evidence"]
+    found = alarms.join(
+        *(alarms.not_finite_alarms(value) for value in values),
+        alarms.weight_alarms(size),
+        alarms.transition_alarms(costs["diverging"], costs["unsolved"]),
+        alarms.jump_alarms(pooled.mean(-1), pooled.std(-1), "u"),
+        alarms.swap_alarms(rates, int(trips.sum())),
+        alarms.disagreement_alarms(
+            ("stepping stones", values[0], error[0]),
+            ("thermodynamic integration", values[1], error[1]),
+        ),
+        alarms.spread_alarms(columns["replicate"][0], columns["within"][0], len(u)),
+    )
+    by_estimator = {
+        "log_evidence": values,
+        "standard_error": error,
+        "replicate_error": columns["replicate"],
+        "within_error": columns["within"],
+    }
+    scalars = {
+        "effective_size": size,
+        **costs,
+        "n_likelihood": costs["n_gradient"],
+        "n_round_trips": int(trips.sum()),
+        "alarm": found,
+    }
+    return xr.Dataset(
+        {name: ("estimator", np.array(column)) for name, column in by_estimator.items()}
+        | {name: ((), value) for name, value in scalars.items()}
+        | {
+            "chain_log_evidence": (("estimator", "chain"), np.stack(columns["chain"])),
+            "round_trips": ("chain", trips),
+            "swap_rate": ("pair", rates),
+        },
+        {
+            "estimator": list(ladder_estimates.ESTIMATORS),
+            "chain": tempered["chain"].values,
+            "pair": np.arange(len(rates)),
+        },
+    )
+
+
+def smallest_effective_size(u: np.ndarray) -> float:
+    """Smallest, over temperatures above 0, effective number of draws of ``u`` (chain, T + 1, draw).
+
+    Draws over the initial-positive-sequence time, summed over chains; nan if u is not finite. Where
+    all draws of all chains are equal but for rounding, as if the reference is the posterior, each
+    tells all.
+    """
+    moved = u[:, 1:]
+    if not np.all(np.isfinite(moved)):
+        return np.nan
+    sizes = (u.shape[-1] / initial_positive_sequence_time(moved)).sum(0)
+    equal = np.ptp(moved, axis=(0, 2)) < alarms.ROUNDING
+    return float(np.where(equal, u.shape[0] * u.shape[-1], sizes).min())
+
+
+def _groups(arrays: dict, program: TemperingProgram, n_warmup: int) -> dict[str, xr.Dataset]:
+    n_chains, n_total = arrays["log_ratio"].shape[:2]
+    draws = {"chain": np.arange(n_chains), "draw": np.arange(n_total - n_warmup)}
+    betas = program.betas
+    tempered = xr.Dataset(
+        {
+            name: (("chain", "draw", "temperature"), array[:, n_warmup:])
+            for name, array in arrays.items()
+            if name != "latent"
+        },
+        draws
+        | {
+            "temperature": np.arange(len(betas)),
+            "beta": ("temperature", betas),
+            "step_size": ("temperature", np.append(np.nan, program.step_size)),
+        },
+    ).transpose("chain", "temperature", "draw")
+    tempered.attrs["n_steps"] = program.n_steps
+    groups = {"tempered": tempered}
+    if program.store_latents:
+        latent_dim = {"latent_dim": np.arange(program.path.model.dim)}
+        groups["posterior"] = xr.Dataset(
+            {"latent": (("chain", "draw", "latent_dim"), arrays["latent"][:, n_warmup:])},
+            draws | latent_dim,
+        )
+    return groups

@@ -1,0 +1,344 @@
+"""The routes to the evidence a method of the study can take, each with its ladders and replicates."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.evidence import alarms
+from gpmcflow.evidence.annealing import anneal, make_ladder
+from gpmcflow.evidence.importance_sampling import smooth_weights
+from gpmcflow.evidence.parallel_tempering import temper
+from gpmcflow.evidence.particle_program import AdaptiveParticles
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.sequential_monte_carlo import resample_move
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers import Sampler, make_sampler
+from gpmcflow.samplers.pilot import Pilot, find_pilot
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.samplers.tuning import TuningSettings
+
+REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What a route is given: the path, the method's settings, random streams, where and how to run."""
+
+    path: TemperedPath
+    method: dict
+    seed: int
+    key: tuple[str, ...]
+    label: str
+    state_dir: Any
+    execution: dict
+
+    def place(self, name: str) -> str | None:
+        """Folder of one run's segments."""
+        return self.state_dir and f"{self.state_dir}/{name}"
+
+    @property
+    def tuning(self) -> TuningSettings:
+        """How the pilot tunes."""
+        return TuningSettings(**(self.method.get("tuning") or {}))
+
+    def sampler(self) -> Sampler:
+        """The method's sampler, with what the config states of it."""
+        names = ("step_size", "n_steps", "fixed_iters")
+        stated = {k: self.method[k] for k in names if self.method.get(k) is not None}
+        return make_sampler(self.method["sampler"], **stated)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a route found: ``evidence`` (n_temperatures, replicate), its other groups, seconds."""
+
+    table: xr.Dataset
+    groups: dict[str, xr.Dataset]
+    seconds: dict[str, Any]
+
+
+def annealing(setting: Setting) -> Found:
+    """Annealed importance sampling, one run for each ladder length and replicate.
+
+    Groups ``annealing_t<T>`` (replicate, chain, temperature) and ``pilot``. With ``reverse: true`` each
+    forward run has a reverse one beside it, started from long chains (variables with the prefix
+    ``reverse_``).
+    """
+    return _anneal_all(setting, _Plan(setting))
+
+
+def importance_sampling(setting: Setting) -> Found:
+    """Plain importance sampling from the reference: annealing with the ladder (0, 1).
+
+    The table has the Pareto shape of the weights' tail (``pareto_k``), too, and its alarm.
+    """
+    found = _anneal_all(setting, _OneStep(setting.path))
+    weights = found.groups["annealing_t0001"]["log_weight_increment"]
+    shapes, told = [], []
+    for replicate in found.table["replicate"].values:
+        here = {"n_temperatures": 0, "replicate": int(replicate)}
+        log_weights = weights.isel(replicate=int(replicate), temperature=0).values
+        shapes.append(smooth_weights(log_weights)[1])
+        before = str(found.table["alarm"].isel(here).values)
+        pareto = alarms.pareto_alarms(shapes[-1], len(log_weights))
+        told.append(alarms.join([before] if before else [], pareto))
+    over = ("n_temperatures", "replicate")
+    return replace(found, table=found.table.assign(pareto_k=(over, [shapes]), alarm=(over, [told])))
+
+
+def parallel_tempering(setting: Setting) -> Found:
+    """Parallel tempering, one run for each ladder length; its replicates are independent ladders.
+
+    Groups ``tempered_t<T>`` (chain, temperature, draw) and ``pilot``. The table has one row for each
+    length: stepping stones, and thermodynamic integration with the prefix ``integration_``.
+    """
+    method, plan = setting.method, _Plan(setting)
+
+    def run(n_temperatures: int) -> xr.DataTree:
+        return temper(
+            setting.path,
+            plan.sampler,
+            plan.schedule(n_temperatures),
+            n_replicates=method["replicates"],
+            n_draws=method["draws"],
+            n_warmup=method["warmup"],
+            seed=setting.seed,
+            key=(*setting.key, f"T{n_temperatures}"),
+            state_dir=setting.place(f"t{n_temperatures:04d}"),
+            progress=f"{setting.label} T={n_temperatures}",
+            **setting.execution,
+        )
+
+    def summary(tree: xr.DataTree) -> xr.Dataset:
+        found = tree["evidence"].to_dataset()
+        both = [found.isel(estimator=k, drop=True) for k in range(2)]
+        values = {name: both[0][name] for name in found if found[name].dims in ((), ("estimator",))}
+        values |= {
+            f"integration_{name}": both[1][name] for name in ("log_evidence", "standard_error")
+        }
+        return xr.Dataset(values | {"n_particles": float(method["replicates"])})
+
+    return _by_length(setting, plan, run, summary, "tempered")
+
+
+def sequential_monte_carlo(setting: Setting) -> Found:
+    """Sequential Monte Carlo (resample-move), one run for each ladder length.
+
+    Groups ``sequential_monte_carlo_t<T>`` (chain, stage; a chain is a replicate) and ``pilot``. The
+    table has one row for each length, from all replicates.
+    """
+    method, plan = setting.method, _Plan(setting)
+    adaptive = method.get("adaptive_particles")
+    particles = AdaptiveParticles(**adaptive) if adaptive else method["particles"]
+
+    def run(n_temperatures: int) -> xr.DataTree:
+        return resample_move(
+            setting.path,
+            plan.sampler,
+            plan.schedule(n_temperatures),
+            n_particles=particles,
+            n_moves=method["moves"],
+            waste_free=method["waste_free"],
+            effective_fraction=method.get("effective_fraction"),
+            n_replicates=method["replicates"],
+            seed=setting.seed,
+            key=(*setting.key, f"T{n_temperatures}"),
+            state_dir=setting.place(f"t{n_temperatures:04d}"),
+            progress=f"{setting.label} T={n_temperatures}",
+            **setting.execution,
+        )
+
+    def summary(tree: xr.DataTree) -> xr.Dataset:
+        found = tree["evidence"].to_dataset()
+        return found[[name for name in found if found[name].dims == ()]]
+
+    return _by_length(setting, plan, run, summary, "sequential_monte_carlo")
+
+
+def _by_length(
+    setting: Setting,
+    plan: _Plan,
+    run: Callable[[int], xr.DataTree],
+    summary: Callable[[xr.DataTree], xr.Dataset],
+    group: str,
+) -> Found:
+    """One run for each ladder length, whose replicates make one row of the table."""
+    _load_compiled_code(setting.path)
+    timings, rows, groups = [], [], {}
+    for n_temperatures in plan.lengths:
+        began = time.perf_counter()
+        tree = run(n_temperatures)
+        seconds = time.perf_counter() - began
+        timings.append({"n_temperatures": n_temperatures, "replicate": 0, "seconds": seconds})
+        groups[f"{group}_t{n_temperatures:04d}"] = tree[group].to_dataset()
+        rows.append([summary(tree)])
+    return _found(plan, rows, groups, timings)
+
+
+def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
+    method, lengths = setting.method, plan.lengths
+    _load_compiled_code(setting.path)
+    timings, rows, groups = [], [], {}
+    for n_temperatures in lengths:
+        schedule, runs, row = plan.schedule(n_temperatures), [], []
+        for replicate in range(method["replicates"]):
+            label = f"{setting.label} T={n_temperatures} replicate {replicate}"
+            common = {
+                "n_particles": method["particles"],
+                "seed": setting.seed,
+                "key": (*setting.key, f"T{n_temperatures}", replicate),
+                **setting.execution,
+            }
+            began = time.perf_counter()
+            run = anneal(
+                setting.path,
+                plan.sampler,
+                schedule,
+                store_latents=bool(method.get("store_latents")),
+                state_dir=setting.place(f"t{n_temperatures:04d}_r{replicate}"),
+                progress=label,
+                **common,
+            )
+            timing = {"n_temperatures": n_temperatures, "replicate": replicate}
+            timing["seconds"] = time.perf_counter() - began
+            summary = run["evidence"].to_dataset()
+            if method.get("reverse"):
+                began = time.perf_counter()
+                back = _reverse(plan, schedule, common, setting, label)["evidence"].to_dataset()
+                summary = summary.merge(back.rename({name: f"reverse_{name}" for name in back}))
+                timing["reverse_seconds"] = time.perf_counter() - began
+            timings.append(timing)
+            runs.append(run["annealing"].to_dataset())
+            row.append(summary)
+        group = xr.concat(runs, "replicate", combine_attrs="override")
+        groups[f"annealing_t{n_temperatures:04d}"] = group
+        rows.append(row)
+    return _found(plan, rows, groups, timings)
+
+
+def _found(
+    plan: _Plan | _OneStep,
+    rows: list[list[xr.Dataset]],
+    groups: dict[str, xr.Dataset],
+    timings: list[dict],
+) -> Found:
+    """Summaries of runs as one table (n_temperatures, replicate), with the pilot's."""
+    table = xr.concat(
+        [xr.concat(row, "replicate") for row in rows],
+        xr.DataArray(list(plan.lengths), dims="n_temperatures", name="n_temperatures"),
+    )
+    table = table.assign_coords(replicate=np.arange(len(rows[0])))
+    table["pilot_gradient"] = ((), plan.pilot.n_gradient if plan.pilot else 0)
+    if plan.pilot:
+        groups = {**groups, "pilot": pilot_dataset(plan.pilot)}
+    return Found(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
+
+
+class _Plan:
+    """What an annealing method amounts to: sampler, pilot, ladders."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.path, self.method = setting.path, setting.method
+        self.lengths = [int(t) for t in self.method["temperatures"]]
+        self.pilot: Pilot | None = None
+        self.pilot_seconds = 0.0
+        self.sampler = setting.sampler()
+        self.tuned = self.method.get("step_size") is None
+        if self.tuned or self.method["ladder"] in ("adaptive", "geometric"):
+            began = time.perf_counter()
+            self.pilot = find_pilot(
+                self.path,
+                self.sampler,
+                self.method.get("coordinates", "reference"),
+                setting.tuning,
+                seed=setting.seed,
+                key=setting.key,
+                state_dir=setting.state_dir,
+            )
+            self.pilot_seconds = time.perf_counter() - began
+
+    def schedule(self, n_temperatures: int) -> Schedule:
+        """Frozen schedule for a ladder of that length."""
+        betas = make_ladder(self.method["ladder"], n_temperatures, self.pilot)
+        if self.tuned:
+            return Schedule.from_pilot(self.pilot, self.path, betas)
+        schedule = Schedule.constant(betas, self.sampler)
+        if self.method.get("coordinates") == "mode":
+            return schedule.with_mode_bases(self.path, betas)
+        return schedule
+
+
+class _OneStep:
+    """Importance sampling as a plan: one increment, no transition."""
+
+    lengths = (1,)
+    pilot, pilot_seconds = None, 0.0
+
+    def __init__(self, path: TemperedPath) -> None:
+        self.path, self.sampler = path, make_sampler("preconditioned_split_hmc")
+
+    def schedule(self, n_temperatures: int) -> Schedule:
+        """From the reference to the posterior at once."""
+        return Schedule.constant(np.array([0.0, 1.0]), self.sampler)
+
+
+def _load_compiled_code(path: TemperedPath) -> None:
+    """Evaluate once, so that the first run's time does not hold the loading of compiled code."""
+    path.target(1.0).evaluate(np.zeros((2, path.model.dim)))
+    path.target(1.0).residual_gradient(np.zeros((2, path.model.dim)))
+
+
+def _reverse(
+    plan: _Plan, schedule: Schedule, common: dict, setting: Setting, label: str
+) -> xr.DataTree:
+    """Anneal back from the last draws of chains that started at the pilot's particles."""
+    path, sampler, last = plan.path, plan.sampler, schedule.n_temperatures
+    base = schedule.base(path, last) or path.reference
+    place = setting.place(f"reverse_{common['key'][-2]}_r{common['key'][-1]}")
+    n_particles = common["n_particles"]
+    shared = {k: v for k, v in common.items() if k != "n_particles"}
+    chains = sample(
+        base,
+        schedule.sampler(sampler, last),
+        n_chains=n_particles,
+        n_draws=1,
+        n_warmup=0,
+        thin=REVERSE_DRAWS,
+        start_latents=plan.pilot.latents if plan.pilot else None,
+        state_dir=place and f"{place}_start",
+        **shared,
+    )
+    return anneal(
+        path,
+        sampler,
+        schedule,
+        n_particles=n_particles,
+        reverse_from=chains["posterior/latent"].values[:, -1],
+        state_dir=place,
+        progress=f"{label} reverse",
+        **shared,
+    )
+
+
+def pilot_dataset(pilot: Pilot) -> xr.Dataset:
+    """What a pilot found, (stage)."""
+    fields = ("betas", "step_size", "n_steps", "acceptance_rate", "distance")
+    return xr.Dataset(
+        {name: ("stage", getattr(pilot, name)) for name in fields}
+        | {"ratio_sd": ((), pilot.ratio_sd), "n_gradient": ((), pilot.n_gradient)},
+        {"stage": np.arange(len(pilot.betas))},
+    )
+
+
+ROUTES: dict[str, Callable[[Setting], Found]] = {
+    "ais": annealing,
+    "importance_sampling": importance_sampling,
+    "parallel_tempering": parallel_tempering,
+    "sequential_monte_carlo": sequential_monte_carlo,
+}

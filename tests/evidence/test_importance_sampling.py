@@ -1,0 +1,127 @@
+"""Importance sampling from the reference: closed forms, the smoothed tail, and its shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import genpareto
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.laplace import laplace
+from gpmcflow.evidence import importance_sampling as module
+from gpmcflow.evidence.alarms import max_pareto_k
+from gpmcflow.evidence.evidence_group import COMMON
+from gpmcflow.evidence.importance_sampling import (
+    importance_evidence,
+    importance_sampling,
+    smooth_weights,
+)
+from gpmcflow.execution import array_digest
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.likelihoods import Gaussian
+
+RUN = {"block_size": 1000, "n_draws": 4000}
+
+
+@pytest.mark.parametrize("n", [3, 50])
+@pytest.mark.parametrize("reference", ["ep", "laplace"])
+def test_closed_forms(one_factor, n, reference):
+    """n = 3, 50. With few cases a fit has lighter tails than a probit posterior, hence that alarm."""
+    model, exact = one_factor(n, 30 * n // 50)
+    fit = expectation_propagation if reference == "ep" else laplace
+    tree = importance_sampling(fit(model).sites, **RUN, seed=n)
+    evidence = tree["evidence"]
+    distance = np.abs(evidence["log_evidence"] - exact) / evidence["standard_error"]
+    assert np.all(distance < 3.0)
+    assert np.all(evidence["standard_error"] < 0.02)
+    alarm = str(evidence["alarm"].values)
+    assert not alarm or (n == 3 and alarm.startswith("Pareto k"))
+    assert set(COMMON) <= set(evidence.data_vars)
+    log_weight = tree["importance/log_weight"].values
+    assert log_weight.shape == (4000,)
+    plain = float(evidence["log_evidence"].sel(estimator="plain"))
+    assert plain == pytest.approx(logsumexp(log_weight) - np.log(4000), abs=1e-12)
+    assert int(evidence["n_likelihood"]) == 4000
+
+
+def test_a_prior_too_wide_raises_the_alarms(one_factor):
+    tree = importance_sampling(GaussianSites.prior(one_factor(50, 30)[0]), **RUN)
+    alarm = str(tree["evidence/alarm"].values)
+    assert "Pareto k" in alarm
+    assert "effective size" in alarm
+    assert float(tree["evidence/pareto_k"]) > 0.7
+
+
+def test_the_posterior_as_reference(gp):
+    tree = importance_sampling(laplace(gp(Gaussian(noise_sd=0.8))).sites, n_draws=100)
+    assert float(tree["evidence/pareto_k"]) == -np.inf
+    np.testing.assert_allclose(np.ptp(tree["evidence/log_evidence"].values), 0.0, atol=1e-9)
+    assert not str(tree["evidence/alarm"].values)
+
+
+@pytest.mark.parametrize("shape", [0.1, 0.4, 0.8])
+def test_shape_of_a_known_tail(shape):
+    weights = genpareto.rvs(shape, size=40_000, random_state=3)
+    assert smooth_weights(np.log(weights))[1] == pytest.approx(shape, abs=0.1)
+
+
+def test_smoothing_touches_only_the_tail_and_is_better_where_weights_are_heavy():
+    """Pareto weights of shape 0.6, mean 2.5: the plain mean has infinite variance."""
+    errors = []
+    for seed in range(200):
+        log_weights = np.log(genpareto.rvs(0.6, size=400, random_state=seed))
+        smoothed, _ = smooth_weights(log_weights)
+        changed = np.abs(smoothed - log_weights) > 1e-12
+        assert changed.sum() <= 60  # 3 sqrt(400)
+        assert log_weights[changed].min() >= np.sort(log_weights)[-60]
+        errors.append([np.exp(x).mean() - 2.5 for x in (log_weights, smoothed)])
+    plain, smooth = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert smooth < 0.9 * plain
+
+
+def test_weights_that_cannot_be_smoothed():
+    rng = np.random.default_rng(0)
+    few = rng.standard_normal(24)
+    smoothed, k = smooth_weights(few)
+    np.testing.assert_array_equal(smoothed, few)
+    assert np.isnan(k)
+    collapsed = 1e5 * rng.standard_normal(1000)
+    smoothed, k = smooth_weights(collapsed)
+    np.testing.assert_array_equal(smoothed, collapsed)
+    assert k == np.inf
+    with_zero = np.append(rng.standard_normal(500), -np.inf)
+    assert np.isfinite(smooth_weights(with_zero)[1])
+
+
+def test_mutant_inverse_weights(one_factor, monkeypatch):
+    """The library takes logs of inverse weights: without the sign the tail is the wrong one."""
+    right = module.array_stats
+
+    class Wrong:
+        @staticmethod
+        def psislw(ary):
+            smoothed, k = right.psislw(-ary)
+            return -smoothed, k
+
+    weights = np.log1p(genpareto.rvs(0.9, size=40_000, random_state=3))  # at least 1
+    assert smooth_weights(weights)[1] > max_pareto_k(40_000)
+    monkeypatch.setattr(module, "array_stats", Wrong)
+    assert smooth_weights(weights)[1] < max_pareto_k(40_000)
+
+
+def test_runs(one_factor, tmp_path):
+    q = expectation_propagation(one_factor(20, 12)[0]).sites
+
+    def digest(**settings):
+        tree = importance_sampling(q, n_draws=50, block_size=20, **settings)
+        return array_digest({k: np.asarray(v.values) for k, v in tree["importance"].items()})
+
+    expected = digest()
+    assert digest(scheduler="threads", n_workers=2) == expected
+    assert digest(state_dir=tmp_path, settings={}) == expected
+    assert digest(compute=False) == expected
+    assert digest(seed=1) != expected
+    lazy = importance_sampling(q, n_draws=50, block_size=20, compute=False)
+    assert "evidence" not in lazy.children
+    assert np.isfinite(importance_evidence(lazy["importance"].to_dataset())["log_evidence"]).all()
