@@ -13,7 +13,10 @@ from gpmcflow.errors import InputError
 INTERVAL = 1.96  # half width of a 95 % interval, in standard errors
 _GROUP = ["problem", "method", "direction", "n_temperatures"]
 _SAME = ["sampler", "reference", "ladder", "coordinates", "n_particles"]
-_COUNTS = ["n_gradient", "pilot_gradient", "n_likelihood", "seconds", "pilot_seconds"]
+_COUNTS = [
+    *("n_gradient", "pilot_gradient", "n_likelihood"),
+    *("gigaflops", "pilot_gigaflops", "seconds", "pilot_seconds"),
+]
 _NEEDED = [
     *_GROUP,
     *_SAME,
@@ -37,7 +40,7 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
 
     Evidence estimates Z_r of R replicates are averaged, as each is unbiased: log Z = log mean Z_r,
     with standard error sqrt(sum_r (W_r se_r)^2), W_r = Z_r / sum Z. Reverse runs estimate 1/Z, so
-    there the mean is of 1/Z_r. ``seconds`` and ``n_gradient`` are what the average cost: the sum
+    there the mean is of 1/Z_r. ``seconds``, ``gigaflops`` and ``n_gradient`` are what the average cost: the sum
     over replicates and, once, the pilot they share. ``effective_size`` is the smallest one,
     ``alarm`` that of the worst replicate with the number of replicates that raised one.
 
@@ -102,7 +105,8 @@ def focus(points: pd.DataFrame, anchors: Iterable[float]) -> tuple[float, float]
 
 def _combined_names() -> list[str]:
     results = ["log_evidence", "standard_error", "effective_size", "acceptance_rate"]
-    return [*_SAME, "n_replicates", *results, "n_gradient", "n_likelihood", "seconds", "alarm"]
+    costs = ["n_gradient", "n_likelihood", "gigaflops", "seconds"]
+    return [*_SAME, "n_replicates", *results, *costs, "alarm"]
 
 
 def _combined(rows: pd.DataFrame) -> dict:
@@ -130,6 +134,7 @@ def _combined(rows: pd.DataFrame) -> dict:
         "acceptance_rate": rows["acceptance_rate"].mean(),
         "n_gradient": rows["n_gradient"].sum() + _once(rows["pilot_gradient"]),
         "n_likelihood": rows["n_likelihood"].sum(),
+        "gigaflops": rows["gigaflops"].sum() + _once(rows["pilot_gigaflops"]),
         "seconds": rows["seconds"].sum(min_count=1) + _once(rows["pilot_seconds"]),
         "alarm": alarm,
     }

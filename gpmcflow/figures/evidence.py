@@ -46,7 +46,7 @@ def evidence_against_time(
     *,
     methods: Sequence[str] | None = None,
 ) -> Figure:
-    """Log evidence (nats) against compute seconds and against gradient evaluations.
+    """Log evidence (nats) against compute seconds and against floating-point operations.
 
     One curve per method over the lengths of its ladder; a point is the log of the average evidence
     over replicates with its 95 % interval (see `combine_replicates`), small dots are the replicates.
@@ -69,9 +69,6 @@ def evidence_against_time(
     points = combine_replicates(rows)
     points["series"] = _series(points)
     rows = rows.assign(series=_series(rows))
-    points["gradients"] = points["n_gradient"].where(
-        points["n_gradient"] > 0, points["n_likelihood"]
-    )
     look = _series_looks(points, methods)
     limits = focus(points, [lines["log_evidence_ep"], lines["log_evidence_corrected"]])
     points["side"] = [_side(value, limits) for value in points["log_evidence"]]
@@ -81,7 +78,7 @@ def evidence_against_time(
     }
     handles = _handles(points, look, lines, limits)
     figure, axes = _panels(lanes, n_handles=len(handles))
-    for column, x in enumerate(("seconds", "gradients")):
+    for column, x in enumerate(("seconds", "gigaflops")):
         panel = {name: row[column] for name, row in axes.items()}
         _draw_lines(panel["main"], lines, limits)
         for name in look:
@@ -92,7 +89,7 @@ def evidence_against_time(
             if names:
                 _draw_lanes(panel[side], points[points["side"] == side], names, look, x)
         _finish_x(panel, points[x])
-    _label(axes, problem, points)
+    _label(axes, problem)
     legend_below(figure, handles)
     return figure
 
@@ -221,11 +218,10 @@ def _finish_x(panel: dict[str, Axes], values: pd.Series) -> None:
         panel[name].tick_params(axis="x", which="both", labelbottom=False, length=0)
 
 
-def _label(axes: dict[str, list[Axes]], problem: str, points: pd.DataFrame) -> None:
+def _label(axes: dict[str, list[Axes]], problem: str) -> None:
     bottom = axes[[name for name in ("above", "main", "below") if name in axes][-1]]
     bottom[0].set_xlabel("compute time (seconds)")
-    starred = (points["n_gradient"] <= 0).any()
-    bottom[1].set_xlabel(f"gradient {'(*likelihood) ' if starred else ''}evaluations")
+    bottom[1].set_xlabel("floating-point operations (10$^9$)")
     axes["main"][0].set_ylabel("log evidence (nats)")
     axes["main"][1].tick_params(axis="y", labelleft=False)
     axes["main"][0].figure.suptitle(problem)
@@ -244,9 +240,8 @@ def _handles(
     handles = []
     for name in look:
         some = points[points["series"] == name]
-        star = "*" if (some["n_gradient"] <= 0).any() else ""
         untimed = "" if (some["seconds"] > 0).any() else " (not timed)"
-        label = f"{name}{star}{untimed}"
+        label = f"{name}{untimed}"
         handles.append(Line2D([], [], label=label, **look[name].line(), **look[name].points()))
     for column, (label, style) in _LINES.items():
         value = lines[column]

@@ -16,6 +16,8 @@ from gpmcflow.samplers.generalised_leapfrog import integrate
 from gpmcflow.samplers.hamiltonian import require_steps, select
 from gpmcflow.samplers.protocol import ChainRandom, Info, State
 
+RETURNED = 1e-6  # largest difference of a coordinate, in prior standard deviations, that is a return
+
 
 @dataclass(frozen=True)
 class RMHMC:
@@ -117,6 +119,28 @@ class RMHMC:
             ~end.solved,
         )
         return select(accepted, self._state(target, end.geometry), state), info
+
+    def irreversible(self, rng: ChainRandom, target: Target, position: np.ndarray) -> float:
+        """Share of trajectories from ``position`` (chain, d) that do not lead back when reversed.
+
+        One that is solved, unchecked, and whose way back with the momentum reversed ends further than
+        RETURNED (largest coordinate) from its start: what makes accept or reject inexact. nan if none
+        is solved.
+        """
+        n_chains = len(position)
+        system, slots = self.system(target, n_chains), np.arange(n_chains)
+        step_size = np.full((n_chains, 1), self.step_size, dtype=float)
+        steps = (step_size, self.n_steps, self.solver)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            here = system.geometry(position, slots)
+            there = integrate(system, here, system.draw_momentum(rng, here), *steps, check=False)
+            start = system.geometry(there.geometry.position, slots)
+            back = integrate(system, start, -there.momentum, *steps, check=False)
+        if not there.solved.any():
+            return np.nan
+        apart = np.abs(back.geometry.position - position).max(axis=1)
+        lost = ~back.solved | ~(apart < RETURNED)
+        return float(lost[there.solved].mean())
 
     @staticmethod
     def _state(target: Target, geometry: Geometry) -> State:

@@ -17,6 +17,7 @@ from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.particle_program import AdaptiveParticles
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.sequential_monte_carlo import resample_move
+from gpmcflow.execution import chain_generators
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
@@ -70,7 +71,22 @@ def annealing(setting: Setting) -> Found:
     forward run has a reverse one beside it, started from long chains (variables with the prefix
     ``reverse_``).
     """
-    return _anneal_all(setting, _Plan(setting))
+    plan = _Plan(setting)
+    return _with_irreversible(setting, plan, _anneal_all(setting, plan))
+
+
+def _with_irreversible(setting: Setting, plan: _Plan, found: Found) -> Found:
+    """Share of trajectories at beta = 1 that a fixed number of iterations does not lead back."""
+    if not setting.method.get("fixed_iters"):
+        return found
+    schedule = plan.schedule(plan.lengths[-1])
+    sampler = schedule.sampler(plan.sampler, schedule.n_temperatures)
+    path = setting.path.in_coordinates(sampler.coordinates(setting.path.reference))
+    latents = plan.pilot.latents if plan.pilot else setting.path.reference.mean[None]
+    position = path.base.from_latent(latents)
+    rng = chain_generators(setting.seed, *setting.key, "return", chains=range(len(position)))
+    share = sampler.irreversible(rng, path.target(1.0), position)
+    return replace(found, table=found.table.assign(irreversible=((), share)))
 
 
 def importance_sampling(setting: Setting) -> Found:

@@ -84,7 +84,11 @@ def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> i
     kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
     chains, rows, kept = method.get("particles", 0), 1, method["replicates"]
     if kind == "parallel_tempering":  # a chain is a ladder, of which a draw keeps every temperature
-        chains, rows, kept = method["replicates"], n_temperatures, method["draws"] + method["warmup"]
+        chains, rows, kept = (
+            method["replicates"],
+            n_temperatures,
+            method["draws"] + method["warmup"],
+        )
     elif kind == "sequential_monte_carlo":  # a chain is a replicate, with all its particles
         adaptive = method.get("adaptive_particles") or {}
         chains, rows, kept = method["replicates"], adaptive.get("most", method["particles"]), 1

@@ -46,6 +46,8 @@ def evidence_rows(problem="digits-hard", truth=TRUTH, methods=METHODS, seed=0):
                         "n_gradient": 128 * 12 * n_temperatures if sampled else 0,
                         "n_likelihood": 128 * 12 * n_temperatures if sampled else 10000,
                         "pilot_gradient": 20000 if sampled else 0,
+                        "gigaflops": 0.5 * n_temperatures if sampled else 1.3,
+                        "pilot_gigaflops": 6.5 if sampled else 0.0,
                         "seconds": cost * n_temperatures,
                         "pilot_seconds": 2.5 if sampled else np.nan,
                         "alarm": alarm,

@@ -354,6 +354,10 @@ class Counting(Probit):
         Counting.cases += 0.5 * eta.size
         return super().log_density_and_gradient(eta, y)[0]
 
+    def derivatives(self, eta, y):
+        Counting.cases += eta.size
+        return super().derivatives(eta, y)
+
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_gradients_are_counted(name):
@@ -366,6 +370,8 @@ def test_gradients_are_counted(name):
     Counting.cases = 0.0
     _, info = sampler.step(chain_generators(0, chains=range(6)), target, state)
     assert info.n_gradient.sum() == pytest.approx(Counting.cases / 5, rel=1e-14)
+    if name == "rmhmc":  # as many as its equations take
+        return
     expected = {
         "data_split_hmc": (0.4 * 7 + 0.6) * 5,
         "random_walk_metropolis": 2.5,

@@ -7,17 +7,20 @@ the other samplers have the mistake that is their own to make.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from gpmcflow.samplers import (
     HMC,
+    RMHMC,
     DataSplitHMC,
     IndependenceMetropolis,
     PreconditionedSplitHMC,
     RandomWalkMetropolis,
     SplitHMC,
 )
+from gpmcflow.samplers.curvature_metric import CurvatureSystem
 from gpmcflow.samplers.hamiltonian import hamiltonian, select
 from gpmcflow.samplers.protocol import Info
 
@@ -228,6 +231,70 @@ class CurrentWeightForgotten(IndependenceMetropolis):
 
     def log_ratio(self, target, proposal, state):
         return target.beta * proposal.residual
+
+
+class MistakenRMHMC(RMHMC):
+    """RMHMC with a system that a mutant replaces."""
+
+    kind: ClassVar[type[CurvatureSystem]] = CurvatureSystem
+
+    def system(self, target, n_chains):
+        return self.kind(target, n_chains, refactorise=self.fixed_iters > 0)
+
+
+class WrongSignOfTrace(MistakenRMHMC):
+    """The force has the trace term with the wrong sign."""
+
+    class kind(CurvatureSystem):  # noqa: N801
+        def geometry(self, position, slot):
+            right = super().geometry(position, slot)
+            return right._replace(trace=-right.trace)
+
+
+class WrongSignOfMetricSlope(MistakenRMHMC):
+    """The metric's derivative has the wrong sign, wherever it stands."""
+
+    class kind(CurvatureSystem):  # noqa: N801
+        def geometry(self, position, slot):
+            right = super().geometry(position, slot)
+            return right._replace(trace=-right.trace, weight_slope=-right.weight_slope)
+
+
+class LogDeterminantDropped(MistakenRMHMC):
+    """The energy has no log |G| / 2, as if the momentum's normaliser were constant."""
+
+    class kind(CurvatureSystem):  # noqa: N801
+        def energy(self, geometry, momentum):
+            return super().energy(geometry, momentum) - 0.5 * geometry.log_det
+
+
+class EndKickMissing(MistakenRMHMC):
+    """The explicit half kick is left out."""
+
+    class kind(CurvatureSystem):  # noqa: N801
+        def end_kick(self, geometry, kick, arrival, half):
+            return kick.momentum
+
+
+class MomentumOfUnitMass(MistakenRMHMC):
+    """The momentum is drawn from N(0, I) in place of N(0, G)."""
+
+    class kind(CurvatureSystem):  # noqa: N801
+        def draw_momentum(self, rng, geometry):
+            return rng.standard_normal((self.model.dim,))
+
+
+@dataclass(frozen=True)
+class TooFewIterations(RMHMC):
+    """A fixed number of iterations that has not converged."""
+
+    fixed_iters: int = 1
+
+
+class NeverTakenBack(RMHMC):
+    """Steps that do not return are accepted like the others."""
+
+    takes_back = False
 
 
 # Mutants that leave the target invariant, as accept or reject mends any reversible map; they fail

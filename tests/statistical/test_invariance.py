@@ -16,6 +16,7 @@ from gpmcflow.samplers import SAMPLERS, DataSplitHMC, SplitHMC, make_sampler
 
 from .invariance import (
     LOG_LIKELIHOODS,
+    N_CHAINS,
     ROUGH,
     SETTINGS,
     STALE,
@@ -33,6 +34,7 @@ from .invariance import (
 MODELS = ("gp_probit", "gp_poisson", "gaussian", "logistic_regression")
 STATED_SETTINGS = ("prior_reference", "sites_reference", "posterior", "own_base")
 MATRIX = list(cells(SAMPLERS))
+FEWER_CHAINS = {"rmhmc": 6000}  # a transition solves equations and factorises for every chain
 
 
 def test_the_matrix_is_whole():
@@ -47,8 +49,9 @@ def test_the_matrix_is_whole():
 @pytest.mark.parametrize(("sampler", "model", "setting"), MATRIX)
 def test_exact_draws_stay_exact(sampler, model, setting):
     seed = MATRIX.index((sampler, model, setting))
+    n_chains = FEWER_CHAINS.get(sampler, N_CHAINS)
     outcome = run_cell(
-        make_sampler(sampler, **ROUGH.get(sampler, {})), problem(model, setting), seed
+        make_sampler(sampler, **ROUGH.get(sampler, {})), problem(model, setting), seed, n_chains
     )
     assert outcome.passed, outcome
 
@@ -74,8 +77,10 @@ def test_every_sampler_has_rough_settings():
 @pytest.mark.parametrize("sampler", ROUGH)
 def test_some_proposals_are_rejected(sampler):
     """At the settings of the matrix acceptance is well below one, so that a mistake in it shows."""
+    # with the exact curvature as its metric a Gaussian is too easy for RMHMC
+    model = "logistic_regression" if sampler == "rmhmc" else "gaussian"
     outcome = run_cell(
-        make_sampler(sampler, **ROUGH[sampler]), problem("gaussian", "posterior"), 0, n_chains=2000
+        make_sampler(sampler, **ROUGH[sampler]), problem(model, "posterior"), 0, n_chains=2000
     )
     assert 0.05 < outcome.acceptance < 0.8
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from gpmcflow.samplers import SAMPLERS
+from gpmcflow.samplers import RMHMC, SAMPLERS
 
 from .invariance import ROUGH, cells, problem, run_cell
-from .mutants import INEFFICIENT, INEXACT, NoMistake, SitesLeftIn
+from .mutants import (
+    INEFFICIENT,
+    INEXACT,
+    EndKickMissing,
+    LogDeterminantDropped,
+    MomentumOfUnitMass,
+    NeverTakenBack,
+    NoMistake,
+    SitesLeftIn,
+    TooFewIterations,
+    WrongSignOfMetricSlope,
+    WrongSignOfTrace,
+)
 
 # Cells in which most mutants die come first, so that a dead one costs one cell.
 CELLS = sorted(
@@ -46,3 +58,45 @@ def test_mutants_with_a_wrong_force_fail(mutant):
     found = list(outcomes(mutant, some))
     assert not any(outcome.passed for outcome in found)
     assert all(outcome.exact for outcome in found)
+
+
+CURVED = [("logistic_regression", "posterior"), ("gp_poisson", "posterior")]
+LONG = {"step_size": 1.4, "n_steps": 2, "jitter": 0.25}  # one equation in three has no solution
+FEWER = 1500
+
+
+@pytest.mark.parametrize("cell", CURVED)
+def test_rmhmc_passes_where_its_mutants_fail(cell):
+    """At the rough settings of the matrix, and at steps so long that many are given up."""
+    rough = run_cell(RMHMC(**ROUGH["rmhmc"]), problem(*cell), 7, FEWER)
+    assert rough.passed, rough
+    long = run_cell(RMHMC(**LONG), problem(*cell), 7, FEWER)
+    assert long.exact, long
+
+
+@pytest.mark.parametrize(
+    "mutant", [WrongSignOfMetricSlope, LogDeterminantDropped, MomentumOfUnitMass]
+)
+def test_rmhmc_mutants_that_move_the_target_fail(mutant):
+    for cell in CURVED:
+        assert not run_cell(mutant(**ROUGH["rmhmc"]), problem(*cell), 7, FEWER).exact
+
+
+@pytest.mark.parametrize("mutant", [WrongSignOfTrace, EndKickMissing])
+def test_rmhmc_mutants_with_a_wrong_force_fail(mutant):
+    """Accept or reject mends the one, taking steps back rejects all of the other."""
+    for cell in CURVED:
+        outcome = run_cell(mutant(**ROUGH["rmhmc"]), problem(*cell), 7, FEWER)
+        assert outcome.exact
+        assert not outcome.passed
+
+
+@pytest.mark.parametrize("fixed_iters", [1, 2])
+def test_rmhmc_with_too_few_iterations_fails(fixed_iters):
+    sampler = TooFewIterations(**LONG, fixed_iters=fixed_iters)
+    assert not run_cell(sampler, problem(*CURVED[0]), 7).exact
+
+
+def test_rmhmc_that_never_looks_back_fails():
+    """Solved to 1e-8, but not reversible where the way back finds no or another solution."""
+    assert not run_cell(NeverTakenBack(**LONG), problem(*CURVED[1]), 7).exact

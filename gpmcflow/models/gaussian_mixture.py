@@ -1,0 +1,101 @@
+"""Mixtures of Gaussians: a density that is not log-concave, with everything in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gpmcflow.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianMixture:
+    """p(x) = sum_k w_k N(x; mu_k, Sigma_k) in d dimensions.
+
+    Attributes
+    ----------
+    weights:
+        w (k,), positive, of sum 1.
+    means, covariances:
+        mu (k, d) and Sigma (k, d, d), positive definite.
+
+    Raises `InputError` for other shapes, weights or matrices.
+    """
+
+    weights: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "means", "covariances"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+        k, where = len(np.atleast_1d(self.weights)), "Gaussian mixture"
+        if self.weights.ndim != 1 or self.means.ndim != 2 or len(self.means) != k:
+            found = f"{self.weights.shape} and {self.means.shape}"
+            raise InputError(
+                f"{where}: weights and means have shapes {found}; allowed: (k), (k, d)"
+            )
+        if self.covariances.shape != (k, self.dim, self.dim):
+            raise InputError(
+                f"{where}: covariances have shape {self.covariances.shape}; "
+                f"allowed: {(k, self.dim, self.dim)}"
+            )
+        if not (np.all(self.weights > 0.0) and abs(self.weights.sum() - 1.0) < 1e-12):
+            raise InputError(f"{where}: weights are {self.weights}; allowed: positive, of sum 1")
+        if not np.allclose(self.covariances, self.covariances.transpose(0, 2, 1)):
+            raise InputError(f"{where}: a covariance is not symmetric")
+        try:
+            _ = self._cholesky
+        except np.linalg.LinAlgError:
+            raise InputError(f"{where}: a covariance is not positive definite") from None
+
+    @property
+    def dim(self) -> int:
+        """Number d of dimensions."""
+        return self.means.shape[1]
+
+    @cached_property
+    def _cholesky(self) -> np.ndarray:
+        return np.linalg.cholesky(self.covariances)
+
+    @cached_property
+    def precisions(self) -> np.ndarray:
+        """P_k, inverses of the covariances (k, d, d)."""
+        inverse = np.linalg.inv(self._cholesky)
+        return inverse.transpose(0, 2, 1) @ inverse
+
+    def components(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log of each component's share of the density (n, k), and a_k = P_k (x - mu_k) (n, k, d)."""
+        away = x[:, None, :] - self.means
+        pull = np.einsum("kij,nkj->nki", self.precisions, away)
+        log_det = 2.0 * np.log(np.einsum("kii->ki", self._cholesky)).sum(1)
+        constant = np.log(self.weights) - 0.5 * (log_det + self.dim * np.log(2.0 * np.pi))
+        return constant - 0.5 * np.einsum("nki,nki->nk", away, pull), pull
+
+    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log density (n,), responsibilities r (n, k) and a_k = P_k (x - mu_k) (n, k, d) at x (n, d)."""
+        shares, pull = self.components(x)
+        log_density = logsumexp(shares, axis=1)
+        return log_density, np.exp(shares - log_density[:, None]), pull
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Log p(x) for x (n, d), shape (n,)."""
+        return self.evaluate(x)[0]
+
+    def responsibilities(self, x: np.ndarray) -> np.ndarray:
+        """r_k(x) = w_k N(x; mu_k, Sigma_k) / p(x), shape (n, k)."""
+        return self.evaluate(x)[1]
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Gradient of log p: -sum_k r_k a_k, shape (n, d)."""
+        _, r, pull = self.evaluate(x)
+        return -np.einsum("nk,nki->ni", r, pull)
+
+    def simulate(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent draws (n, d)."""
+        which = rng.choice(len(self.weights), size=n, p=self.weights)
+        normals = rng.standard_normal((n, self.dim))
+        return self.means[which] + np.einsum("nij,nj->ni", self._cholesky[which], normals)

@@ -1,0 +1,190 @@
+"""One part a finished run of the evidence study: what its tables are made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.storage import open_results
+
+STUDY = "rmhmc_ais"
+ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
+    "log_evidence",
+    "standard_error",
+    "effective_size",
+    "bootstrap_low",
+    "bootstrap_high",
+    "mean_log_weight",
+    "sd_log_weight",
+    "max_weight",
+    "pareto_k",
+    "acceptance_rate",
+    "diverging",
+    "unsolved",
+    "irreversible",
+    "n_particles",
+    "n_gradient",
+    "n_likelihood",
+    "n_factorisation",
+    "alarm",
+)
+DIRECTIONS = {"forward": "", "reverse": "reverse_", "integration": "integration_"}
+SHARED = ("alarm", "n_particles", "n_gradient", "n_likelihood", "n_factorisation")
+GAP = 3.0  # joint standard errors between forward and reverse
+
+
+def collect(folder: Path) -> list[dict]:
+    """Parts of all finished files of the study below its results folder."""
+    parts = []
+    for path in sorted(folder.glob("*/approximation.nc")):
+        posterior = path.with_name("posterior.nc")
+        problem = path.parent.name
+        parts.append(approximation_part(problem, path, posterior if posterior.is_file() else None))
+    parts += [evidence_part(path) for path in sorted(folder.glob("*/evidence/*.nc"))]
+    return parts + [map_part(path) for path in folder.glob("map.nc")]
+
+
+def approximation_part(
+    problem: str, path: str | Path, posterior: str | Path | None = None
+) -> dict:
+    """One problem's fits, correction and test scores."""
+    tree = open_results(path)
+    fit = tree["approximation"].to_dataset().load()
+    chosen = tree["hyperparameters"].to_dataset().load()
+    settings = json.loads(tree.attrs["settings"])["problem"]
+    ep = float(fit["log_evidence"].sel({"method": "ep"}))
+    correction = float(fit["correction"][-1])
+    length = chosen["log_length_scale"].values
+    row = {
+        "study": STUDY,
+        "problem": problem,
+        "dataset": tree.attrs["dataset"],
+        "n": fit.sizes["case"],
+        "likelihood": str(settings["likelihood"]),
+        "log_length_scale": float(length) if length.ndim == 0 else str(length.round(3).tolist()),
+        "log_signal_sd": float(chosen["log_signal_sd"]),
+        "jitter": float(chosen["jitter"]),
+        "log_evidence_laplace": float(fit["log_evidence"].sel({"method": "laplace"})),
+        "log_evidence_ep": ep,
+        "correction": correction,
+        "log_evidence_corrected": ep + correction,
+    }
+    tables = {}
+    if "predictions" in tree.children:
+        both = tree["predictions"].to_dataset().load()
+        tables = {name: both.sel({"method": name}) for name in ("laplace", "ep")}
+    if posterior is not None:
+        draws = open_results(posterior)
+        if "predictions" in draws.children:
+            tables["posterior"] = draws["predictions"].to_dataset().load()
+    for name in ("laplace", "ep", "posterior"):
+        row[f"test_error_{name}"], row[f"test_log_score_{name}"] = _test_scores(tables.get(name))
+    facts = _sidecar(path)
+    row |= {f"seconds_{name}": facts["seconds"][name] for name in ("laplace", "ep")}
+    return {"part": "approximation", "problem": problem, "row": row} | _origin(tree, facts)
+
+
+def _test_scores(table: xr.Dataset | None) -> tuple[float, float]:
+    """Errors in % and mean log probability of the true label (nats a case)."""
+    if table is None:
+        return np.nan, np.nan
+    p, y = table["probability"].values, table["y_test"].values
+    right = np.where(y > 0, p, 1.0 - p)
+    return 100.0 * float(np.mean(right <= 0.5)), float(np.mean(np.log(np.maximum(right, 1e-300))))
+
+
+def evidence_part(path: str | Path) -> dict:
+    """One method on one problem: a row for each ladder length, replicate and direction.
+
+    ``direction`` is forward, reverse (annealing back from posterior draws) or integration
+    (thermodynamic integration of the draws whose stepping stones are the forward row).
+    """
+    tree = open_results(path)
+    method = json.loads(tree.attrs["settings"])["method"]
+    table = tree["evidence"].to_dataset().load()
+    facts = _sidecar(path)
+    timings = {(r["n_temperatures"], r["replicate"]): r for r in facts["seconds"]["runs"]}
+    rows = []
+    for t in table["n_temperatures"].values:
+        for replicate in table["replicate"].values:
+            cell = table.sel(n_temperatures=t, replicate=replicate)
+            pair = [
+                _row(tree, method, cell, direction, timings[int(t), int(replicate)])
+                for direction, prefix in DIRECTIONS.items()
+                if f"{prefix}log_evidence" in cell
+            ]
+            for row in pair:
+                row["pilot_seconds"] = facts["seconds"]["pilot"]
+            rows += _with_gap_alarm(pair)
+    found = {"part": "evidence", "problem": tree.attrs["problem"], "method": tree.attrs["method"]}
+    return found | {"rows": rows} | _origin(tree, facts)
+
+
+def _row(tree: xr.DataTree, method: dict, cell: xr.Dataset, direction: str, timing: dict) -> dict:
+    kind = method.get("kind", "ais")
+    plain = kind == "importance_sampling"
+    row = {
+        "study": STUDY,
+        "problem": tree.attrs["problem"],
+        "method": tree.attrs["method"],
+        "kind": kind,
+        "sampler": "none" if plain else method["sampler"],
+        "reference": method["reference"],
+        "ladder": "none" if plain else method["ladder"],
+        "coordinates": method.get("coordinates", "reference"),
+        "fixed_iters": method.get("fixed_iters") or 0,
+        "direction": direction,
+        "n_temperatures": int(cell["n_temperatures"]),
+        "replicate": int(cell["replicate"]),
+    }
+    prefix = DIRECTIONS[direction]
+    for name in ESTIMATES:
+        column = name if direction == "integration" and name in SHARED else f"{prefix}{name}"
+        missing = "" if name == "alarm" else np.nan
+        row[name] = cell[column].item() if column in cell else missing
+    row["pilot_gradient"] = int(cell["pilot_gradient"])
+    row["seconds"] = timing["reverse_seconds" if direction == "reverse" else "seconds"]
+    return row
+
+
+def _with_gap_alarm(rows: list[dict]) -> list[dict]:
+    """Add an alarm where forward and reverse estimates of a run differ by more than 3 joint errors."""
+    both = {row["direction"]: row for row in rows}
+    if "reverse" in both:
+        forward, reverse = both["forward"], both["reverse"]
+        gap = reverse["log_evidence"] - forward["log_evidence"]
+        joint = np.hypot(forward["standard_error"], reverse["standard_error"])
+        if abs(gap) > GAP * joint:
+            text = (
+                f"forward and reverse differ by {gap:.2g} nats, {abs(gap) / joint:.1f} joint errors"
+            )
+            for row in (forward, reverse):
+                row["alarm"] = f"{row['alarm']}; {text}" if row["alarm"] else text
+    return rows
+
+
+def map_part(path: str | Path) -> dict:
+    """EP evidence, its correction and sd of u under q over the grid of hyperparameters."""
+    tree = open_results(path)
+    table = tree["map"].to_dataset().load()
+    names = ("log_length_scale", "log_signal_sd", "log_evidence_ep", "correction", "ratio_sd")
+    found = {"part": "map", "problem": "map", "dataset": tree.attrs["dataset"]}
+    return (
+        found
+        | {name: table[name].values.tolist() for name in names}
+        | _origin(tree, _sidecar(path))
+    )
+
+
+def _sidecar(path: str | Path) -> dict:
+    return json.loads(Path(f"{path}.json").read_text())
+
+
+def _origin(tree: xr.DataTree, facts: dict[str, Any]) -> dict:
+    """Where the numbers come from: seed, data, settings, versions, machine."""
+    found = {"seed": int(tree.attrs["seed"]), "data_checksum": tree.attrs["data_checksum"]}
+    return found | {"settings": json.loads(tree.attrs["settings"]), "facts": facts}

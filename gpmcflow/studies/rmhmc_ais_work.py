@@ -1,0 +1,102 @@
+"""What an estimate of the evidence costs with each method, and which method to use when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.figures.estimates import best_rows, combine_replicates
+
+WANTED_ERROR = 0.05  # nats: the standard error all methods are compared at
+# Floating-point operations of a likelihood gradient, in n^2: two triangular products, two general ones
+# (principal axes), or the products and triangular solves of an iteration of RMHMC's equations.
+FLOPS = {"latent_hmc": 4.0, "rmhmc": 6.0}
+COLUMNS = [
+    "problem", "rank", "method", "advice", "seconds_to_0.05", "times_the_best", "gigaflops_to_0.05",
+    "time_times_variance", "n_temperatures", "log_evidence", "log_evidence_mcse", "effective_size",
+    "seconds", "gradients", "factorisations", "alarm",
+]  # fmt: skip
+
+
+def advice(row: Mapping[str, Any]) -> str:
+    """What to do with one estimate: use it, refine it, or not trust it and why."""
+    if row["alarm"]:
+        return f"do not use: {row['alarm']}"
+    if row["standard_error"] <= WANTED_ERROR:
+        return "use"
+    more = math.ceil((row["standard_error"] / WANTED_ERROR) ** 2)
+    return f"usable; {more} times the runs for a standard error of {WANTED_ERROR:g}"
+
+
+def which_method(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
+    """The methods of each problem by the time they take to a standard error of 0.05 nats.
+
+    Replicates are averaged and their costs added. Of the ladder lengths of a method the one that
+    gets there first, among those without an alarm; if all raised one the longest is shown, with no
+    time ("not estimable"): its weights have collapsed, and its error means nothing. seconds to 0.05
+    = pilot + run (se / 0.05)^2; gigaflops likewise, from the counts, 2 n^2 a gradient (4 n^2 in
+    principal axes, 6 n^2 an iteration of RMHMC) and n^3 / 3 a factorisation. ``time_times_variance``
+    (seconds nat^2) does not depend on the number of particles or replicates, the pilot apart.
+    """
+    sizes = dict(zip(fits["problem"], fits["n"], strict=True))
+    rows = estimates[estimates["direction"] == "forward"]
+    points = combine_replicates(rows)
+    points["factorisations"] = _sums(rows, points, "n_factorisation")
+    points["pilot_seconds"] = _sums(rows, points, "pilot_seconds", once=True)
+    points["pilot_gradient"] = _sums(rows, points, "pilot_gradient", once=True)
+    points = points.join(pd.DataFrame([_work(point, sizes) for _, point in points.iterrows()]))
+    found = []
+    for _, here in points.groupby("problem", sort=False):
+        chosen = []
+        for _, lengths in here.groupby("method", sort=False):
+            trusted = lengths[lengths["seconds_to_0.05"].notna()]
+            least = trusted["seconds_to_0.05"].idxmin() if len(trusted) else None
+            chosen.append(best_rows(lengths).iloc[0] if least is None else trusted.loc[least])
+        table = pd.DataFrame(chosen).sort_values("seconds_to_0.05", kind="stable")
+        table["times_the_best"] = table["seconds_to_0.05"] / table["seconds_to_0.05"].min()
+        table["rank"] = np.where(table["seconds_to_0.05"].notna(), np.arange(1, len(table) + 1), 0)
+        found.append(table)
+    table = pd.concat(found, ignore_index=True)
+    table["advice"] = [_told(row) for _, row in table.iterrows()]
+    table["rank"] = table["rank"].where(table["rank"] > 0).astype("Int64")
+    table = table.rename(columns={"standard_error": "log_evidence_mcse", "n_gradient": "gradients"})
+    return table[COLUMNS]
+
+
+def _sums(rows: pd.DataFrame, points: pd.DataFrame, name: str, once: bool = False) -> np.ndarray:
+    """Sum over replicates of a cost, or the one value they share, for each point."""
+    group = rows.groupby(["problem", "method", "n_temperatures"], sort=False)[name]
+    total = (group.max() if once else group.sum()).fillna(0.0)
+    keys = zip(points["problem"], points["method"], points["n_temperatures"], strict=True)
+    return np.array([total[key] for key in keys], dtype=float)
+
+
+def _work(point: pd.Series, sizes: dict[str, int]) -> dict[str, float]:
+    """Cost of one point at the wanted error; nan where it is not to be trusted."""
+    n, error = sizes[point["problem"]], float(point["standard_error"])
+    each = FLOPS.get(str(point["sampler"]), 2.0) * n**2
+    run_gradient = point["n_gradient"] - point["pilot_gradient"]
+    pilot = point["pilot_gradient"] * each / 1e9
+    run = (run_gradient * each + point["factorisations"] * n**3 / 3.0) / 1e9
+    trusted = not point["alarm"] and np.isfinite(error) and error > 0.0
+    ratio = (error / WANTED_ERROR) ** 2 if trusted else np.nan
+    run_seconds = point["seconds"] - point["pilot_seconds"]
+    return {
+        "seconds_to_0.05": point["pilot_seconds"] + run_seconds * ratio,
+        "gigaflops_to_0.05": pilot + run * ratio,
+        "time_times_variance": run_seconds * error**2 if trusted else np.nan,
+    }
+
+
+def _told(row: pd.Series) -> str:
+    if row["alarm"]:
+        return f"not estimable: {row['alarm']}"
+    if row["times_the_best"] <= 1.5:
+        return "first choice" if row["rank"] == 1 else "as good as the first"
+    if row["times_the_best"] <= 10.0:
+        return f"works, at {row['times_the_best']:.1f} times the time"
+    return f"works, but takes {row['times_the_best']:.0f} times the time"
