@@ -10,6 +10,8 @@ import math
 import os
 from typing import Any
 
+from gpmcflow.plan import chains_of
+
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
 GP_MATRICES, LINEAR_MATRICES = (
     10,
@@ -32,9 +34,16 @@ def problem_sizes(data: str | os.PathLike) -> tuple[int, int]:
 
 
 def memory_mb(
-    config: dict, problem: str, data: str | os.PathLike, processes: int, attempt: int
+    config: dict,
+    problem: str,
+    data: str | os.PathLike,
+    processes: int,
+    attempt: int,
+    method: dict[str, Any] | None = None,
 ) -> int:
     """Return the MB to ask for: room for the arrays of a problem and for each Python process.
+
+    ``method`` is that of the evidence study, whose chains may hold many states, or factors, each.
 
     A job on its second attempt may have been killed for its memory or for its time, which nothing
     here can tell apart: it asks for half as much again, from the third on for twice as much. The
@@ -42,8 +51,12 @@ def memory_mb(
     """
     n, p = problem_sizes(data)
     block = config["execution"]["block_size"]
+    if method is not None:
+        block = min(block, chains_of(method)) * states_per_chain(method)
     if config["problems"][problem]["model"] == "gp":
         numbers = GP_MATRICES * n * n + PER_CHAIN * block * processes * n
+        if method is not None and method.get("sampler") == "rmhmc":
+            numbers += block * processes * n * n  # each state's own factor
     else:
         classes = 8 if config["problems"][problem]["likelihood"] == "multinomial" else 1
         d = classes * (p + 1)
@@ -72,16 +85,33 @@ def runtime_minutes(
     return min(WALLTIME_MINUTES, math.ceil(minutes) * attempt)
 
 
+def states_per_chain(method: dict[str, Any]) -> int:
+    """Return the states a chain of the evidence study moves at once: its ladder, or its particles."""
+    if method.get("kind") == "parallel_tempering":
+        return max(method["temperatures"])
+    if method.get("kind") == "sequential_monte_carlo":
+        return (method.get("adaptive_particles") or {}).get("most", method["particles"])
+    return 1
+
+
 def flops(config: dict, problem: str, data: str | os.PathLike, method: dict[str, Any]) -> float:
     """Return the floating-point operations of a method's gradients, roughly."""
     n, p = problem_sizes(data)
-    steps = method.get("n_steps") or 20
+    steps = method.get("n_steps") or (method.get("tuning") or {}).get("n_steps") or 20
     if config["problems"][problem]["model"] == "gp":
-        each = 2 * n * n
-        transitions = method.get("chains", 0) * (method.get("draws", 0) + method.get("warmup", 0))
-        ways = (1 + bool(method.get("reverse"))) * method.get("replicates", 1)
+        each = n**3 if method.get("sampler") == "rmhmc" else 2 * n * n
         ladders = sum(method.get("temperatures") or [1])
-        transitions += method.get("particles", 0) * ladders * ways
+        if method.get("kind") == "parallel_tempering":
+            transitions = method["replicates"] * (method["draws"] + method["warmup"]) * ladders
+        elif method.get("kind") == "sequential_monte_carlo":
+            transitions = (
+                method["replicates"] * states_per_chain(method) * method["moves"] * ladders
+            )
+        else:
+            draws = method.get("draws", 0) + method.get("warmup", 0)
+            ways = (1 + bool(method.get("reverse"))) * method.get("replicates", 1)
+            transitions = method.get("chains", 0) * draws
+            transitions += method.get("particles", 0) * ladders * ways
         fits = 100 * n**3
     else:
         each = 4 * n * (p + 1) * method.get("inner_steps", 1)

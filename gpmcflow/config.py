@@ -18,6 +18,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.studies.fast_likelihood_types import (
+    FAST_LIKELIHOOD_CODE,  # noqa: F401 (for the Snakefile)
+    REAL_CASES,
+    fast_likelihood_types,
+)
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
@@ -297,7 +302,9 @@ def _check_route(path: str, method: dict) -> None:
             "effective_fraction, which makes one ladder of its own; give one number"
         )
     ancestors = method.get("moves", 0) + 1
-    if method.get("waste_free") and (method["particles"] % ancestors or method["adaptive_particles"]):
+    if method.get("waste_free") and (
+        method["particles"] % ancestors or method["adaptive_particles"]
+    ):
         raise InputError(
             f"{path}.particles: with waste_free allowed: a fixed number, a multiple of moves + 1 = "
             f"{ancestors}"
@@ -320,7 +327,35 @@ def _check_split_hmc(study: dict, problems: dict, path: str) -> None:
                 )
 
 
-STUDY_CHECKS = {"rmhmc_ais": _check_rmhmc_ais, "split_hmc": _check_split_hmc}
+def _check_fast_likelihood(study: dict, problems: dict, path: str) -> None:
+    for name, settings in fast_likelihood_types(study).items():
+        place = f"{path}.types.{name}"
+        if settings["data"] == "diabetes" and settings["n"] > REAL_CASES:
+            raise InputError(f"{place}.n: found {settings['n']}; allowed: at most {REAL_CASES}")
+        if not settings["methods"]:
+            raise InputError(
+                f"{place}.methods: none of them has a size in the paper for this type; give sizes, or "
+                "other methods"
+            )
+        if "standard" not in settings["methods"]:
+            raise InputError(
+                f"{place}.methods: found without standard, to which all others are compared; add it"
+            )
+        for key, size in settings["sizes"].items():
+            sizes = size if isinstance(size, list) else [] if size is None else [size]
+            if len(sizes) > 2:
+                raise InputError(f"{place}.sizes.{key}: found {len(sizes)}; allowed: one or two")
+            if max(sizes, default=0) > settings["n"]:
+                raise InputError(
+                    f"{place}.sizes.{key}: found {size}; allowed: at most n = {settings['n']}"
+                )
+
+
+STUDY_CHECKS = {
+    "rmhmc_ais": _check_rmhmc_ais,
+    "split_hmc": _check_split_hmc,
+    "fast_likelihood": _check_fast_likelihood,
+}
 
 
 def split_hmc_methods(study: dict) -> dict[str, dict[str, dict]]:
@@ -342,7 +377,10 @@ def count_runs(config: Mapping[str, Any]) -> int:
     """Return how many times a study of the config runs a method on a problem."""
     runs = 0
     for study in config["studies"].values():
-        if "methods" in study:  # each of them on each problem
+        if "types" in study:
+            found = fast_likelihood_types(study).values()
+            runs += sum(len(each["methods"]) * each["replicates"] for each in found)
+        elif "methods" in study:  # each of them on each problem
             runs += len(study["problems"]) * len(study["methods"])
         else:
             runs += sum(map(len, study["problems"].values()))

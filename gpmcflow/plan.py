@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpmcflow.config import split_hmc_methods
+from gpmcflow.config import fast_likelihood_types, split_hmc_methods
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def planned_jobs(config: dict) -> list[PlannedJob]:
     """
     jobs = []
     datasets = dict.fromkeys(problem["dataset"] for problem in config["problems"].values())
-    used = {name for study in config["studies"].values() for name in study["problems"]}
+    used = {name for study in config["studies"].values() for name in study.get("problems", ())}
     wanted = {config["problems"][name]["dataset"] for name in used}
     for study in config["studies"].values():
         if study.get("map"):
@@ -65,14 +65,21 @@ def _rmhmc_ais(config: dict, study: dict) -> Iterator[PlannedJob]:
         data = data_file(config["problems"][problem]["dataset"])
         needed.append("results/rmhmc_ais/map.nc")
         yield PlannedJob("rmhmc_ais_hyperparameter_map", needed[-1], problem, needs=(data,))
+    picture = "results/rmhmc_ais/illustration.nc"
+    yield PlannedJob("rmhmc_ais_illustrate", picture)
+    figure = "results/rmhmc_ais/figures/figure_1.png"
+    yield PlannedJob("rmhmc_ais_figure_illustration", figure, needs=(picture,))
     table = "results/rmhmc_ais/verdict.csv"
     yield PlannedJob("rmhmc_ais_summarise", table, needs=tuple(needed))
-    annealed = [name for name, method in study["methods"].items() if method["kind"] == "ais"]
+    kinds = {name: method["kind"] for name, method in study["methods"].items()}
+    annealed = [name for name, kind in kinds.items() if kind == "ais"]
+    weighted = [name for name, kind in kinds.items() if kind in ("ais", "importance_sampling")]
     for problem in study["problems"]:
         folder, draws = f"results/rmhmc_ais/figures/{problem}", f"results/rmhmc_ais/{problem}"
         shown = {"evidence": ("evidence_against_time", [table])}
-        weights = f"log_weights_{next(iter(study['methods']))}"
-        shown["log_weights"] = (weights, [f"{draws}/evidence/{m}.nc" for m in study["methods"]])
+        if weighted:
+            files = [f"{draws}/evidence/{m}.nc" for m in weighted]
+            shown["log_weights"] = (f"log_weights_{weighted[0]}", files)
         if annealed:
             shown["ladders"] = ("effective_size", [f"{draws}/evidence/{m}.nc" for m in annealed])
         if study["sampling"]:
@@ -107,7 +114,31 @@ def _split_hmc(config: dict, study: dict) -> Iterator[PlannedJob]:
         yield PlannedJob("split_hmc_figure_runs", output, problem, needs=draws)
 
 
-STUDIES = {"rmhmc_ais": _rmhmc_ais, "split_hmc": _split_hmc}
+def _fast_likelihood(config: dict, study: dict) -> Iterator[PlannedJob]:
+    needed, runs = [], {}
+    types = fast_likelihood_types(study)
+    for name, settings in types.items():
+        folder = f"results/fast_likelihood/{name}"
+        tuning = f"{folder}/tuning.nc"
+        yield PlannedJob("fast_likelihood_tune", tuning, method=name)
+        runs[name] = [f"{folder}/replicate_{k}.nc" for k in range(settings["replicates"])]
+        for output in runs[name]:
+            yield PlannedJob("fast_likelihood_replicate", output, method=name, needs=(tuning,))
+        needed += [tuning, *runs[name]]
+    shown = next((name for name in types if types[name]["data"] == 2), next(iter(types)))
+    table, folder = "results/fast_likelihood/verdict.csv", "results/fast_likelihood/figures"
+    yield PlannedJob("fast_likelihood_summarise", table, needs=tuple(needed))
+    figure = f"{folder}/figure_2.png"
+    yield PlannedJob("fast_likelihood_figure_2", figure, needs=tuple(runs[shown]))
+    yield PlannedJob("fast_likelihood_figure_cost", f"{folder}/cost.png", needs=(table,))
+
+
+MAX_STAGES = 400  # of sequential Monte Carlo that chooses its own ladder
+STUDIES = {
+    "rmhmc_ais": _rmhmc_ais,
+    "split_hmc": _split_hmc,
+    "fast_likelihood": _fast_likelihood,
+}
 
 
 def method_settings(config: dict, job: PlannedJob) -> dict:
@@ -119,12 +150,26 @@ def method_settings(config: dict, job: PlannedJob) -> dict:
 
 def annealing_runs(method: dict) -> list[tuple[str, int]]:
     """Return (state folder, draws) of each run a method of study rmhmc_ais makes of one problem."""
+    kind = method.get("kind")
+    if kind == "parallel_tempering":
+        draws = method["draws"] + method["warmup"]
+        return [(f"t{length:04d}", draws) for length in method["temperatures"]]
+    if kind == "sequential_monte_carlo":
+        own = method.get("effective_fraction") is not None  # as many stages as it turns out to need
+        return [
+            (f"t{length:04d}", MAX_STAGES if own else length) for length in method["temperatures"]
+        ]
     runs = []
-    plain = method.get("kind") == "importance_sampling"
-    for length in [1] if plain else method["temperatures"]:
+    for length in [1] if kind == "importance_sampling" else method["temperatures"]:
         for replicate in range(method["replicates"]):
             runs.append((f"t{length:04d}_r{replicate}", length))
             if method.get("reverse"):
                 runs.append((f"reverse_T{length}_r{replicate}_start", 1))
                 runs.append((f"reverse_T{length}_r{replicate}", length))
     return runs
+
+
+def chains_of(method: dict) -> int:
+    """Return the chains of each of these runs: particles, or replicates that have theirs inside."""
+    inside = method.get("kind") in ("parallel_tempering", "sequential_monte_carlo")
+    return method["replicates" if inside else "particles"]

@@ -23,9 +23,14 @@ from gpmcflow.report_tables import (
     plain_table,
     summary,
     verdict_table,
+    which_method_table,
 )
 
-_TABLES = {"evidence": evidence_table, "approximations": approximations_table}
+_TABLES = {
+    "which_method": which_method_table,
+    "evidence": evidence_table,
+    "approximations": approximations_table,
+}
 
 
 def build_report(

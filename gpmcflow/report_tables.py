@@ -56,7 +56,7 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         alarms = int(frame["alarm"].notna().sum()) if "alarm" in frame else 0
         found.append(("estimates with an alarm", str(alarms)))
     for kind, frame in frames.items():
-        if kind not in ("approximations", "evidence", "verdict"):
+        if kind not in ("approximations", "evidence", "verdict", "which_method"):
             names = [name for name in ("problem", "method") if name in frame]
             found += [(f"{name}s", ", ".join(map(str, frame[name].unique()))) for name in names]
     if "verdict" in frames:
@@ -148,6 +148,49 @@ def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             *_columns("ladder length", "replicates × particles", kind="number"),
             *_columns("gradients", "seconds", kind="number"),
             *_columns("sampler, reference, ladder"),
+        ],
+        "groups": _grouped(rows),
+    }
+
+
+def which_method_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """What to use when: methods by the time to a given standard error, a block of rows per problem."""
+    labels = {
+        "seconds_to_0.05": "seconds to 0.05",
+        "times_the_best": "times the best",
+        "gigaflops_to_0.05": "Gflop to 0.05",
+        "time_times_variance": "time × variance (s nat²)",
+        "n_temperatures": "ladder length",
+        "effective_size": "effective size",
+    }
+    require_columns(
+        frame, ["problem", "method", "advice", "log_evidence", "log_evidence_mcse", *labels], path
+    )
+    rows = []
+    for row in frame.to_dict("records"):
+        decimals = _decimals_of(row["log_evidence_mcse"])
+        value, error = (_number(row[n], decimals) for n in ("log_evidence", "log_evidence_mcse"))
+        cells = [
+            _cell(_text(row["method"])),
+            _cell(_text(row["advice"]), "note"),
+            *(_cell(_number(row[name], digits=3), "number") for name in labels),
+            _cell(f"{value} ± {error}", "number"),
+        ]
+        useless = _number(row["seconds_to_0.05"]) == ""
+        rows.append({"group": _text(row["problem"]), "cells": cells, "bad": useless})
+    return {
+        "caption": "Which method to use",
+        "path": path,
+        "note": (
+            "Methods by the time they take to a standard error of 0.05 nats: the pilot, and the runs "
+            "times (se / 0.05)², at the ladder length that gets there first among those without an "
+            "alarm. Where all lengths raised an alarm there is no time: the weights have collapsed, "
+            "and the standard error means nothing. Gflop: floating-point operations by the counts of "
+            "gradients and factorisations, which do not depend on the machine."
+        ),
+        "columns": [
+            *_columns("method", "advice"),
+            *_columns(*labels.values(), "log evidence ± se (nats)", kind="number"),
         ],
         "groups": _grouped(rows),
     }

@@ -14,7 +14,7 @@ from statistics import median
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution.blocks import Grid
-from gpmcflow.plan import annealing_runs
+from gpmcflow.plan import annealing_runs, chains_of
 from gpmcflow.state_folders import (
     JOB,
     RUN,
@@ -150,11 +150,11 @@ def _planned(runs: list[Run]) -> int:
     """Segments of all runs of a job that anneals along several ladders one after another, else 0."""
     settings = runs[-1].manifest.get("settings") if runs else None
     method = settings.get("method") if isinstance(settings, dict) else None
-    if not isinstance(method, dict) or "particles" not in method:
+    if not isinstance(method, dict) or "replicates" not in method:
         return 0
     grid, total = runs[-1].grid, 0
     for _, length in annealing_runs(method):
-        planned = Grid(method["particles"], length, grid.block_size, grid.segment_length)
+        planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
         total += len(planned.blocks) * len(planned.segments)
     return total
 

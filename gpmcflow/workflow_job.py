@@ -75,16 +75,17 @@ class Job:
         """Return the data set of `input.data`."""
         return load_results(self._snakemake.input.data).to_dataset()
 
-    def state_dir(self, dataset: xr.Dataset) -> str:
+    def state_dir(self, dataset: xr.Dataset | None = None) -> str:
         """Return the folder of unfinished segments: one for these params, code and data.
 
-        Its `job.json` tells which job it belongs to.
+        A study that draws its data by itself has none to name: its params do. The folder's
+        `job.json` tells which job it belongs to.
         """
         identity = {
             "rule": self._snakemake.rule,
             "wildcards": dict(self._snakemake.wildcards.items()),
             "params": dict(self._snakemake.params.items()),
-            "data": dataset.attrs["checksum"],
+            "data": None if dataset is None else dataset.attrs["checksum"],
         }
         digest = settings_digest(identity)
         facts = {key: identity[key] for key in ("rule", "wildcards")}

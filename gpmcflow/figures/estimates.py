@@ -55,8 +55,8 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
 
 
 def series_name(method: str, direction: str) -> str:
-    """Name of a curve: the method's, and that it ran in reverse."""
-    return f"{method} (reverse)" if direction == "reverse" else method
+    """Name of a curve: the method's, and how it was run where that is not forward."""
+    return method if direction == "forward" else f"{method} ({direction})"
 
 
 def best_rows(points: pd.DataFrame) -> pd.DataFrame:

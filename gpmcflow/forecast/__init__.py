@@ -11,7 +11,7 @@ from pathlib import Path
 from gpmcflow.disk import free_disk, human_bytes, require_disk
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
-from gpmcflow.forecast import rmhmc_ais, split_hmc
+from gpmcflow.forecast import fast_likelihood, rmhmc_ais, split_hmc
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import share_of_core, startup
 from gpmcflow.plan import PlannedJob, planned_jobs
@@ -36,10 +36,13 @@ RULES = {
     "split_hmc_fit": split_hmc.fit_cost,
     "split_hmc_chains": split_hmc.chains_cost,
     "split_hmc_illustrate": split_hmc.illustrate_cost,
+    "fast_likelihood_tune": fast_likelihood.tune_cost,
+    "fast_likelihood_replicate": fast_likelihood.replicate_cost,
     "rmhmc_ais_approximate": rmhmc_ais.approximate_cost,
     "rmhmc_ais_evidence": rmhmc_ais.evidence_cost,
     "rmhmc_ais_posterior": rmhmc_ais.posterior_cost,
     "rmhmc_ais_hyperparameter_map": rmhmc_ais.map_cost,
+    "rmhmc_ais_illustrate": rmhmc_ais.illustrate_cost,
 }
 SAMPLING = ("split_hmc_chains", "rmhmc_ais_evidence", "rmhmc_ais_posterior")
 

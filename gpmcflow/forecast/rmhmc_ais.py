@@ -17,7 +17,10 @@ from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.approximations.prediction import predict_from_draws
 from gpmcflow.evidence.annealing import make_ladder
 from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.parallel_tempering import batch_steps
+from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
 from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.tempering_program import TemperingProgram
 from gpmcflow.execution import Program, chain_generators
 from gpmcflow.forecast.context import Context, Cost, block_of
 from gpmcflow.forecast.timing import repeated, seconds_by_cases, seconds_per_transition, timed
@@ -30,6 +33,7 @@ from gpmcflow.samplers.sampling import ChainProgram
 from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.studies import evidence_routes, rmhmc_ais
 from gpmcflow.studies.problems import MATRICES, build_model, make_likelihood
+from gpmcflow.studies.rmhmc_illustration import illustrate
 from gpmcflow.studies.stages import approximate
 
 PILOT_PARTICLES = 32
@@ -42,7 +46,7 @@ class SmallPilot:
     """A pilot with few particles on few cases; None where the method needs none."""
 
     pilot: Pilot | None
-    per_particle: float  #: its gradients for each particle
+    per_particle: float  #: its steps for each particle
     path: TemperedPath  #: of the full size
 
 
@@ -86,6 +90,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Pilot, then every ladder and replicate, forward and back, block after block."""
     method = method_settings(context.config, job)
     found = _pilot(context, job.problem, method)
+    if method["kind"] in ("parallel_tempering", "sequential_monte_carlo"):
+        return _inside_cost(context, job, method, found)
     sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
     path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
     block = min(context.execution["block_size"], method["particles"])
@@ -111,6 +117,49 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     return context.job(seconds, memory, n_bytes)
 
 
+def _inside_cost(context: Context, job: PlannedJob, method: dict, found: SmallPilot) -> Cost:
+    """Pilot, then ladders or particle systems, each a chain: one step of each is timed."""
+    sampler = make_sampler(method["sampler"])
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
+    n_bytes = 0
+    for _, length in annealing_runs(method):
+        n_temperatures = max(method["temperatures"])
+        if method["kind"] == "sequential_monte_carlo":
+            n_temperatures = length = min(length, max(len(found.pilot.betas), n_temperatures))
+        grid = context.grid(method["replicates"], length)
+        schedule = _schedule(path, sampler, method, found, n_temperatures)
+        if method["kind"] == "parallel_tempering":
+            step_size, n_steps = batch_steps(schedule)
+            program = TemperingProgram(path, sampler, schedule.betas, step_size, n_steps)
+        else:
+            adaptive = method["adaptive_particles"]
+            particles = AdaptiveParticles(**adaptive).least if adaptive else method["particles"]
+            program = ParticleProgram(
+                path, sampler, schedule, particles, method["moves"], method["waste_free"]
+            )
+        block = block_of(grid)
+        rng = chain_generators(0, "forecast", chains=range(block))
+        carry, _ = program.advance(rng, program.start(rng), 0, 1)  # a first stage has no move
+        step = repeated(lambda: program.advance(rng, carry, 1, 2))  # noqa: B023
+        seconds += context.turns(grid) * length * step
+        on_disk, state, draws = context.on_disk(program, grid)
+        seconds, n_bytes = seconds + on_disk, n_bytes + state + draws
+    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
+    return context.job(seconds, memory, n_bytes)
+
+
+def _schedule(
+    path: TemperedPath, sampler: Sampler, method: dict, found: SmallPilot, n_temperatures: int
+) -> Schedule:
+    """Ladder and steps as the pilot of the subset has them."""
+    betas = make_ladder(method["ladder"], n_temperatures, found.pilot)
+    if method.get("step_size") is not None:
+        stated = sampler.with_steps(method["step_size"], method["n_steps"])
+        return Schedule.constant(betas, stated)
+    return Schedule.from_pilot(found.pilot, path, betas)
+
+
 def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
     """A program with the outputs of a run; only forward ones keep latents."""
     if name.endswith("_start"):
@@ -133,6 +182,11 @@ def map_cost(context: Context, job: PlannedJob) -> Cost:
     )
     n_cells = math.prod(len(grid[name]) for name in names)
     return context.single(first + n_cells * each, _matrices(context, job.problem))
+
+
+def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
+    """The illustration is small: it is made."""
+    return context.single(timed(lambda: illustrate(seed=0))[0], 0)
 
 
 def _matrices(context: Context, problem: str) -> int:
@@ -207,7 +261,8 @@ def _pilot(context: Context, problem: str, method: dict) -> SmallPilot:
         seed=0,
         key=("forecast", problem),
     )
-    return SmallPilot(found, found.n_gradient / PILOT_PARTICLES, path)
+    steps = TuningSettings(**(method.get("tuning") or {})).rounds * found.n_steps[1:]
+    return SmallPilot(found, float(steps.sum() + 2 * steps[0]), path)
 
 
 def _pilot_seconds(

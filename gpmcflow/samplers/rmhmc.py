@@ -16,7 +16,9 @@ from gpmcflow.samplers.generalised_leapfrog import integrate
 from gpmcflow.samplers.hamiltonian import require_steps, select
 from gpmcflow.samplers.protocol import ChainRandom, Info, State
 
-RETURNED = 1e-6  # largest difference of a coordinate, in prior standard deviations, that is a return
+RETURNED = (
+    1e-6  # largest difference of a coordinate, in prior standard deviations, that is a return
+)
 
 
 @dataclass(frozen=True)

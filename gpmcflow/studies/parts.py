@@ -15,11 +15,22 @@ import yaml
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.storage import write_text
-from gpmcflow.studies import split_hmc_parts, split_hmc_tables
+from gpmcflow.studies import (
+    fast_likelihood_parts,
+    fast_likelihood_tables,
+    rmhmc_ais_parts,
+    rmhmc_ais_tables,
+    split_hmc_parts,
+    split_hmc_tables,
+)
 
 PUBLISHED = Path(__file__).parents[2] / "workflow" / "published"
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)
-STUDIES = {"split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables)}
+STUDIES = {
+    "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),
+    "split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables),
+    "fast_likelihood": (fast_likelihood_parts.collect, fast_likelihood_tables.tables),
+}
 
 
 def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:

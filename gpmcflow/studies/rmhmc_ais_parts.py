@@ -48,9 +48,7 @@ def collect(folder: Path) -> list[dict]:
     return parts + [map_part(path) for path in folder.glob("map.nc")]
 
 
-def approximation_part(
-    problem: str, path: str | Path, posterior: str | Path | None = None
-) -> dict:
+def approximation_part(problem: str, path: str | Path, posterior: str | Path | None = None) -> dict:
     """One problem's fits, correction and test scores."""
     tree = open_results(path)
     fit = tree["approximation"].to_dataset().load()

@@ -14,7 +14,7 @@ import yaml
 
 from gpmcflow.studies.rmhmc_ais_claims import claim_rows, hardest_setting_rows, reference_estimate
 from gpmcflow.studies.rmhmc_ais_parts import STUDY, approximation_part, evidence_part, map_part
-from gpmcflow.studies.rmhmc_ais_work import advice, which_method
+from gpmcflow.studies.rmhmc_ais_work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare
 
 
@@ -41,7 +41,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     parts = list(parts)
     fits = pd.DataFrame([part["row"] for part in parts if part["part"] == "approximation"])
     rows = [row for part in parts if part["part"] == "evidence" for row in part["rows"]]
-    estimates = pd.DataFrame(rows)
+    estimates = with_flops(fits, pd.DataFrame(rows))
     estimates["advice"] = [advice(row) for row in rows]
     verdict = published_rows(fits, estimates, published) + claim_rows(fits, estimates)
     for part in parts:
@@ -51,7 +51,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     return {
         "evidence": estimates,
         "approximations": fits,
-        "which_method": which_method(fits, estimates),
+        "which_method": which_method(estimates),
         "verdict": frame.sort_values("table", kind="stable", ignore_index=True),
     }
 

@@ -32,23 +32,39 @@ def advice(row: Mapping[str, Any]) -> str:
     return f"usable; {more} times the runs for a standard error of {WANTED_ERROR:g}"
 
 
-def which_method(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
+def with_flops(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
+    """Add ``gigaflops`` of each run and ``pilot_gigaflops``, from the counts and the number n of cases.
+
+    2 n^2 a gradient (4 n^2 in principal axes, 6 n^2 an iteration of RMHMC's equations), n^2 a likelihood
+    alone, n^3 / 3 a factorisation; a pilot is taken to factorise as often for a gradient as the run.
+    """
+    n = estimates["problem"].map(dict(zip(fits["problem"], fits["n"], strict=True))).astype(float)
+    each = estimates["sampler"].map(FLOPS).fillna(2.0) * n**2
+    gradients, factorised = estimates["n_gradient"], estimates["n_factorisation"] * n**3 / 3.0
+    alone = (estimates["n_likelihood"] - gradients).clip(lower=0.0) * n**2
+    ratio = each + factorised / gradients.where(gradients > 0)
+    return estimates.assign(
+        gigaflops=(gradients * each + alone + factorised) / 1e9,
+        pilot_gigaflops=(estimates["pilot_gradient"] * ratio).fillna(0.0) / 1e9,
+    )
+
+
+def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
     """The methods of each problem by the time they take to a standard error of 0.05 nats.
 
     Replicates are averaged and their costs added. Of the ladder lengths of a method the one that
     gets there first, among those without an alarm; if all raised one the longest is shown, with no
     time ("not estimable"): its weights have collapsed, and its error means nothing. seconds to 0.05
-    = pilot + run (se / 0.05)^2; gigaflops likewise, from the counts, 2 n^2 a gradient (4 n^2 in
-    principal axes, 6 n^2 an iteration of RMHMC) and n^3 / 3 a factorisation. ``time_times_variance``
-    (seconds nat^2) does not depend on the number of particles or replicates, the pilot apart.
+    = pilot + run (se / 0.05)^2; gigaflops likewise (`with_flops`, whose columns ``estimates`` has).
+    ``time_times_variance`` (seconds nat^2, without the pilot) does not depend on the number of
+    particles or replicates.
     """
-    sizes = dict(zip(fits["problem"], fits["n"], strict=True))
     rows = estimates[estimates["direction"] == "forward"]
     points = combine_replicates(rows)
     points["factorisations"] = _sums(rows, points, "n_factorisation")
     points["pilot_seconds"] = _sums(rows, points, "pilot_seconds", once=True)
-    points["pilot_gradient"] = _sums(rows, points, "pilot_gradient", once=True)
-    points = points.join(pd.DataFrame([_work(point, sizes) for _, point in points.iterrows()]))
+    points["pilot_gigaflops"] = _sums(rows, points, "pilot_gigaflops", once=True)
+    points = points.join(pd.DataFrame([_work(point) for _, point in points.iterrows()]))
     found = []
     for _, here in points.groupby("problem", sort=False):
         chosen = []
@@ -75,20 +91,16 @@ def _sums(rows: pd.DataFrame, points: pd.DataFrame, name: str, once: bool = Fals
     return np.array([total[key] for key in keys], dtype=float)
 
 
-def _work(point: pd.Series, sizes: dict[str, int]) -> dict[str, float]:
+def _work(point: pd.Series) -> dict[str, float]:
     """Cost of one point at the wanted error; nan where it is not to be trusted."""
-    n, error = sizes[point["problem"]], float(point["standard_error"])
-    each = FLOPS.get(str(point["sampler"]), 2.0) * n**2
-    run_gradient = point["n_gradient"] - point["pilot_gradient"]
-    pilot = point["pilot_gradient"] * each / 1e9
-    run = (run_gradient * each + point["factorisations"] * n**3 / 3.0) / 1e9
+    error = float(point["standard_error"])
     trusted = not point["alarm"] and np.isfinite(error) and error > 0.0
     ratio = (error / WANTED_ERROR) ** 2 if trusted else np.nan
-    run_seconds = point["seconds"] - point["pilot_seconds"]
+    seconds, flops = (point[c] - point[f"pilot_{c}"] for c in ("seconds", "gigaflops"))
     return {
-        "seconds_to_0.05": point["pilot_seconds"] + run_seconds * ratio,
-        "gigaflops_to_0.05": pilot + run * ratio,
-        "time_times_variance": run_seconds * error**2 if trusted else np.nan,
+        "seconds_to_0.05": point["pilot_seconds"] + seconds * ratio,
+        "gigaflops_to_0.05": point["pilot_gigaflops"] + flops * ratio,
+        "time_times_variance": seconds * error**2 if trusted else np.nan,
     }
 
 

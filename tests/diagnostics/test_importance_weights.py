@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.evidence.alarms import weight_alarms
 from gpmcflow.diagnostics.importance_weights import (
     conditional_effective_size,
     effective_size,
     estimate_evidence,
     normalised_weights,
 )
+from gpmcflow.evidence.alarms import weight_alarms
 
 
 @pytest.fixture
@@ -115,10 +115,16 @@ def test_alarms_are_silent_for_good_weights(log_weights):
 def test_alarm_of_a_small_effective_size():
     found = estimate(np.random.default_rng(0).normal(0.0, 6.0, 200))
     assert found.effective_size < 10.0
-    assert any("effective size" in alarm and "< 10" in alarm for alarm in weight_alarms(found.effective_size, found.max_weight))
+    assert any(
+        "effective size" in alarm and "< 10" in alarm
+        for alarm in weight_alarms(found.effective_size, found.max_weight)
+    )
 
 
 def test_alarm_of_one_large_weight():
     found = estimate(np.append(np.zeros(100), 7.0))
     assert found.max_weight > 0.5
-    assert any("largest weight 0.92 > 0.5" in alarm for alarm in weight_alarms(found.effective_size, found.max_weight))
+    assert any(
+        "largest weight 0.92 > 0.5" in alarm
+        for alarm in weight_alarms(found.effective_size, found.max_weight)
+    )

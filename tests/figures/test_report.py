@@ -228,3 +228,25 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(studies, tmp_path, eviden
         with pytest.raises(kind, match=message) as caught:
             build_report({"rmhmc_ais": study | change}, title="t")
         assert "\n" not in str(caught.value)
+
+
+def test_which_method_has_a_block_per_problem_and_no_time_for_a_collapse():
+    from gpmcflow.report_tables import which_method_table
+
+    row = {
+        "problem": "p", "method": "a", "advice": "first choice", "log_evidence": -10.01234,
+        "log_evidence_mcse": 0.02, "seconds_to_0.05": 1.5, "times_the_best": 1.0,
+        "gigaflops_to_0.05": 20.0, "time_times_variance": 1e-3, "n_temperatures": 30,
+        "effective_size": 88.0,
+    }  # fmt: skip
+    lost = {"method": "b", "advice": "not estimable: x", "seconds_to_0.05": np.nan}
+    table = which_method_table(pd.DataFrame([row, row | lost, row | {"problem": "q"}]), "w.csv")
+    assert [name for name, _ in table["groups"]] == ["p", "q"]
+    first, second = table["groups"][0][1]
+    texts = [cell["text"] for cell in first["cells"]]
+    assert texts[:3] == ["a", "first choice", "1.5"]
+    assert texts[-1] == "-10.012 ± 0.020"
+    assert not first["bad"]
+    assert second["bad"]
+    assert second["cells"][2]["text"] == ""
+    assert len(table["columns"]) == len(texts)

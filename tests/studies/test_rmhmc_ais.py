@@ -7,13 +7,10 @@ import pytest
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
 from gpmcflow.studies import rmhmc_ais, stages
-from gpmcflow.studies.rmhmc_ais_tables import (
-    claim_rows,
-    evidence_rows,
-    pooled,
-    published_rows,
-    summarise,
-)
+from gpmcflow.studies.rmhmc_ais_claims import claim_rows
+from gpmcflow.studies.rmhmc_ais_parts import evidence_part
+from gpmcflow.studies.rmhmc_ais_tables import published_rows, summarise
+from gpmcflow.studies.rmhmc_ais_work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import compare
 
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 32, "segment_length": 10}
@@ -114,7 +111,7 @@ def test_tables_from_files(study, both_ways, tmp_path):
     published.write_text("values: []\n")
     frames = summarise(
         {"toy-1": tmp_path / "approximation.nc"},
-        {("toy-1", "m"): tmp_path / "m.nc"},
+        [tmp_path / "m.nc"],
         {},
         None,
         published,
@@ -124,24 +121,38 @@ def test_tables_from_files(study, both_ways, tmp_path):
     assert fits["log_evidence_corrected"] == pytest.approx(corrected)
     assert len(rows) == 8
     assert set(rows["direction"]) == {"forward", "reverse"}
-    assert list(evidence_rows(tmp_path / "m.nc")["seconds"]) == list(rows["seconds"])
+    part = evidence_part(tmp_path / "m.nc")
+    assert [row["seconds"] for row in part["rows"]] == list(rows["seconds"])
+    assert set(frames["which_method"]["method"]) == {"m"}
 
 
 def estimate(**cells):
     row = {
         "problem": "p",
         "method": "split_hmc_ep",
+        "kind": "ais",
         "sampler": "preconditioned_split_hmc",
         "reference": "ep",
+        "ladder": "adaptive",
         "coordinates": "reference",
+        "fixed_iters": 0,
         "direction": "forward",
         "n_temperatures": 10,
         "replicate": 0,
         "log_evidence": -10.0,
         "standard_error": 0.05,
         "effective_size": 100.0,
+        "acceptance_rate": 0.8,
+        "irreversible": np.nan,
+        "n_particles": 100,
         "n_gradient": 1000,
+        "n_likelihood": 1100,
+        "n_factorisation": 0,
         "pilot_gradient": 100,
+        "gigaflops": 1.0,
+        "pilot_gigaflops": 0.1,
+        "seconds": 10.0,
+        "pilot_seconds": 1.0,
         "alarm": "",
     }
     return row | cells
@@ -176,12 +187,96 @@ def test_claim_of_tuning_charges_the_pilot():
     assert claim([automatic | {"alarm": "x"}, by_hand], 4) == ["not resolved"]
 
 
-def test_pooling_averages_the_evidence_not_its_log():
-    runs = pd.DataFrame([estimate(log_evidence=np.log(2.0)), estimate(log_evidence=np.log(4.0))])
-    found = pooled(runs)
-    assert found["log_evidence"] == pytest.approx(np.log(3.0))
-    # var(mean)/mean^2 with relative errors 0.05 of 2 and of 4
-    assert found["standard_error"] == pytest.approx(0.05 * np.hypot(2, 4) / 6)
+FIXED = {"method": "rmhmc_ep_fixed_5", "sampler": "rmhmc", "fixed_iters": 5}
+
+
+def test_claim_of_fixed_iterations_needs_the_way_back_and_no_bias():
+    converged = estimate(method="rmhmc_ep", sampler="rmhmc")
+    fine = estimate(**FIXED, irreversible=0.0)
+    assert claim([converged, fine], 2) == ["holds"]
+    assert claim([converged, fine | {"irreversible": 0.02}], 2) == ["does not hold"]
+    assert claim([converged, fine | {"log_evidence": -11.0}], 2) == ["does not hold"]
+    assert claim([converged, fine | {"alarm": "x"}], 2) == ["not resolved"]
+
+
+def test_estimates_that_are_off_without_an_alarm_are_counted():
+    off = estimate(method="m", log_evidence=-12.0)
+    rows = claim_rows(FITS, pd.DataFrame([estimate(), off, off | {"method": "n", "alarm": "x"}]))
+    row = next(row for row in rows if row["table"] == "an estimate that is off says so")
+    assert (row["ours"], row["verdict"]) == (1, "does not hold")
+    assert "silent: m at 10" in row["why"]
+
+
+def test_work_to_the_wanted_error():
+    """Four times the particles halve the error; the pilot is paid once, a collapse has no time."""
+    fits = FITS.assign(n=100)
+    half = estimate(method="half", standard_error=0.1, n_factorisation=3000)
+    lost = estimate(method="lost", alarm="effective size 1.0 < 10")
+    rows = with_flops(fits, pd.DataFrame([estimate(), half, lost]))
+    table = which_method(rows).set_index("method")
+    assert list(table.index) == ["split_hmc_ep", "half", "lost"]
+    assert table["seconds_to_0.05"].tolist()[:2] == [pytest.approx(11.0), pytest.approx(41.0)]
+    assert np.isnan(table.loc["lost", "seconds_to_0.05"])
+    assert table.loc["lost", "advice"].startswith("not estimable: effective size 1.0")
+    # 100 likelihoods beside the gradients; the pilot factorises as often for a gradient as the run
+    run = 1000 * 2e4 + 100 * 1e4 + 3000 * 1e6 / 3.0
+    flops = (100 * (2e4 + 3 * 1e6 / 3.0) + 4 * run) / 1e9
+    assert table.loc["half", "gigaflops_to_0.05"] == pytest.approx(flops)
+    assert table.loc["split_hmc_ep", "time_times_variance"] == pytest.approx(10.0 * 0.05**2)
+
+
+def test_advice_can_be_acted_on():
+    assert advice(estimate()) == "use"
+    assert advice(estimate(standard_error=0.12)).startswith("usable; 6 times the runs")
+    assert (
+        advice(estimate(alarm="largest weight 0.9 > 0.5")) == "do not use: largest weight 0.9 > 0.5"
+    )
+
+
+TEMPERING = {
+    "kind": "parallel_tempering", "sampler": "preconditioned_split_hmc", "reference": "ep",
+    "ladder": "adaptive", "temperatures": [3], "replicates": 8, "draws": 40, "warmup": 5,
+}  # fmt: skip
+PARTICLES = {
+    "kind": "sequential_monte_carlo", "sampler": "preconditioned_split_hmc", "reference": "ep",
+    "ladder": "adaptive", "temperatures": [4], "replicates": 8, "particles": 64, "moves": 1,
+    "waste_free": False,
+}  # fmt: skip
+RIEMANNIAN = AIS | {
+    "sampler": "rmhmc", "temperatures": [5], "replicates": 1,
+    "tuning": {"n_steps": 3, "n_particles": 12, "rounds": 3},
+}  # fmt: skip
+ROUTES = {
+    "tempering": (TEMPERING, {"forward", "integration"}),
+    "particles": (PARTICLES, {"forward"}),
+    "adaptive": (PARTICLES | {"effective_fraction": 0.9}, {"forward"}),
+    "riemannian": (RIEMANNIAN, {"forward"}),
+    "fixed": (RIEMANNIAN | {"fixed_iters": 6}, {"forward"}),
+}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_every_route_agrees_and_fills_its_rows(study, both_ways, tmp_path, name):
+    method, directions = ROUTES[name]
+    tree, sidecar = run(study, method)
+    write_results(tree, tmp_path / "m.nc", sidecar=sidecar)
+    rows = pd.DataFrame(evidence_part(tmp_path / "m.nc")["rows"])
+    assert set(rows["direction"]) == directions
+    assert (rows["kind"] == method["kind"]).all()
+    expected = both_ways[0]["evidence"].to_dataset().isel(n_temperatures=1, replicate=0)
+    joint = np.hypot(rows["standard_error"], float(expected["standard_error"]))
+    assert (abs(rows["log_evidence"] - float(expected["log_evidence"])) < 4 * joint).all()
+    assert (rows["standard_error"] < 0.1).all()
+    assert (rows["n_gradient"] > 0).all()
+    assert (rows["n_factorisation"] > 0).all() == (method["sampler"] == "rmhmc")
+    assert rows["irreversible"].notna().all() == (name == "fixed")
+
+
+def test_importance_sampling_tells_the_shape_of_its_tail(study):
+    method = {"kind": "importance_sampling", "reference": "ep", "particles": 500, "replicates": 2}
+    table = run(study, method)[0]["evidence"].to_dataset()
+    assert table["pareto_k"].shape == (1, 2)
+    assert np.isfinite(table["pareto_k"]).all()
 
 
 def test_published_numbers_meet_the_problem_they_belong_to():

@@ -272,9 +272,9 @@ def test_methods_of_the_split_study_carry_its_chains_draws_and_thin():
 
 def test_a_run_is_a_method_on_a_problem():
     config = check_config(SMALL)
-    assert count_runs(config) == 3 + 4
-    config["studies"]["rmhmc_ais"]["problems"].append("other")
     assert count_runs(config) == 6 + 4
+    config["studies"]["rmhmc_ais"]["problems"].append("other")
+    assert count_runs(config) == 12 + 4
 
 
 def test_multinomial_is_for_a_linear_model():

@@ -187,7 +187,7 @@ def test_data_that_are_not_here_are_unknown_and_not_fetched(tmp_path, config, mo
     config["problems"]["digits"]["dataset"] = "usps-3v5"
     found = forecast(config, folder=tmp_path)
     unknown = Counter(job.job.rule for job in found.unknown)
-    assert unknown["rmhmc_ais_evidence"] == 3
+    assert unknown["rmhmc_ais_evidence"] == 6
     assert unknown["prepare"] == 1
     assert "split_hmc_chains" not in unknown
     table = forecast_table(found)

@@ -6,22 +6,28 @@ ANNEALING = [
     name for name, method in RMHMC_AIS["methods"].items() if method["kind"] == "ais"
 ]
 
+WEIGHTED = [
+    name
+    for name, method in RMHMC_AIS["methods"].items()
+    if method["kind"] in ("ais", "importance_sampling")
+]
+
 REPORT["rmhmc_ais"] = {
     "title": "Evidence by annealing (Paquet & Fraccaro 2018)",
-    "tables": ["verdict", "evidence", "approximations"],
+    "tables": ["verdict", "which_method", "evidence", "approximations"],
     "figures": [
         *[
             [f"results/rmhmc_ais/figures/{problem}/{name}.png", f"{problem}: {text}"]
             for problem in RMHMC_AIS["problems"]
             for name, text in {
-                "evidence_against_time": "log evidence against compute time and gradient "
-                "evaluations, with error bars; lines are EP, corrected EP and Laplace.",
+                "evidence_against_time": "log evidence against compute time and floating-point "
+                "operations, with error bars; lines are EP, corrected EP and Laplace.",
                 "effective_size": "effective size of the weights along the longest ladder.",
                 "acceptance": "acceptance rate and tuned step size along the longest ladder.",
                 "posterior": "convergence of the posterior draws.",
                 **{
                     f"log_weights_{method}": f"log weights of {method}."
-                    for method in RMHMC_AIS["methods"]
+                    for method in WEIGHTED
                 },
             }.items()
             if ANNEALING or name not in ("effective_size", "acceptance")
@@ -37,6 +43,11 @@ REPORT["rmhmc_ais"] = {
             if RMHMC_AIS["map"]
             else []
         ),
+        [
+            "results/rmhmc_ais/figures/figure_1.png",
+            "HMC and Riemannian-manifold HMC from the same start on a mixture of three "
+            "Gaussians.",
+        ],
     ],
 }
 
@@ -48,10 +59,12 @@ localrules:
     rmhmc_ais_figure_ladders,
     rmhmc_ais_figure_posterior,
     rmhmc_ais_figure_map,
+    rmhmc_ais_figure_illustration,
 
 
 include: "rmhmc_ais/approximate.smk"
 include: "rmhmc_ais/sample.smk"
 include: "rmhmc_ais/evidence.smk"
+include: "rmhmc_ais/illustrate.smk"
 include: "rmhmc_ais/summarise.smk"
 include: "rmhmc_ais/figures.smk"

@@ -16,7 +16,12 @@ rule rmhmc_ais_evidence:
     threads: WORKERS
     resources:
         mem_mb=lambda w, input, threads, attempt: memory_mb(
-            config, w.problem, input.data, threads, attempt
+            config,
+            w.problem,
+            input.data,
+            threads,
+            attempt,
+            RMHMC_AIS["methods"][w.method],
         ),
         runtime=lambda w, input, attempt: runtime_minutes(
             config, w.problem, input.data, RMHMC_AIS["methods"][w.method], attempt
@@ -36,6 +41,7 @@ rule rmhmc_ais_evidence:
             "studies.problems",
             "studies.stages",
             "studies.rmhmc_ais",
+            "studies.evidence_routes",
         ),
     script:
         "../../scripts/rmhmc_ais/evidence.py"

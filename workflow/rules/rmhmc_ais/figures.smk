@@ -24,13 +24,13 @@ rule rmhmc_ais_figure_log_weights:
     input:
         evidence=expand(
             "results/rmhmc_ais/{{problem}}/evidence/{method}.nc",
-            method=RMHMC_AIS["methods"],
+            method=WEIGHTED,
         ),
     output:
         figures=report(
             expand(
                 "results/rmhmc_ais/figures/{{problem}}/log_weights_{method}.png",
-                method=RMHMC_AIS["methods"],
+                method=WEIGHTED,
             ),
             caption="../../report/rmhmc_ais/log_weights.rst",
             category="rmhmc_ais",

@@ -26,6 +26,11 @@ rule rmhmc_ais_summarise:
             caption="../../report/rmhmc_ais/approximations_table.rst",
             category="rmhmc_ais",
         ),
+        which_method=report(
+            "results/rmhmc_ais/which_method.csv",
+            caption="../../report/rmhmc_ais/which_method_table.rst",
+            category="rmhmc_ais",
+        ),
         verdict=report(
             "results/rmhmc_ais/verdict.csv",
             caption="../../report/verdict_table.rst",
@@ -36,6 +41,13 @@ rule rmhmc_ais_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("studies.rmhmc_ais_tables", "studies.verdict"),
+        code=code_digest(
+            "figures.estimates",
+            "studies.rmhmc_ais_parts",
+            "studies.rmhmc_ais_tables",
+            "studies.rmhmc_ais_claims",
+            "studies.rmhmc_ais_work",
+            "studies.verdict",
+        ),
     script:
         "../../scripts/rmhmc_ais/summarise.py"

@@ -11,12 +11,9 @@ if __name__ == "__main__":
 
         approximations = {Path(path).parent.name: path for path in snakemake.input.approximations}
         posteriors = {Path(path).parent.name: path for path in snakemake.input.posteriors}
-        evidence = {
-            (Path(path).parents[1].name, Path(path).stem): path for path in snakemake.input.evidence
-        }
         tables = summarise(
             approximations,
-            evidence,
+            snakemake.input.evidence,
             posteriors,
             snakemake.input.get("map") or None,
             snakemake.input.published,

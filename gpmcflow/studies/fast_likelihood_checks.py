@@ -1,0 +1,60 @@
+"""Claims in words that one computation settles: Nystrom's two forms, and noise that differs by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpmcflow.approximations.nystrom import Nystrom
+from gpmcflow.models.gp_regression import dense_log_likelihood
+from gpmcflow.studies.fast_likelihood_methods import Bench
+
+CASES = 60  # the checks need no more
+COLUMNS = 12
+
+
+def algebra_checks(bench: Bench) -> dict[str, float]:
+    """Numbers behind claims 2 and 6, from the first cases of a data set.
+
+    ``forms``: largest difference between Nystrom's matrix by eigenvectors of K_mm (eqs. 40-41) and by
+    its Cholesky factor (42), over the largest entry. ``not_orthonormal``: largest entry of B'B - I of
+    the eigenvectors' extension: far from 0, so that eq. 37 cannot take them. ``general_noise``:
+    difference of the low-rank log likelihood with noise variances that differ from case to case (32,
+    38) from dense algebra.
+    """
+    problem = bench.problem
+    few = problem.model.take(np.arange(min(CASES, problem.model.n_cases)))
+    theta = problem.guess
+    columns = np.arange(min(COLUMNS, few.n_cases - 1))
+    K = few.covariance(theta)
+    core, cross = K[np.ix_(columns, columns)], K[:, columns]
+    core = core + 1e-6 * np.trace(core) / len(core) * np.eye(len(core))  # both forms take the same
+    values, vectors = np.linalg.eigh(core)
+    n, m = cross.shape
+    extended = np.sqrt(m / n) * (cross @ vectors) / values
+    by_eigen = (extended * (values * n / m)) @ extended.T
+    B = np.linalg.solve(np.linalg.cholesky(core), cross.T).T
+    forms = np.abs(by_eigen - B @ B.T).max() / np.abs(K).max()
+    gram = extended.T @ extended
+    noise = np.exp(2.0 * theta[1]) * np.linspace(0.5, 2.0, few.n_cases)
+    general = replace(
+        few, noise_variances=noise, prior_mean=0.0, prior_sd=1.0,
+    )  # fmt: skip
+    at = np.delete(theta, 1)
+    stand_in = Nystrom(general, columns, constant="inside")
+    C = _nystrom_matrix(general, at, columns) + np.diag(noise)
+    difference = abs(stand_in.log_likelihood(at) - dense_log_likelihood(C, general.y))
+    return {
+        "forms": float(forms),
+        "not_orthonormal": float(np.abs(gram - np.eye(m)).max()),
+        "general_noise": float(difference),
+    }
+
+
+def _nystrom_matrix(model, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """K_nm (K_mm + e I)^-1 K_mn with the stand-in's jitter, by dense algebra."""
+    K = model.covariance(theta)
+    eta = model.hyperparameters(theta).eta
+    core = K[np.ix_(columns, columns)] + 1e-8 * (eta**2 + model.constant**2) * np.eye(len(columns))
+    return K[:, columns] @ np.linalg.solve(core, K[columns])

@@ -1,0 +1,69 @@
+"""What the methods of the fast-likelihood study cost: measured seconds, and operations counted on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.approximations.eigen import EigenExact
+from gpmcflow.approximations.nystrom import Nystrom
+from gpmcflow.samplers.density_sampling import seconds_per_evaluation, seconds_per_iteration
+from gpmcflow.studies.fast_likelihood_data import Problem
+from gpmcflow.studies.fast_likelihood_methods import Bench, Run
+
+TIMED_SECONDS = 0.15
+TIMED_THETAS = 7
+EIGEN_CASES = 400  # a timed eigendecomposition of more would take seconds
+
+
+def nominal_cost(density: Any, problem: Problem) -> float:
+    """Floating-point operations of one call of a stand-in over those of the exact density, roughly."""
+    n, p = problem.model.n_cases, problem.model.n_features
+    exact = n**3 / 3 + n * n * (p + 10)
+    kind = type(density).__name__
+    if kind == "FittedStudent":
+        return 0.0
+    if isinstance(density, Nystrom):
+        m = len(density.columns)
+        return (2 * n * m * m + m**3 / 3 + n * m * (2 * p + 20)) / exact
+    m = density.model.n_cases
+    return (m**3 / 3 + m * m * (p + 10)) / exact * (0.5 if kind == "SinglePrecision" else 1.0)
+
+
+def method_seconds(run: Run, bench: Bench) -> dict:
+    """CPU seconds of an iteration, of a call of each density, and of a gradient where there are some."""
+    thetas = _apart(bench)
+    exact = seconds_per_evaluation(bench.exact, thetas, repeats=3)
+    calls = []
+    for density in run.counted:
+        rows = thetas[:, 1:] if density.dim < thetas.shape[1] else thetas
+        same = density is bench.exact
+        calls.append(exact if same else seconds_per_evaluation(density, rows, repeats=3))
+    found = {"calls": calls, "exact": exact}
+    if type(run.sampler).__name__ == "DensityHMC" or run.pilot_gradients:
+        found["gradient"] = seconds_per_evaluation(bench.exact, thetas, repeats=3, gradient=True)
+    few = seconds_per_iteration(run.densities, run.sampler, run.start, 3)
+    n_iterations = int(np.clip(TIMED_SECONDS / max(few, 1e-6), 10, 500))
+    found["iteration"] = seconds_per_iteration(run.densities, run.sampler, run.start, n_iterations)
+    return found
+
+
+def eigen_seconds(bench: Bench) -> dict:
+    """CPU seconds of the eigen-exact approximation of the rank of Nystrom's, or n / 10."""
+    model = bench.problem.model
+    if model.n_cases > EIGEN_CASES:
+        return {}
+    m = bench.sizes["nystrom"] or max(2, model.n_cases // 10)
+    thetas = _apart(bench)[:3]
+    return {
+        "m": int(m),
+        "calls": [seconds_per_evaluation(EigenExact(model, m), thetas, repeats=2)],
+        "exact": seconds_per_evaluation(bench.exact, thetas, repeats=3),
+    }
+
+
+def _apart(bench: Bench) -> np.ndarray:
+    """Draws of the pilot that differ in all coordinates."""
+    draws = bench.pilot.draws
+    return draws[np.linspace(0, len(draws) - 1, TIMED_THETAS).astype(int)]

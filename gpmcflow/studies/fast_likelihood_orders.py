@@ -1,0 +1,42 @@
+"""Rows of claims: an order between two methods, what was not run."""
+
+from __future__ import annotations
+
+import math
+
+from gpmcflow.studies.fast_likelihood_data import STUDY
+from gpmcflow.studies.fast_likelihood_estimates import TypeRuns, interval, log_ratio
+from gpmcflow.studies.verdict import verdict_row
+
+
+def claim_row(claim: str, row: str, column: str, **cells) -> dict:
+    """Row of a claim in words."""
+    return verdict_row(STUDY, table=f"claim: {claim}", row=row, column=column, **cells)
+
+
+def missing_row(claim: str, row: str, column: str, need: str) -> dict:
+    """Row of a claim whose run is not there."""
+    return claim_row(claim, row, column, verdict="missing", why=f"not in this config: {need}")
+
+
+def below_one(
+    claim: str, found: TypeRuns, pair: tuple[str, str], key: str, what: str, why: str = ""
+) -> dict:
+    """Row of a claim that one method costs less than another, by paired log ratios: an order."""
+    centre, error = log_ratio(found, *pair, key)
+    n = len(found.replicates)
+    column = f"{what}: {pair[0]} / {pair[1]}"
+    note = f"{n} data sets, n = {found.settings['n']}, {found.settings['iterations']} iterations"
+    note = f"{why}; {note}" if why else note
+    if not math.isfinite(centre):
+        runs = found.of(pair[0])
+        stuck = sum(math.isinf(run["tau"]) for run in runs)
+        verdict = "does not hold" if stuck else "missing"
+        why = f"{stuck} of {n} chains never moved; {note}"
+        return claim_row(claim, found.name, column, printed="< 1", verdict=verdict, why=why)
+    low, high = interval(centre, error, n)
+    verdict = "holds" if high < 0.0 else "does not hold" if low > 0.0 else "not resolved"
+    return claim_row(
+        claim, found.name, column, printed="< 1", ours=math.exp(centre),
+        mcse=math.exp(centre) * error, verdict=verdict, why=note,
+    )  # fmt: skip

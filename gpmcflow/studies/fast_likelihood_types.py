@@ -1,0 +1,119 @@
+"""The data set types of the fast-likelihood study and what a config makes of them. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ETA = 5.0  # of all types
+LONG, SHORT = 2.0, 0.1
+REAL_CASES = 442  # of scikit-learn's diabetes data
+# Share of the cases of the real data that a stand-in takes, where the config states no size.
+REAL_SHARES = {"sod": 1 / 3, "nystrom": 1 / 4, "tempered": (1 / 3, 1 / 6)}
+LEAST_SIZE = 4
+
+PAPER_METHODS = ("standard", "sod", "nystrom", "tempered")
+LEVERS = (
+    "nystrom_spaced", "student", "collapsed", "float32", "ordered", "rotated", "hmc",
+)  # fmt: skip
+UNTUNED = "standard_wide"  # standard slice sampling that needs no pilot
+METHODS = (*PAPER_METHODS, *LEVERS, UNTUNED)
+GRID = (1, 2, 4, 8)  # of r and s
+RANKS = (10, 30, 50, 70, 95)  # per cent of the cases
+# What the numbers of a data set depend on: other studies may change without a week of runs lost.
+_CODE = """
+models.gp_regression models.log_density models.regression_covariance
+approximations.eigen approximations.fitted_density approximations.low_rank approximations.nystrom
+approximations.single_precision approximations.stand_in_quality approximations.subset_of_data
+samplers.collapsed_scale samplers.density_pilot samplers.density_protocol
+samplers.density_sampling samplers.discretizing_chain samplers.gradient_density
+samplers.tempered_transitions samplers.univariate_slice
+diagnostics.autocorrelation diagnostics.monotone_sequence execution
+studies.fast_likelihood studies.fast_likelihood_checks studies.fast_likelihood_costs
+studies.fast_likelihood_data studies.fast_likelihood_methods
+"""
+FAST_LIKELIHOOD_CODE = tuple(_CODE.split())
+
+
+@dataclass(frozen=True)
+class DataType:
+    """One row of the paper's Table 1, with the subset sizes of Table 2; None where it has no result."""
+
+    p: int
+    n: int
+    scale: float
+    ard: bool
+    sod: int
+    nystrom: int | None
+    tempered: tuple[int, int] | None
+
+    @property
+    def rho(self) -> list[float]:
+        """Length scales: one for all features, or rho_i = i times the scale."""
+        return [self.scale * (k + 1) for k in range(self.p if self.ard else 1)]
+
+
+TYPES = {
+    1: DataType(1, 300, SHORT, False, 40, 30, (40, 20)),
+    2: DataType(5, 300, SHORT, False, 150, None, (100, 50)),
+    3: DataType(5, 300, SHORT, True, 100, None, (90, 45)),
+    4: DataType(5, 300, LONG, False, 150, 120, (130, 65)),
+    5: DataType(5, 300, LONG, True, 90, 80, (100, 50)),
+    6: DataType(1, 900, SHORT, False, 60, 90, (60, 30)),
+    7: DataType(5, 900, SHORT, False, 300, None, None),
+    8: DataType(5, 900, SHORT, True, 100, None, None),
+    9: DataType(5, 900, LONG, False, 100, 110, None),
+    10: DataType(5, 900, LONG, True, 300, 90, None),
+}
+
+
+def fast_likelihood_types(study: dict) -> dict[str, dict]:
+    """Return {name: settings} of the study's data set types, complete, with the methods each runs.
+
+    Sizes that the config leaves out are the paper's, in proportion where n is another; a method whose
+    stand-in has no size is not run, unless the config gives it one.
+    """
+    found = {}
+    for name, given in study["types"].items():
+        data = given["data"]
+        kind = TYPES.get(data)
+        n = given["n"] or (kind.n if kind else REAL_CASES)
+        sizes = _sizes(kind, n) | {k: v for k, v in given["sizes"].items() if v is not None}
+        wanted = given["methods"] or study["methods"]
+        methods = [m for m in METHODS if m in wanted and sizes.get(_base(m), True)]
+        if given["chain_grid"]:
+            methods += [f"sod_r{r}_s{s}" for r in GRID for s in GRID if (r, s) != (1, 1)]
+        if given["ranks"]:
+            methods += [f"nystrom_m{share}" for share in RANKS]
+        found[name] = {
+            "data": data,
+            "n": n,
+            "noise": given["noise"],
+            "constant": given["constant"],
+            "prior": given["prior"],
+            "sizes": sizes,
+            "methods": methods,
+            "replicates": given["replicates"] or study["replicates"],
+            "iterations": given["iterations"] or study["iterations"],
+            "pilot": study["pilot"],
+        }
+    return found
+
+
+def _base(method: str) -> str:
+    return "nystrom" if method.startswith("nystrom") else method
+
+
+def _sizes(kind: DataType | None, n: int) -> dict:
+    """Sizes of the stand-ins for n cases: {sod: m, nystrom: m, tempered: [m_1, m_2]}; None for none."""
+    if kind is None:
+        shares, whole = REAL_SHARES, 1
+    else:
+        shares, whole = {name: getattr(kind, name) for name in REAL_SHARES}, kind.n
+
+    def scaled(m: float) -> int:
+        return max(LEAST_SIZE, round(m * n / whole))
+
+    return {
+        name: None if m is None else [scaled(k) for k in m] if isinstance(m, tuple) else scaled(m)
+        for name, m in shares.items()
+    }

@@ -1,0 +1,13 @@
+"""The paper's figure 2."""
+
+from gpmcflow.workflow_job import workflow_job
+
+if __name__ == "__main__":
+    with workflow_job(snakemake):
+        from gpmcflow.figures.fast_likelihood import autocorrelation_panels
+        from gpmcflow.storage import write_figure
+        from gpmcflow.studies.fast_likelihood_tables import shown_series
+
+        series = shown_series(snakemake.input.runs)
+        figure = autocorrelation_panels(series, title=snakemake.params.title)
+        write_figure(figure, snakemake.output.figure)
