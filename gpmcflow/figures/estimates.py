@@ -40,8 +40,8 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
 
     Evidence estimates Z_r of R replicates are averaged, as each is unbiased: log Z = log mean Z_r,
     with standard error sqrt(sum_r (W_r se_r)^2), W_r = Z_r / sum Z. Reverse runs estimate 1/Z, so
-    there the mean is of 1/Z_r. ``seconds``, ``gigaflops`` and ``n_gradient`` are what the average cost: the sum
-    over replicates and, once, the pilot they share. ``effective_size`` is the smallest one,
+    there the mean is of 1/Z_r. ``seconds``, ``gigaflops`` and ``n_gradient`` are what the average
+    cost: the sum over replicates and, once, the pilot they share. ``effective_size`` is the smallest one,
     ``alarm`` that of the worst replicate with the number of replicates that raised one.
 
     Raises `InputError` when a column is missing.
