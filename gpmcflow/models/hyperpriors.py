@@ -1,0 +1,194 @@
+"""Priors of hyperparameters: any scipy.stats distribution, as a density over the logs that are sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy import special, stats
+
+from gpmcflow.errors import InputError, unknown_name
+
+SCALES = ("log", "natural")
+_NAMES = sorted(
+    name for name in dir(stats) if isinstance(getattr(stats, name), stats.rv_continuous)
+)
+_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class Hyperprior:
+    """Prior of one hyperparameter h > 0, as a density over theta = log h.
+
+    ``distribution`` names a continuous distribution of scipy.stats, ``parameters`` are its arguments.
+    On the "log" scale it is that of theta itself; on the "natural" scale it is that of h, and
+
+        log p(theta) = log p_h(exp(theta)) + theta,
+
+    the last term being the Jacobian. For an offset c = theta of a log rate, h is the base rate exp(c).
+
+    >>> Hyperprior("norm", {"loc": 0.0, "scale": 0.5})                     # theta ~ N(0, 0.5^2)
+    Hyperprior('norm', {'loc': 0.0, 'scale': 0.5}, scale='log')
+    >>> Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")     # length ~ Gamma(2, 0.3)
+    Hyperprior('gamma', {'a': 2.0, 'scale': 0.3}, scale='natural')
+
+    Raises `InputError` for an unknown distribution or scale, and for parameters it cannot have.
+    """
+
+    distribution: str
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    scale: str = "log"
+
+    def __post_init__(self) -> None:
+        if self.distribution not in _NAMES:
+            raise unknown_name("hyperprior: distribution", self.distribution, _NAMES)
+        if self.scale not in SCALES:
+            raise unknown_name("hyperprior: scale", self.scale, SCALES)
+        family = getattr(stats, self.distribution)
+        shapes = family.shapes.replace(" ", "").split(",") if family.shapes else []
+        for name in self.parameters:
+            if name not in (*shapes, "loc", "scale"):
+                raise unknown_name(
+                    f"hyperprior {self.distribution}: parameter", name, (*shapes, "loc", "scale")
+                )
+        missing = [name for name in shapes if name not in self.parameters]
+        if missing:
+            raise InputError(
+                f"hyperprior {self.distribution}: parameter {missing[0]!r} is missing; give a number"
+            )
+        values = {name: float(value) for name, value in self.parameters.items()}
+        object.__setattr__(self, "parameters", values)
+        if not np.isfinite(self._frozen.ppf(0.5)):
+            raise InputError(
+                f"hyperprior {self.distribution}: parameters {values} are out of its range; see "
+                f"scipy.stats.{self.distribution}"
+            )
+        if self.scale == "natural" and not self._frozen.cdf(0.0) < 1.0:
+            raise InputError(
+                f"hyperprior {self.distribution}: parameters {values} leave no probability to positive "
+                "numbers; give a distribution of them, or scale='log'"
+            )
+
+    def __repr__(self) -> str:
+        return f"Hyperprior({self.distribution!r}, {self.parameters!r}, scale={self.scale!r})"
+
+    def __hash__(self) -> int:
+        return hash((self.distribution, tuple(sorted(self.parameters.items())), self.scale))
+
+    def __getstate__(self) -> dict:
+        return {name: getattr(self, name) for name in ("distribution", "parameters", "scale")}
+
+    @classmethod
+    def log_uniform(cls, lower: float, upper: float) -> Hyperprior:
+        """Uniform density of theta between log(lower) and log(upper)."""
+        if not 0.0 < lower < upper < np.inf:
+            raise InputError(
+                f"hyperprior log_uniform: found ({lower!r}, {upper!r}); allowed: 0 < lower < upper"
+            )
+        low, high = float(np.log(lower)), float(np.log(upper))
+        return cls("uniform", {"loc": low, "scale": high - low})
+
+    @cached_property
+    def _frozen(self):
+        return getattr(stats, self.distribution)(**self.parameters)
+
+    @cached_property
+    def _below_zero(self) -> float:  # probability that a natural prior gives to h <= 0: cut off
+        return float(self._frozen.cdf(0.0)) if self.scale == "natural" else 0.0
+
+    @cached_property
+    def support(self) -> tuple[float, float]:
+        """Least and largest theta with a density, infinite where there is no bound."""
+        low, high = (float(v) for v in self._frozen.support())
+        if self.scale == "log":
+            return low, high
+        return (float(np.log(low)) if low > 0.0 else -np.inf), float(np.log(high))
+
+    @cached_property
+    def _plain(self) -> tuple[str, float, float]:  # the two priors in common use, without SciPy
+        loc, scale = self.parameters.get("loc", 0.0), self.parameters.get("scale", 1.0)
+        known = self.scale == "log" and self.distribution in ("uniform", "norm")
+        return (self.distribution if known else ""), loc, scale
+
+    def log_density(self, theta: float) -> float:
+        """Log p(theta), -inf outside the support."""
+        theta = float(theta)
+        if not self.support[0] <= theta <= self.support[1]:
+            return -np.inf
+        kind, loc, scale = self._plain
+        if kind == "uniform":
+            return float(-np.log(scale))
+        if kind == "norm":
+            return float(-0.5 * ((theta - loc) / scale) ** 2 - np.log(scale) - _LOG_SQRT_2PI)
+        if self.scale == "log":
+            return float(self._frozen.logpdf(theta))
+        with np.errstate(over="ignore"):
+            value = self._frozen.logpdf(np.exp(theta)) + theta
+        return float(value - np.log1p(-self._below_zero))
+
+    def quantile(self, probability: np.ndarray | float) -> np.ndarray | float:
+        """Theta with this probability below it."""
+        p = np.asarray(probability, dtype=np.float64)
+        kind, loc, scale = self._plain
+        if kind:
+            return loc + scale * (p if kind == "uniform" else special.ndtri(p))
+        if self.scale == "log":
+            return self._frozen.ppf(p)
+        return np.log(self._frozen.ppf(self._below_zero + (1.0 - self._below_zero) * p))
+
+    def from_normal(self, x: np.ndarray | float) -> np.ndarray | float:
+        """Theta = F^-1(Phi(x)): standard normal x have this prior; accurate in both tails."""
+        x = np.asarray(x, dtype=np.float64)
+        above, cut = special.ndtr(-np.abs(x)), 1.0 - self._below_zero
+        low = self._frozen.ppf(self._below_zero + cut * above)
+        value = np.where(x < 0.0, low, self._frozen.isf(cut * above))
+        return value if self.scale == "log" else np.log(value)
+
+    def to_normal(self, theta: np.ndarray | float) -> np.ndarray | float:
+        """x = Phi^-1(F(theta)), the inverse of `from_normal`."""
+        value = np.exp(theta) if self.scale == "natural" else np.asarray(theta, dtype=np.float64)
+        cut = 1.0 - self._below_zero
+        low, high = (self._frozen.cdf(value) - self._below_zero) / cut, self._frozen.sf(value) / cut
+        return np.where(low < 0.5, special.ndtri(np.clip(low, 0, 1)), -special.ndtri(high))
+
+    def normal_slope(self, x: np.ndarray | float) -> np.ndarray | float:
+        """d theta / dx = phi(x) / p(theta) of `from_normal`."""
+        x = np.asarray(x, dtype=np.float64)
+        log_p = np.vectorize(self.log_density, otypes=[float])(self.from_normal(x))
+        return np.exp(-0.5 * x**2 - _LOG_SQRT_2PI - log_p)
+
+    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None = None):
+        """Draws of theta."""
+        return self.quantile(rng.random(size))
+
+    @cached_property
+    def width(self) -> float:
+        """Width of the support; where that is infinite, of the central 99 %."""
+        low, high = self.support
+        if np.isfinite(high - low):
+            return high - low
+        return float(self.quantile(0.995) - self.quantile(0.005))
+
+
+def hyperprior(setting: Hyperprior | Mapping | float, where: str) -> Hyperprior | float:
+    """Hyperprior of a config entry: {distribution, parameters, scale}, or a number that fixes it.
+
+    Raises `InputError` naming ``where`` for anything else.
+    """
+    if isinstance(setting, Hyperprior):
+        return setting
+    if isinstance(setting, Mapping):
+        for name in setting:
+            if name not in Hyperprior.__dataclass_fields__:
+                raise unknown_name(f"{where}: setting", name, Hyperprior.__dataclass_fields__)
+        try:
+            return Hyperprior(**setting)
+        except (TypeError, InputError) as error:
+            raise InputError(f"{where}: {error}") from None
+    if isinstance(setting, bool) or not isinstance(setting, (int, float, np.number)):
+        raise InputError(
+            f"{where}: found {setting!r}; allowed: a number, or a hyperprior with a distribution"
+        )
+    return float(setting)

@@ -1,0 +1,212 @@
+"""Chains over hyperparameters and latents as an ArviZ DataTree, with what each draw cost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest, pin_blas, run, workers
+from gpmcflow.models.joint_model import JointModel, checked_inputs
+from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
+from gpmcflow.samplers.joint_program import STATS, TRACED, JointProgram
+from gpmcflow.samplers.representations import Representation, representation
+from gpmcflow.samplers.univariate_slice import require_count
+from gpmcflow.storage import standard_attributes, with_attributes
+
+log = logging.getLogger(__name__)
+ALARM = 1e-3  # share of proposals whose covariance does not factorise
+
+
+def sample_joint(
+    model: JointModel,
+    representation_: Representation | str = "surr-site",
+    update: HyperparameterUpdate | None = None,
+    *,
+    n_elliptical: int = 10,
+    n_chains: int = 4,
+    n_draws: int = 1000,
+    n_warmup: int = 100,
+    thin: int = 1,
+    start_theta: np.ndarray | Mapping[str, float] | None = None,
+    start_latents: np.ndarray | None = None,
+    X_new: np.ndarray | None = None,
+    keep_latents: bool = True,
+    shortcuts: bool = True,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    block_size: int = 1,
+    segment_length: int = 500,
+    scheduler: Any = "synchronous",
+    n_workers: int = 1,
+    state_dir: Any = None,
+    settings: Any = None,
+    compute: bool = True,
+    progress: str | None = None,
+) -> xr.DataTree:
+    """Draw from the posterior of hyperparameters and latents, p(theta, f | y).
+
+    ``representation_`` is one of `REPRESENTATIONS` or its name, ``update`` a `SliceUpdate` unless given. An
+    iteration is one sweep over theta, then ``n_elliptical`` elliptical slice updates of f; a draw is the
+    last of ``thin`` iterations. With 0 elliptical updates only the surrogates are ergodic. The first
+    ``n_warmup`` draws are dropped. ``start_theta`` is (d,), (pool, d), or numbers by name; by default chains
+    start in the hyperprior's central half, with f = 0. For the settings of execution see
+    `gpmcflow.execution.run`.
+
+    Returns groups ``posterior`` (theta: chain, draw, theta_dim; latent: chain, draw, latent_dim),
+    ``sample_stats`` (complete_log_likelihood T = log L(f; c) + log N(f; 0, Sigma), log_likelihood, lp = T +
+    log hyperprior, acceptance_rate, and counters of the draw: n_hyp settings of theta asked for, n_cov of
+    them with another covariance, n_lik likelihood evaluations, n_failed factorisations), ``observed_data``;
+    with ``thin`` > 1 ``trace`` (every iteration), and with ``X_new`` (m, p) ``predictions``: latent_mean,
+    latent_sd and response_mean, averaged over the posterior (a triangular solve for each draw: thin).
+
+    Raises `InputError` for wrong sizes and names, and where a hyperprior gives the start no density,
+    `NumericalError` where the covariance does not factorise at the start.
+    """
+    pin_blas()
+    chosen = (
+        representation(representation_) if isinstance(representation_, str) else representation_
+    )
+    for name, value in (("n_draws", n_draws), ("thin", thin)):
+        require_count("sample_joint", name, value)
+    for name, value in (("n_warmup", n_warmup), ("n_elliptical", n_elliptical)):
+        if value != 0:
+            require_count("sample_joint", name, value)
+    if not model.dim:
+        raise InputError("sample_joint: no coordinate has a hyperprior; fixed ones need no chain")
+    program = JointProgram(
+        model, chosen, SliceUpdate() if update is None else update, n_elliptical, thin,
+        _pool("start_theta", _by_name(model, start_theta), model.dim),
+        _pool("start_latents", start_latents, model.n_cases),
+        None if X_new is None else checked_inputs(model, X_new), keep_latents, shortcuts,
+    )  # fmt: skip
+    _try_start(program, n_chains)
+    with workers(scheduler, n_workers) as pool:
+        arrays = run(
+            program,
+            n_chains=n_chains,
+            length=n_warmup + n_draws,
+            block_size=block_size,
+            segment_length=segment_length,
+            seed=seed,
+            key=(*key, "sample_joint"),
+            scheduler=pool,
+            state_dir=state_dir,
+            settings=settings,
+            compute=compute,
+            progress=progress,
+        )
+    described = {
+        "representation": chosen.name,
+        "site_rule": repr(chosen.rule),
+        "update": repr(program.update),
+        "n_elliptical": n_elliptical,
+        "thin": thin,
+        "likelihood": repr(model.likelihood),
+        "hyperpriors": [repr(prior) for prior in model.free_priors],
+        "jitter": float(model.jitter),
+        "key": list(key),
+    }
+    attributes = standard_attributes(
+        settings=described, seed=seed, data_checksum=array_digest({"X": model.X, "y": model.y})
+    )
+    tree = with_attributes(_tree(arrays, n_warmup, program), attributes)
+    if compute:
+        _warn(tree["sample_stats"].to_dataset().compute(scheduler="synchronous"), chosen.name)
+    return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
+
+
+def _by_name(model: JointModel, start: Any) -> Any:
+    if not isinstance(start, Mapping):
+        return start
+    if set(start) != set(model.names):
+        raise InputError(
+            f"sample_joint: start_theta names {sorted(start)}; allowed: all of {sorted(model.names)}"
+        )
+    return np.array([float(start[name]) for name in model.names])
+
+
+def _pool(name: str, values: Any, width: int) -> np.ndarray | None:
+    if values is None:
+        return None
+    rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    if rows.ndim != 2 or rows.shape[1] != width or not np.all(np.isfinite(rows)):
+        raise InputError(
+            f"sample_joint: {name} has shape {np.shape(values)}; allowed: finite numbers ({width},) or "
+            f"(pool, {width})"
+        )
+    return rows
+
+
+def _try_start(program: JointProgram, n_chains: int) -> None:
+    """Raise here, not in a worker, what a start would."""
+    model = program.model
+    given = program.start_theta
+    starts = [model.prior_median()] if given is None else given[:n_chains]
+    latents = [np.zeros(model.n_cases)] if program.start_latents is None else program.start_latents
+    for k, theta in enumerate(starts):
+        program.workspace().start(theta, latents[k % len(latents)])
+
+
+def _tree(arrays: dict, n_warmup: int, program: JointProgram) -> xr.DataTree:
+    kept = {name: values[:, n_warmup:] for name, values in arrays.items()}
+    model = program.model
+    n_chains, n_draws = kept["lp"].shape
+    coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
+    names, cases = np.array(model.names), np.arange(model.n_cases)
+    posterior = {"theta": (("chain", "draw", "theta_dim"), kept["theta"])}
+    posterior_coords = coords | {"theta_dim": names}
+    if program.keep_latents:
+        posterior["latent"] = (("chain", "draw", "latent_dim"), kept["latent"])
+        posterior_coords = posterior_coords | {"latent_dim": cases}
+    groups = {
+        "posterior": xr.Dataset(posterior, posterior_coords),
+        "sample_stats": xr.Dataset({s: (("chain", "draw"), kept[s]) for s in STATS}, coords),
+        "observed_data": xr.Dataset({"y": ("case", model.y)}, {"case": cases}),
+        "constant_data": xr.Dataset(
+            {"X": (("case", "feature"), model.X)},
+            {"case": cases, "feature": np.arange(model.X.shape[1])},
+        ),
+    }
+    if program.thin > 1:
+        flat = {"chain": coords["chain"], "iteration": np.arange(n_draws * program.thin)}
+        trace = {
+            name: (("chain", "iteration"), kept[f"trace_{name}"].reshape(n_chains, -1))
+            for name in TRACED
+        }
+        theta = kept["trace_theta"].reshape(n_chains, -1, model.dim)
+        trace["theta"] = (("chain", "iteration", "theta_dim"), theta)
+        groups["trace"] = xr.Dataset(trace, flat | {"theta_dim": names})
+    if program.X_new is not None:
+        mean, variance = kept["new_mean"], kept["new_variance"]
+        spread = variance.mean((0, 1)) + mean.var((0, 1))  # within draws, and between them
+        groups["predictions"] = xr.Dataset(
+            {
+                "latent_mean": ("new_case", mean.mean((0, 1))),
+                "latent_sd": ("new_case", spread**0.5),
+                "response_mean": ("new_case", kept["new_response"].mean((0, 1))),
+                "X": (("new_case", "feature"), program.X_new),
+            },
+            {"new_case": np.arange(len(program.X_new)), "feature": np.arange(model.X.shape[1])},
+        )
+    return xr.DataTree.from_dict(groups)
+
+
+def _warn(stats: xr.Dataset, name: str) -> None:
+    """Say so where chains never moved, and where many factorisations failed."""
+    stuck = int((stats["lp"].std("draw") == 0.0).sum()) if stats.sizes["draw"] > 1 else 0
+    if stuck:
+        log.warning(
+            "sample_joint: %d of %d chains never moved under %s; start elsewhere, or look at the prior's "
+            "scale", stuck, stats.sizes["chain"], name,
+        )  # fmt: skip
+    failed, asked = float(stats["n_failed"].sum()), float(stats["n_hyp"].sum())
+    if failed > ALARM * max(asked, 1.0):
+        log.warning(
+            "sample_joint: %d of %d proposals had a covariance that does not factorise (they were "
+            "rejected); give the model a larger jitter", failed, asked,
+        )  # fmt: skip

@@ -1,0 +1,213 @@
+"""One chain over (theta, f): its factors, the density its hyperparameters see, and what all that cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.compiled_likelihoods import (
+    elliptical_updates,
+    likelihood_code,
+    log_likelihood,
+)
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.samplers.representations import Fixed, Frozen, Point, Representation
+from gpmcflow.samplers.whitened_factors import WhitenedFactors
+
+LARGEST = 300.0  # |log sigma_f| above which squares overflow: such a point has no density
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(slots=True)
+class Cost:
+    """Counters of one chain, whatever shortcuts save."""
+
+    n_hyp: int = 0  #: settings of theta with a prior density at which phi was asked for
+    n_cov: int = 0  #: those of them that change Sigma
+    n_lik: int = 0  #: evaluations of log L(f)
+    n_failed: int = 0  #: factorisations that failed at proposals, which were rejected
+
+    def reset(self) -> None:
+        """Start again at 0."""
+        for item in fields(self):
+            setattr(self, item.name, 0)
+
+
+class JointWorkspace:
+    """State and buffers of one chain; what `hyperparameter_updates` move.
+
+    ``shortcuts``: a move of sigma_f or c leaves the factor of K + eps I alone, products that have not
+    moved are kept, and one length scale changes distances by O(1) a pair. Off, all is computed from the
+    inputs each time: the same chain up to rounding. Counters are the same either way.
+    """
+
+    def __init__(
+        self, model: JointModel, representation: Representation, shortcuts: bool = True
+    ) -> None:
+        self.model, self.representation, self.shortcuts = model, representation, shortcuts
+        self.code = likelihood_code(model.likelihood, model.y)
+        self.cost = Cost()
+        self.priors, self.free = model.priors, model.free.tolist()
+        self._factors = [model.factor(), model.factor()]
+        sites = representation.rule is not None
+        self._whitened = [WhitenedFactors(model.n_cases) for _ in range(2)] if sites else [None] * 2
+        self._drifts = getattr(self._factors[0], "keeps_distances", False)
+        self.point: Point = None
+        self._proposed: Point | None = None
+        self._frozen: Frozen | None = None
+        self.phi = np.nan
+        self._scratch = np.empty(model.n_cases)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def start(self, theta: np.ndarray, f: np.ndarray) -> None:
+        """Stand at theta (d,) and latents f (n,).
+
+        Raises `InputError` for hyperpriors without density there, `NumericalError` where the covariance
+        does not factorise or the likelihood is not finite.
+        """
+        model = self.model
+        for name, prior, value in zip(model.names, model.free_priors, theta, strict=True):
+            if not np.isfinite(prior.log_density(value)):
+                raise InputError(
+                    f"joint model: start of {name} is {value:g}, where its hyperprior {prior!r} has no "
+                    f"density; start between {prior.support[0]:g} and {prior.support[1]:g}"
+                )
+        self.point = None
+        point = self._build(model.full(theta), None)
+        if point is None:
+            raise NumericalError(
+                f"joint model: the covariance is not positive definite at the start {theta.tolist()}; "
+                f"give a larger jitter than {model.jitter:g}"
+            )
+        point.f = np.array(f, dtype=np.float64)
+        point.log_likelihood = log_likelihood(self.code, point.f, point.offset)
+        if not np.isfinite(point.log_likelihood):
+            raise NumericalError(
+                "joint model: the log likelihood is not finite at the start; give other latents"
+            )
+        self._take(point)
+
+    @property
+    def theta(self) -> np.ndarray:
+        """Coordinates that are sampled (d,)."""
+        return self.point.full[self.free]
+
+    def complete_log_likelihood(self) -> float:
+        """T = log L(f; c) + log N(f; 0, Sigma), hyperprior left out."""
+        p = self.point
+        z = p.whiten(p.f)
+        log_normal = -0.5 * float(z @ z) - p.factor.log_det - p.n_log_sd - len(z) * _HALF_LOG_2PI
+        return p.log_likelihood + log_normal
+
+    def update_latents(self, rng: np.random.Generator, n_updates: int) -> None:
+        """Elliptical slice updates of f at fixed theta; all their prior draws are one product."""
+        if not n_updates:
+            return
+        p = self.point
+        rows = rng.standard_normal((n_updates, len(p.f)))
+        draws = p.factor.multiply_rows(rows, p.sd)
+        p.f = p.f.copy()
+        p.log_likelihood, spent = elliptical_updates(
+            rng, self.code, p.offset, p.f, p.log_likelihood, draws, self._scratch
+        )
+        self.cost.n_lik += spent
+
+    # -- density over theta ----------------------------------------------------------------------
+
+    def begin_sweep(self, rng: np.random.Generator) -> None:
+        """Freeze variables at the current point.
+
+        Where distances are updated they are summed again first: rounding does not pile up, and a chain
+        that goes on from (theta, f) alone has the same numbers.
+        """
+        if self._drifts:
+            old = self.point
+            self.point = None
+            point = self._build(old.full, None)
+            if point is None:
+                raise NumericalError("joint model: the covariance stopped being positive definite")
+            point.f, point.log_likelihood = old.f, old.log_likelihood
+            self._take(point)
+        self.freeze(rng)
+
+    def freeze(self, rng: np.random.Generator) -> None:
+        """Draw or compute the frozen variables anew, at the current point."""
+        self._frozen, self.phi = self.representation.freeze(rng, self.point)
+
+    def log_prior(self, place: int, value: float) -> float:
+        """Log hyperprior of one coordinate, by its place in (log l, log sigma_f, c)."""
+        return self.priors[place].log_density(value)
+
+    def propose(self, full: np.ndarray, place: int | None) -> float:
+        """Phi at another theta with the same frozen variables; -inf where a factorisation fails.
+
+        ``full`` is (log l, log sigma_f, c); ``place`` is the one coordinate that moved, None for several.
+        `accept` moves there. Call it only where the hyperprior has a density.
+        """
+        moves_offset = place is None or place == len(full) - 1
+        covariance = place is None or place < len(full) - 1
+        self.cost.n_hyp += 1
+        self.cost.n_cov += covariance
+        point = self._proposed = self._build(full, place)
+        if point is None:
+            self.cost.n_failed += 1
+            return -np.inf
+        if isinstance(self.representation, Fixed) and not (
+            moves_offset and full[-1] != self.point.offset
+        ):
+            point.f, point.log_likelihood = self.point.f, self.point.log_likelihood
+        else:
+            self.cost.n_lik += 1
+        value = self.representation.place(self._frozen, point, self.code)
+        return value if math.isfinite(value) else -math.inf
+
+    def accept(self, phi: float) -> None:
+        """Move to the last proposal, whose phi is known."""
+        self._take(self._proposed)
+        self.phi = phi
+
+    def _build(self, full: np.ndarray, place: int | None) -> Point | None:
+        """Point with factors at ``full``, without latents; None where one does not factorise."""
+        current, model = self.point, self.model
+        if not abs(full[-2]) < LARGEST:
+            return None
+        sd, offset = math.exp(full[-2]), float(full[-1])
+        moves_lengths = current is None or place is None or place < len(full) - 2
+        if moves_lengths or not self.shortcuts:
+            factor = self._factors[1]
+            if current is not None and place is not None and moves_lengths and self.shortcuts:
+                sound = factor.fill_from(current.factor, full[:-2], place)
+            else:
+                sound = factor.fill(full[:-2])
+            if not sound:
+                return None
+        else:
+            factor = current.factor
+        point = Point(full.copy(), sd, offset, factor, None, None)
+        rule = self.representation.rule
+        if rule is None:
+            return point
+        point.sites = rule(model.likelihood, model.y, sd * sd * factor.diagonal, offset)
+        if (
+            self.shortcuts
+            and current is not None
+            and factor is current.factor
+            and sd == current.sd
+            and np.array_equal(point.sites.precision, current.sites.precision)
+        ):
+            point.whitened = current.whitened
+            return point
+        point.whitened = self._whitened[1]
+        sound = point.whitened.fill(factor, sd, point.sites, self.shortcuts)
+        return point if sound else None
+
+    def _take(self, point: Point) -> None:
+        if point.factor is self._factors[1]:
+            self._factors.reverse()
+        if point.whitened is self._whitened[1]:
+            self._whitened.reverse()
+        self.point = point

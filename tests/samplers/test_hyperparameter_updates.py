@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.models.joint_covariance import ROUTINES, DenseFactor, factorise_lower
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.samplers.hyperparameter_updates import (
+    MetropolisUpdate,
+    SliceUpdate,
+    hyperparameter_update,
+)
+from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.samplers.representations import REPRESENTATIONS, representation
+
+LENGTH = Hyperprior.log_uniform(0.1, 10.0)
+NORMAL = Hyperprior("norm", {"scale": 0.6})
+OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
+
+
+def problem(name="poisson", n=20, p=2, **settings):
+    rng = np.random.default_rng(3)
+    X = rng.random((n, p))
+    if name == "poisson":
+        y, given = rng.poisson(2.0, n), {"likelihood": Poisson(), "offset": OFFSET}
+    elif name == "gaussian":
+        y, given = rng.standard_normal(n), {"likelihood": Gaussian(0.5)}
+    else:
+        y, given = np.where(X[:, 0] > 0.5, 1.0, -1.0), {"likelihood": Logistic()}
+    given |= {"X": X, "y": y, "length": LENGTH, "signal": NORMAL} | settings
+    return JointModel(**given)
+
+
+def run(model, rep, update, n=100, shortcuts=True, seed=5, n_elliptical=3):
+    chain = JointWorkspace(model, representation(rep), shortcuts)
+    chain.start(model.prior_median(), np.zeros(model.n_cases))
+    rng, rows, costs = np.random.default_rng(seed), [], []
+    for _ in range(n):
+        chain.cost.reset()
+        update.sweep(rng, chain)
+        chain.update_latents(rng, n_elliptical)
+        rows.append(np.concatenate([chain.theta, chain.point.f, [chain.complete_log_likelihood()]]))
+        c = chain.cost
+        costs.append((c.n_hyp, c.n_cov, c.n_lik, c.n_failed))
+    return np.array(rows), np.array(costs), chain
+
+
+PAIRS = [("poisson", rep, 2) for rep in REPRESENTATIONS] + [
+    (name, rep, p)
+    for name in ("gaussian", "logistic")
+    for rep in ("fixed", "prior-white", "surr-site", "post-site")
+    for p in (1, 6)
+]
+
+
+@pytest.mark.parametrize(("name", "rep", "p"), PAIRS)
+def test_shortcuts_give_the_same_chain_and_the_same_counts(name, rep, p):
+    model = problem(name, p=p)
+    fast, fast_costs, _ = run(model, rep, SliceUpdate())
+    slow, slow_costs, _ = run(model, rep, SliceUpdate(), shortcuts=False)
+    assert np.array_equal(fast_costs, slow_costs)
+    assert np.allclose(fast, slow, rtol=1e-7, atol=1e-7)
+
+
+class DenseKronecker(JointModel):
+    """The same covariance as a Kronecker grid, factorised as a whole."""
+
+    def factor(self):
+        parts, model = JointModel.factor(self), self
+
+        class Whole(DenseFactor):
+            def fill(self, log_lengths):
+                parts.fill(log_lengths)
+                L = parts.dense()
+                self.columns[:] = (L @ L.T).T
+                return self._done(factorise_lower(ROUTINES, self.columns))
+
+            @property
+            def diagonal(self):
+                return (1.0 + model.jitter) ** 2
+
+        return Whole(self.X, self.isotropic, self.jitter)
+
+
+@pytest.mark.parametrize("rep", REPRESENTATIONS)
+def test_a_kronecker_grid_gives_the_chain_of_its_dense_covariance(rep):
+    side = np.arange(4) / 4
+    X = np.stack(np.meshgrid(side, np.append(side, 1.2), indexing="ij"), axis=-1).reshape(-1, 2)
+    y = np.random.default_rng(0).poisson(1.5, 20).astype(float)
+    arguments = (Poisson(), X, y, LENGTH, NORMAL, OFFSET)
+    chains = [
+        run(kind(*arguments, jitter=1e-4, kronecker=True), rep, SliceUpdate())
+        for kind in (JointModel, DenseKronecker)
+    ]
+    assert np.array_equal(chains[0][1], chains[1][1])
+    assert np.allclose(chains[0][0], chains[1][0], rtol=1e-6, atol=1e-6)
+
+
+def test_counters():
+    model = problem()
+    for rep in ("fixed", "surr-site"):
+        chain = JointWorkspace(model, representation(rep))
+        chain.start(model.prior_median(), np.zeros(20))
+        chain.begin_sweep(np.random.default_rng(0))
+        full = chain.point.full
+        for place in range(4):
+            moved = full.copy()
+            moved[place] += 0.1
+            chain.propose(moved, place)
+        cost = chain.cost
+        assert (cost.n_hyp, cost.n_cov) == (4, 3)
+        assert cost.n_lik == (1 if rep == "fixed" else 4)
+    # a proposal outside the support is no covariance construction, and costs nothing
+    narrow = problem(length=Hyperprior.log_uniform(0.999, 1.001), signal=1.0, offset=0.0)
+    walk = MetropolisUpdate(scale=1e6)
+    _, costs, _ = run(narrow, "prior-white", walk, n=20, n_elliptical=0)
+    assert costs.sum() == 0
+
+
+def test_likelihood_evaluations_of_the_latents_are_counted():
+    model = problem()
+    chain = JointWorkspace(model, representation("fixed"))
+    chain.start(model.prior_median(), np.zeros(20))
+    chain.update_latents(np.random.default_rng(0), 10)
+    assert chain.cost.n_lik >= 10
+    assert (chain.cost.n_hyp, chain.cost.n_cov) == (0, 0)
+
+
+@pytest.mark.parametrize("rep", REPRESENTATIONS)
+def test_what_a_chain_knows_is_what_a_new_one_computes(rep):
+    model = problem()
+    _, _, chain = run(model, rep, SliceUpdate(width=0.4, max_steps=4, refreeze=True), n=30)
+    fresh = JointWorkspace(model, representation(rep))
+    fresh.start(chain.theta, chain.point.f)
+    assert chain.point.log_likelihood == pytest.approx(fresh.point.log_likelihood, rel=1e-12)
+    assert np.allclose(chain.point.factor.dense(), fresh.point.factor.dense(), atol=1e-12)
+    dense = model.log_density(chain.theta, chain.point.f) - model.log_prior(chain.theta)
+    assert chain.complete_log_likelihood() == pytest.approx(dense, rel=1e-10)
+
+
+def test_the_support_is_respected_and_reached():
+    bounded = Hyperprior("uniform", {"loc": -0.5, "scale": 0.6})
+    rows, _, _ = run(problem(length=bounded), "prior-white", SliceUpdate(width=3.0), n=300)
+    lengths = rows[:, :2]
+    assert np.all((lengths >= -0.5) & (lengths <= 0.1))
+    assert lengths.min() < -0.4
+    assert lengths.max() > 0.0
+
+
+def test_proposals_from_the_prior_are_always_accepted_without_data():
+    flat = problem("gaussian")
+    object.__setattr__(flat, "likelihood", Gaussian(1e9))
+    update = MetropolisUpdate(proposal="prior", joint=True)
+    chain = JointWorkspace(flat, representation("prior-white"))
+    chain.start(flat.prior_median(), np.zeros(20))
+    rng = np.random.default_rng(0)
+    infos = [update.sweep(rng, chain) for _ in range(200)]
+    assert all(info.moved for info in infos)
+    assert min(info.acceptance_rate for info in infos) > 1 - 1e-9
+
+
+def test_metropolis_acceptance_falls_with_the_scale():
+    rates = []
+    for scale in (0.001, 0.05, 0.5):
+        model = problem()
+        chain = JointWorkspace(model, representation("post-site"))
+        chain.start(model.prior_median(), np.zeros(20))
+        rng, update = np.random.default_rng(1), MetropolisUpdate(scale)
+        rates.append(np.mean([update.sweep(rng, chain).acceptance_rate for _ in range(100)]))
+    assert rates[0] > 0.97
+    assert rates[0] > rates[1] > rates[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("slice", {"width": 0.0}, r"SliceUpdate: width is 0.0; allowed: a positive number"),
+        ("slice", {"max_steps": 0}, r"SliceUpdate: max_steps is 0"),
+        ("slice", {"widht": 1.0}, r"did you mean 'width'"),
+        ("metropolis", {"scale": (1.0, -1.0)}, r"MetropolisUpdate: scale is"),
+        ("metropolis", {"proposal": "wlak"}, r"did you mean 'walk'"),
+        ("slise", {}, r"did you mean 'slice'"),
+    ],
+)
+def test_bad_settings(name, settings, message):
+    with pytest.raises(InputError, match=message):
+        hyperparameter_update(name, **settings)
+
+
+def test_widths_for_another_number_of_coordinates():
+    with pytest.raises(InputError, match=r"width has 3 entries; allowed: one for all, or 4"):
+        run(problem(), "fixed", SliceUpdate(width=(1.0, 1.0, 1.0)), n=1)
+    run(problem(), "fixed", SliceUpdate(width=(1.0, 0.5, 1.0, 2.0)), n=1)
+
+
+def test_a_start_without_prior_density():
+    model = problem()
+    chain = JointWorkspace(model, representation("fixed"))
+    with pytest.raises(InputError, match=r"start of log_length_2 is 4, .*start between -2.3"):
+        chain.start(np.array([0.0, 4.0, 0.0, 0.5]), np.zeros(20))

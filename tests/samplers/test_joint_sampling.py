@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import logging
+
+import arviz_stats
+import numpy as np
+import pytest
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers.representations import REPRESENTATIONS, Surrogate
+from gpmcflow.storage import load_results, write_results
+
+LENGTH = Hyperprior.log_uniform(0.1, 10.0)
+NORMAL = Hyperprior("norm", {"scale": 0.5})
+OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    return JointModel(Poisson(), rng.random((15, 2)), rng.poisson(2.0, 15), LENGTH, NORMAL, OFFSET)
+
+
+@pytest.fixture(scope="module")
+def labels():
+    X = np.random.default_rng(1).random((15, 6))
+    return JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), LENGTH, NORMAL)
+
+
+def digest(tree):
+    groups = [tree[name].to_dataset() for name in ("posterior", "sample_stats")]
+    return array_digest({name: group[name].values for group in groups for name in group.data_vars})
+
+
+@pytest.mark.parametrize("rep", REPRESENTATIONS)
+@pytest.mark.parametrize("name", ["counts", "labels"])
+def test_same_numbers_however_it_is_cut_and_scheduled(name, rep, request, tmp_path):
+    model = request.getfixturevalue(name)
+    if name == "labels" and rep.endswith("taylor"):
+        return
+    update = MetropolisUpdate(0.2) if rep == "fixed" else SliceUpdate()
+    sizes = {"update": update, "n_chains": 3, "n_draws": 10, "n_warmup": 3, "seed": 4}
+    tree = sample_joint(model, rep, segment_length=13, **sizes)
+    cut = sample_joint(model, rep, segment_length=4, scheduler="threads", n_workers=2, **sizes)
+    stored = sample_joint(model, rep, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
+    again = sample_joint(model, rep, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
+    assert digest(tree) == digest(cut) == digest(stored.load()) == digest(again.load())
+    one = sample_joint(model, rep, **(sizes | {"n_chains": 1}))
+    assert np.array_equal(one.posterior.theta[0], tree.posterior.theta[0])
+    assert digest(tree) != digest(sample_joint(model, rep, **(sizes | {"seed": 5})))
+
+
+def test_layout(counts, tmp_path):
+    tree = sample_joint(
+        counts, "post-site", n_chains=2, n_draws=6, n_warmup=2, thin=3, n_elliptical=2
+    )
+    assert tree.posterior.theta.dims == ("chain", "draw", "theta_dim")
+    assert tree.posterior.theta_dim.values.tolist() == list(counts.names)
+    assert tree.posterior.latent.shape == (2, 6, 15)
+    assert set(tree.sample_stats) == {
+        "complete_log_likelihood", "log_likelihood", "lp", "acceptance_rate", "n_hyp", "n_cov",
+        "n_lik", "n_failed",
+    }  # fmt: skip
+    assert tree.trace.complete_log_likelihood.shape == (2, 18)
+    assert tree.trace.theta.shape == (2, 18, 4)
+    assert np.array_equal(tree.trace.theta[:, 2::3], tree.posterior.theta)
+    per_draw = tree.trace.n_lik.values.reshape(2, 6, 3).sum(-1)
+    assert np.array_equal(per_draw, tree.sample_stats.n_lik)
+    theta, f = tree.posterior.theta.values[1, 4], tree.posterior.latent.values[1, 4]
+    assert tree.sample_stats.lp.values[1, 4] == pytest.approx(counts.log_density(theta, f))
+    expected = counts.log_likelihood(f, theta)
+    assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(float(expected))
+    assert '"representation":"post-site"' in tree.attrs["settings"]
+    write_results(tree, tmp_path / "found.nc")
+    assert arviz_stats.ess(load_results(tmp_path / "found.nc"), var_names=["theta"]) is not None
+    bare = sample_joint(counts, n_chains=1, n_draws=2, n_warmup=0, keep_latents=False)
+    assert "latent" not in bare.posterior
+
+
+def test_counters_do_not_depend_on_shortcuts(counts):
+    sizes = {"n_chains": 1, "n_draws": 40, "n_warmup": 0}
+    fast, slow = (sample_joint(counts, shortcuts=s, **sizes).sample_stats for s in (True, False))
+    for name in ("n_hyp", "n_cov", "n_lik"):
+        assert np.array_equal(fast[name], slow[name])
+    assert np.all(fast.n_hyp > fast.n_cov)
+
+
+def test_predictions_average_over_the_posterior():
+    rng = np.random.default_rng(2)
+    X = np.linspace(0, 1, 12)
+    y = np.sin(4 * X) + 0.1 * rng.standard_normal(12)
+    model = JointModel(Gaussian(0.1), X, y, Hyperprior.log_uniform(0.2, 2.0), 1.0)
+    new = np.array([0.05, 0.5, 1.4])
+    tree = sample_joint(model, "post-site", n_chains=2, n_draws=1500, X_new=new, n_elliptical=10)
+    found = tree.predictions
+    means, variances, weights = [], [], []
+    for theta in np.linspace(
+        *model.free_priors[0].support, 201
+    ):  # exact, by a grid of one coordinate
+        theta = np.array([theta])
+        S = model.covariance(theta) + 0.01 * np.eye(12)
+        k = model.cross_covariance(theta, new[:, None])
+        solved = np.linalg.solve(S, k.T)
+        means.append(solved.T @ y)
+        variances.append(1.0 + 1e-6 - np.einsum("ij,ji->i", k, solved))
+        weights.append(-0.5 * y @ np.linalg.solve(S, y) - 0.5 * np.linalg.slogdet(S)[1])
+    w = np.exp(weights - np.max(weights))
+    w /= w.sum()
+    mean = w @ np.array(means)
+    sd = np.sqrt(w @ (np.array(variances) + np.array(means) ** 2) - mean**2)
+    assert np.allclose(found.latent_mean, mean, atol=0.15 * sd)
+    assert np.allclose(found.latent_sd, sd, rtol=0.1)
+    assert np.array_equal(found.response_mean, found.latent_mean)
+
+
+def test_predictions_at_the_cases_are_the_latents(counts, labels):
+    for model in (counts, labels):
+        tree = sample_joint(model, n_chains=2, n_draws=20, n_warmup=0, X_new=model.X)
+        f = tree.posterior.latent.values.reshape(-1, 15)
+        assert np.allclose(tree.predictions.latent_mean, f.mean(0), atol=0.02)
+        assert np.allclose(tree.predictions.latent_sd, f.std(0), atol=0.02)
+        eta = f + (
+            tree.posterior.theta.values.reshape(-1, model.dim)[:, -1:] if model is counts else 0
+        )
+        response = np.exp(eta) if model is counts else 1 / (1 + np.exp(-eta))
+        assert np.allclose(tree.predictions.response_mean, response.mean(0), rtol=0.02, atol=0.01)
+
+
+def test_starts(counts):
+    start = {"log_length_1": 0.0, "log_length_2": 0.1, "log_signal_sd": -0.2, "offset": 0.4}
+    frozen = MetropolisUpdate(1e6, joint=True)
+    sizes = {"n_chains": 3, "n_draws": 1, "n_warmup": 0, "n_elliptical": 0}
+    tree = sample_joint(counts, "fixed", frozen, start_theta=start, **sizes)
+    assert np.allclose(tree.posterior.theta, [0.0, 0.1, -0.2, 0.4])
+    pool, f = np.array([[0.0] * 4, [0.1] * 4]), np.arange(15.0) / 10
+    tree = sample_joint(counts, "fixed", frozen, start_theta=pool, start_latents=f, **sizes)
+    assert np.allclose(tree.posterior.theta[:, 0, 0], [0.0, 0.1, 0.0])
+    assert np.allclose(tree.posterior.latent, f)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of log_length_2 is 3, .*no density"),
+        (
+            {"start_theta": [0.0, 3.0]},
+            r"start_theta has shape \(2,\); allowed: finite numbers \(4,\)",
+        ),
+        ({"start_theta": {"offset": 1.0}}, r"start_theta names \['offset'\]; allowed: all of"),
+        ({"start_latents": np.zeros(3)}, r"start_latents has shape \(3,\)"),
+        ({"n_draws": 0}, r"sample_joint: n_draws is 0"),
+        ({"n_warmup": -1}, r"sample_joint: n_warmup is -1"),
+        ({"n_elliptical": 1.5}, r"sample_joint: n_elliptical is 1.5"),
+        ({"X_new": np.zeros((3, 5))}, r"new inputs have shape \(3, 5\)"),
+        ({"representation_": "surr"}, r"representation: unknown name 'surr'"),
+    ],
+)
+def test_bad_input(counts, settings, message):
+    with pytest.raises(InputError, match=message) as found:
+        sample_joint(counts, **settings)
+    assert "\n" not in str(found.value)
+
+
+def test_starts_without_likelihood_or_covariance(counts):
+    with pytest.raises(NumericalError, match=r"log likelihood is not finite at the start"):
+        sample_joint(counts, start_latents=np.full(15, 800.0))
+    model = JointModel(Logistic(), np.linspace(0, 1, 60), np.ones(60), LENGTH, jitter=0.0)
+    with pytest.raises(NumericalError, match=r"give a larger jitter than 0"):
+        sample_joint(model, start_theta=[2.0])
+    fixed = JointModel(Logistic(), np.linspace(0, 1, 6), np.ones(6), 1.0)
+    with pytest.raises(InputError, match=r"no coordinate has a hyperprior"):
+        sample_joint(fixed)
+
+
+def test_an_alarm_for_failed_factorisations(caplog):
+    wide = Hyperprior.log_uniform(1e-4, 10.0)
+    model = JointModel(Logistic(), np.linspace(0, 1, 60), np.ones(60), wide, jitter=0.0)
+    with caplog.at_level(logging.WARNING):
+        tree = sample_joint(model, Surrogate(), start_theta=[-8.0], n_draws=20, n_chains=1)
+    assert tree.sample_stats.n_failed.sum() > 0
+    assert "proposals had a covariance that does not factorise" in caplog.text

@@ -1,0 +1,330 @@
+"""Samplers of (theta, f): invariance from exact draws, Geweke's joint test, exact small posteriors.
+
+Each test has wrong samplers beside it that it must catch. False alarms, measured on 168 cells (a sweep of
+one representation and likelihood from exact draws) with seeds not used here: the largest |z| of a cell was
+above 3 in 7, above 3.5 in 1, above LIMIT = 4 in none; the mutants' is above 8. Draws of y replace the
+model's data in place, so that factors and buffers are made once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, ScaledSites
+from gpmcflow.diagnostics.coda_effective_size import effective_size
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.samplers.elliptical_slice import EllipticalSlice
+from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate, UpdateInfo
+from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.samplers.representations import (
+    REPRESENTATIONS,
+    Fixed,
+    PosteriorWhite,
+    Surrogate,
+    representation,
+)
+
+from .invariance import LOG_LIKELIHOODS, SETTINGS, problem, run_cell
+
+LIMIT = 4.0  # |z|
+LENGTH, SIGNAL = Hyperprior.log_uniform(0.1, 10.0), Hyperprior.log_uniform(0.3, 3.0)
+OFFSET = Hyperprior("norm", {"loc": np.log(2.0), "scale": 0.5})
+LIKELIHOODS = {
+    "gaussian": Gaussian(0.6),
+    "logistic": Logistic(),
+    "probit": Probit(),
+    "poisson": Poisson(),
+}
+
+
+def small_model(name):
+    offset = OFFSET if name == "poisson" else 0.0
+    X = np.linspace(0, 1, 6)
+    return JointModel(LIKELIHOODS[name], X, np.ones(6), LENGTH, SIGNAL, offset)
+
+
+def statistics(chain):
+    """h(theta, f, y): coordinates, squares, products, bounded functions of f, |L^-1 f|^2, tanh log L."""
+    theta, f, y = chain.theta, chain.point.f, chain.model.y
+    g = np.tanh(f[[0, 3]])
+    white = chain.point.whiten(f)
+    products = np.outer(theta, np.concatenate([theta, g])).ravel()
+    mixed = np.tanh(y[[0, 3]] / 3) * g
+    more = [white @ white / 6, np.tanh(0.1 * chain.point.log_likelihood), g[0] * g[1]]
+    return np.concatenate([theta, products, g, mixed, more])
+
+
+def draw_exact(rng, chain):
+    """Put exact draws of theta, f and y into a chain."""
+    model = chain.model
+    theta = model.draw_prior(rng)
+    chain.start(theta, np.zeros(6))
+    f = chain.point.multiply(rng.standard_normal(6))
+    model.y[:] = model.likelihood.simulate(rng, f + chain.point.offset)
+    chain.start(theta, f)
+
+
+def largest_z(name, rep, move, n, seed=0):
+    """Largest |z| of mean changes of the statistics over n moves from exact draws."""
+    rng = np.random.default_rng(seed)
+    chain = JointWorkspace(small_model(name), rep)
+    changes = []
+    for _ in range(n):
+        draw_exact(rng, chain)
+        before = statistics(chain)
+        move(rng, chain)
+        changes.append(statistics(chain) - before)
+    changes = np.array(changes)
+    sd = changes.std(0)
+    return float(np.max(np.abs(changes.mean(0)[sd > 0]) / sd[sd > 0] * np.sqrt(n)))
+
+
+SLICE = SliceUpdate()
+N = 3000
+CELLS = [
+    (name, rep)
+    for name in LIKELIHOODS
+    for rep in REPRESENTATIONS
+    if not (rep.endswith("taylor") and name != "poisson")
+]
+
+
+@pytest.mark.parametrize(("name", "rep"), CELLS)
+def test_a_sweep_leaves_exact_draws_exact(name, rep):
+    seed = CELLS.index((name, rep))
+    assert largest_z(name, representation(rep), SLICE.sweep, N, seed) < LIMIT
+
+
+VARIANTS = {
+    "stepping out": (representation("surr-site"), SliceUpdate(width=0.3, max_steps=4)),
+    "refreeze": (representation("surr-site"), SliceUpdate(refreeze=True)),
+    "walk": (representation("surr-site"), MetropolisUpdate(0.2)),
+    "walk of all": (representation("post-site"), MetropolisUpdate(0.15, joint=True)),
+    "prior proposals": (representation("prior-white"), MetropolisUpdate(proposal="prior")),
+    "fixed walk": (representation("fixed"), MetropolisUpdate(0.1)),
+    "constant sites": (Surrogate(ConstantSites(0.5)), SLICE),
+    "wide sites": (Surrogate(ScaledSites(100.0)), SLICE),
+    "narrow sites": (PosteriorWhite(ScaledSites(0.01)), SLICE),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_settings_leave_exact_draws_exact(variant):
+    rep, update = VARIANTS[variant]
+    seed = 100 + list(VARIANTS).index(variant)
+    assert largest_z("poisson", rep, update.sweep, N, seed) < LIMIT
+
+
+def test_laplace_sites_leave_binary_data_exact():
+    assert largest_z("logistic", PosteriorWhite(LaplaceSites()), SLICE.sweep, N, 50) < LIMIT
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_elliptical_updates_leave_exact_draws_exact(name):
+    def move(rng, chain):
+        chain.update_latents(rng, 1)
+
+    assert largest_z(name, Fixed(), move, 2 * N, 60) < LIMIT
+
+
+class TwiceLogPrecisions(Surrogate):
+    """The public code's -sum log s."""
+
+    @staticmethod
+    def _log_precisions(w):
+        return float(np.log(w).sum())
+
+
+class NoLogPrecisions(Surrogate):
+    @staticmethod
+    def _log_precisions(w):
+        return 0.0
+
+
+class NoDeterminant(PosteriorWhite):
+    @staticmethod
+    def _log_det(point):
+        return 0.0
+
+
+@dataclass(frozen=True)
+class FixedWithoutLikelihood(Fixed):
+    """Forgets L(f; c) where c moves."""
+
+    def place(self, frozen, point, code):
+        value = super().place(frozen, point, code)
+        return value - point.log_likelihood
+
+    def freeze(self, rng, point):
+        frozen, value = super().freeze(rng, point)
+        return frozen, value - point.log_likelihood
+
+
+class AcceptAlways(MetropolisUpdate):
+    def sweep(self, rng, chain):
+        chain.begin_sweep(rng)
+        full = chain.point.full.copy()
+        full[chain.free] = chain.model.draw_prior(rng)
+        chain.accept(chain.propose(full, None))
+        return UpdateInfo(1.0, True)
+
+
+MUTANTS = {
+    "twice, counts": ("poisson", TwiceLogPrecisions(), SLICE),
+    "twice, labels": ("logistic", TwiceLogPrecisions(), SLICE),
+    "none": ("poisson", NoLogPrecisions(), SLICE),
+    "no determinant": ("poisson", NoDeterminant(), SLICE),
+    "no likelihood": ("poisson", FixedWithoutLikelihood(), SLICE),
+    "accept always": ("logistic", PosteriorWhite(), AcceptAlways()),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_wrong_sweeps_are_caught(mutant):
+    name, rep, update = MUTANTS[mutant]
+    assert largest_z(name, rep, update.sweep, N, 0) > 2 * LIMIT
+
+
+def test_a_wrong_elliptical_update_is_caught():
+    def move(rng, chain):  # twice the prior variance
+        sd = chain.point.sd
+        chain.point.sd = np.sqrt(2.0) * sd
+        chain.update_latents(rng, 1)
+        chain.point.sd = sd
+
+    assert largest_z("poisson", Fixed(), move, N, 0) > 2 * LIMIT
+
+
+# -- Geweke's joint test ---------------------------------------------------------------------------
+
+
+def joint_z(name, rep, n_chains, length, seed):
+    """Largest |z| of changes of means along chains in which y is drawn anew after every iteration.
+
+    Chains start from exact draws, so that each one's mean minus its first value has mean zero; they are
+    independent, which gives the error with no effective size.
+    """
+    rng = np.random.default_rng(seed)
+    chain = JointWorkspace(small_model(name), rep)
+    model, changes = chain.model, []
+    for _ in range(n_chains):
+        draw_exact(rng, chain)
+        first, total = statistics(chain), 0.0
+        for _ in range(length):
+            SLICE.sweep(rng, chain)
+            chain.update_latents(rng, 2)
+            model.y[:] = model.likelihood.simulate(rng, chain.point.f + chain.point.offset)
+            chain.start(chain.theta, chain.point.f)
+            total = total + statistics(chain)
+        changes.append(total / length - first)
+    changes = np.array(changes)
+    return float(np.max(np.abs(changes.mean(0)) / changes.std(0) * np.sqrt(n_chains)))
+
+
+@pytest.mark.parametrize("rep", ["prior-white", "surr-site", "post-site", "post-taylor"])
+def test_joint_distribution_of_counts(rep):
+    assert joint_z("poisson", representation(rep), 500, 8, 1) < LIMIT
+
+
+def test_joint_distribution_of_labels():
+    assert joint_z("logistic", representation("surr-site"), 500, 8, 2) < LIMIT
+
+
+@pytest.mark.parametrize("rep", [TwiceLogPrecisions(), NoDeterminant()], ids=["surr", "post"])
+def test_the_joint_test_catches_wrong_samplers(rep):
+    assert joint_z("poisson", rep, 500, 8, 1) > 2 * LIMIT
+
+
+# -- exact posteriors ------------------------------------------------------------------------------
+
+COUNTS = np.array([3, 5, 4, 2, 0, 0, 1, 0, 2, 6.0])
+EXACT = {"log_length": -1.617, "f1": 0.459, "f6": -1.200, "f10": 0.700, "T": -15.77}
+
+
+def small_posterior(rep, n_draws, n_elliptical=10, seed=0):
+    """Means over 8 chains of the reference problem, with the larger of two errors: within and between."""
+    prior = Hyperprior.log_uniform(0.1, 2.0)
+    model = JointModel(Poisson(), np.linspace(0, 1, 10), COUNTS, prior, 1.0, np.log(2.0))
+    tree = sample_joint(
+        model, rep, n_chains=8, n_draws=n_draws, n_warmup=200, n_elliptical=n_elliptical, seed=seed
+    )
+    f = tree.posterior.latent.values
+    series = {
+        "log_length": tree.posterior.theta.values[:, :, 0],
+        "f1": f[:, :, 0],
+        "f6": f[:, :, 5],
+        "f10": f[:, :, 9],
+        "T": tree.sample_stats.complete_log_likelihood.values,
+    }
+    return {
+        name: (
+            x.mean(),
+            max(np.sqrt(x.var() / effective_size(x).sum()), x.mean(1).std(ddof=1) / np.sqrt(8)),
+        )
+        for name, x in series.items()
+    }
+
+
+@pytest.mark.parametrize("rep", REPRESENTATIONS)
+def test_reference_posterior(rep):
+    found = small_posterior(rep, 4000 if rep == "fixed" else 2000)
+    for name, (mean, error) in found.items():
+        digits = 0.005 if name == "T" else 0.0005
+        assert abs(mean - EXACT[name]) < 4 * error + digits, (name, mean, error)
+    assert found["log_length"][1] < (0.06 if rep == "fixed" else 0.03)
+
+
+def test_surrogates_need_no_other_update_of_the_latents():
+    found = small_posterior("surr-site", 4000, n_elliptical=0)
+    for name, (mean, error) in found.items():
+        assert abs(mean - EXACT[name]) < 5 * error, (name, mean, error)
+        assert error < (0.5 if name == "T" else 0.08)
+
+
+@pytest.fixture(scope="module")
+def regression():
+    """Gaussian data, and exact moments of theta and f by a grid over theta."""
+    rng = np.random.default_rng(3)
+    X = np.linspace(0, 1, 8)
+    y = np.sin(5 * X) + 0.3 * rng.standard_normal(8)
+    model = JointModel(Gaussian(0.3), X, y, LENGTH, SIGNAL)
+    axes = [np.linspace(*p.support, 80) for p in model.free_priors]
+    axes = [0.5 * (a[1:] + a[:-1]) for a in axes]
+    thetas = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+    logs, means = [], []
+    for theta in thetas:
+        S = model.covariance(theta)
+        C = S + 0.09 * np.eye(8)
+        solved = np.linalg.solve(C, y)
+        logs.append(-0.5 * y @ solved - 0.5 * np.linalg.slogdet(C)[1])
+        means.append(S @ solved)
+    w = np.exp(logs - np.max(logs))
+    w /= w.sum()
+    return model, w @ thetas, w @ thetas**2, w @ np.array(means)
+
+
+@pytest.mark.parametrize("rep", ["fixed", "prior-white", "surr-site", "post-site"])
+def test_regression_posterior(regression, rep):
+    model, mean, square, latents = regression
+    n = 6000 if rep == "fixed" else 2500
+    tree = sample_joint(model, rep, n_chains=4, n_draws=n, n_warmup=200, seed=2)
+    theta, f = (np.moveaxis(tree.posterior[v].values, -1, 0) for v in ("theta", "latent"))
+    for draws, expected in ((theta, mean), (theta**2, square), (f, latents)):
+        error = np.sqrt(draws.var((1, 2)) / effective_size(draws).sum(1))
+        assert np.all(np.abs(draws.mean((1, 2)) - expected) < 4 * error + 2e-3)
+
+
+# -- elliptical slice sampling of any target -------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("model", LOG_LIKELIHOODS)
+def test_elliptical_slice_on_every_model_and_setting(model, setting):
+    outcome = run_cell(EllipticalSlice(), problem(model, setting), 7, n_chains=5000)
+    assert outcome.passed, outcome
