@@ -161,6 +161,8 @@ def principal_frequencies(sampler: object, target: Target) -> np.ndarray:
 
 def require_steps(where: str, step_size: float | np.ndarray, n_steps: int) -> None:
     """Raise `InputError` unless step sizes are positive and the number of steps a count."""
+    if isinstance(step_size, (list, tuple)):
+        raise InputError(f"{where}: step_size is {step_size!r}; allowed: a positive number")
     if np.ndim(step_size) > 1:
         shape = np.shape(step_size)
         raise InputError(f"{where}: step_size has shape {shape}; allowed: a number, or (chain,)")

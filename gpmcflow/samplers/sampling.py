@@ -45,7 +45,8 @@ class ChainProgram:
     """Markov chains as a program of segments; a draw is the last of ``thin`` transitions.
 
     They start from ``start_latents`` (pool, d), chain k from row k modulo its length, or, without
-    it, from draws of the target's Gaussian part. With a ``summary`` the log likelihood, acceptance,
+    it, from draws of the target's Gaussian part, or of the Gaussian ``start_from`` where that is
+    another one (for a sampler that moves in the coordinates of another Gaussian than it was given). With a ``summary`` the log likelihood, acceptance,
     cost and the summary's values of every transition are kept, too.
     """
 
@@ -54,12 +55,14 @@ class ChainProgram:
     start_latents: np.ndarray | None = None
     thin: int = 1
     summary: Summary | None = None
+    start_from: GaussianSites | None = None
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers of a run, beside its random streams."""
         start = {} if self.start_latents is None else {"start": self.start_latents}
         settings = f"{self.sampler!r} {self.thin} {self.summary!r}"
-        return text_digest(self.target.digest(), array_digest(start), settings)
+        origin = () if self.start_from is None else (self.start_from.digest(),)
+        return text_digest(self.target.digest(), array_digest(start), settings, *origin)
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each draw gives."""
@@ -82,6 +85,9 @@ class ChainProgram:
         """States at the starting points."""
         if self.start_latents is None:
             position = rng.standard_normal((self.target.dim,))
+            if self.start_from is not None:
+                path = TemperedPath(self.start_from, self.target.base)
+                position = path.reference_draws(position)
         else:
             rows = np.array(rng.chains) % len(self.start_latents)
             position = self.target.base.from_latent(self.start_latents[rows])
@@ -173,8 +179,11 @@ def sample(
         pilot = find_pilot(path, sampler, tuning=tuning, seed=seed, key=key, state_dir=state_dir)
         sampler = sampler.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start_latents = pilot.latents if start_latents is None else start_latents
-    target = target.in_coordinates(sampler.coordinates(target.base))
-    program = ChainProgram(target, sampler, start_latents, thin, summary)
+    given, coordinates = target.base, sampler.coordinates(target.base)
+    other = isinstance(given, GaussianSites) and not coordinates.same_gaussian(given)
+    target = target.in_coordinates(coordinates)
+    start_from = given if other else None
+    program = ChainProgram(target, sampler, start_latents, thin, summary, start_from)
     with workers(scheduler, n_workers) as pool:
         arrays = run(
             program,

@@ -104,7 +104,7 @@ def test_trajectory_length_and_its_limits(target):
 
 def test_lengths_are_measured_in_the_samplers_own_unit(target):
     """Unit mass on theta moves in units of theta: the trajectory length is in standard deviations."""
-    assert set(SAMPLERS.values()) - set(TUNED) == {IndependenceMetropolis}
+    assert set(SAMPLERS.values()) - set(TUNED) == {IndependenceMetropolis, RMHMC}
     C = target.base.factor
     unit = np.sqrt(np.trace(C @ C.T) / len(C))
     for kind in (LatentHMC, SplitHMC, DataSplitHMC, RandomWalkMetropolis):

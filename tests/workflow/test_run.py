@@ -24,9 +24,10 @@ SMALL = ROOT / "tests" / "workflow" / "small.yaml"
 CONFIG = yaml.safe_load(SMALL.read_text())
 EXECUTION = CONFIG["execution"]
 STEMS = {"digits-3v5", "approximation", "posterior", "map", "split_hmc_ep", "hmc_prior", "is_ep"}
+STEMS |= {"illustration", "rmhmc_ep", "pt_ep", "smc_ep"}
 STEMS |= {"drawn", "fit", "illustrations", "hmc", "split", "data_split", "independence"}
 TABLES = {
-    "rmhmc_ais": ["verdict", "evidence", "approximations"],
+    "rmhmc_ais": ["verdict", "which_method", "evidence", "approximations"],
     "split_hmc": ["verdict", "runs"],
 }
 # rules that sample, those before them, and the light ones behind them
@@ -68,7 +69,7 @@ def test_whole_run_ends_in_tables_and_one_page(finished):
         for table in tables:
             assert len((results / study / f"{table}.csv").read_text().splitlines()) > 1
     page = (results / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 8 + 7
+    assert page.count("data:image/png;base64,") == 10 + 7
     assert str(finished) not in page
     for path in results.rglob("*.nc"):
         assert Path(f"{path}.json").is_file()
