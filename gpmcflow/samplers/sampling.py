@@ -46,8 +46,9 @@ class ChainProgram:
 
     They start from ``start_latents`` (pool, d), chain k from row k modulo its length, or, without
     it, from draws of the target's Gaussian part, or of the Gaussian ``start_from`` where that is
-    another one (for a sampler that moves in the coordinates of another Gaussian than it was given). With a ``summary`` the log likelihood, acceptance,
-    cost and the summary's values of every transition are kept, too.
+    another one: for a sampler that moves in other coordinates than those it was given. With a
+    ``summary`` the log likelihood, acceptance, cost and the summary's values of every transition are
+    kept, too.
     """
 
     target: Target

@@ -120,8 +120,9 @@ def _fixed_iterations(problem: str, mine: pd.DataFrame, points: pd.DataFrame) ->
         bias = float(fixed["log_evidence"] - converged["log_evidence"])
         joint = float(np.hypot(fixed["standard_error"], converged["standard_error"]))
         share = float(mine.loc[mine["method"] == method, "irreversible"].max())
-        resolved = not (fixed["alarm"] or converged["alarm"]) and np.isfinite(share)
-        fine = share <= MAX_IRREVERSIBLE and abs(bias) <= MAX_BIAS * joint
+        returns = share <= MAX_IRREVERSIBLE
+        resolved = not (fixed["alarm"] or converged["alarm"] or np.isnan(share)) or not returns
+        fine = returns and abs(bias) <= MAX_BIAS * joint
         rows.append(
             verdict_row(
                 STUDY,

@@ -15,6 +15,7 @@ WANTED_ERROR = 0.05  # nats: the standard error all methods are compared at
 # Floating-point operations of a likelihood gradient, in n^2: two triangular products, two general ones
 # (principal axes), or the products and triangular solves of an iteration of RMHMC's equations.
 FLOPS = {"latent_hmc": 4.0, "rmhmc": 6.0}
+INEXACT = "a fixed number of iterations is exact only where they converge"
 COLUMNS = [
     "problem", "rank", "method", "advice", "seconds_to_0.05", "times_the_best", "gigaflops_to_0.05",
     "time_times_variance", "n_temperatures", "log_evidence", "log_evidence_mcse", "effective_size",
@@ -26,6 +27,8 @@ def advice(row: Mapping[str, Any]) -> str:
     """What to do with one estimate: use it, refine it, or not trust it and why."""
     if row["alarm"]:
         return f"do not use: {row['alarm']}"
+    if row["fixed_iters"]:
+        return f"do not use: {INEXACT}"
     if row["standard_error"] <= WANTED_ERROR:
         return "use"
     more = math.ceil((row["standard_error"] / WANTED_ERROR) ** 2)
@@ -61,6 +64,8 @@ def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
     """
     rows = estimates[estimates["direction"] == "forward"]
     points = combine_replicates(rows)
+    fixed = points["method"].map(rows.groupby("method")["fixed_iters"].max()) > 0
+    points["alarm"] = points["alarm"].where(~fixed | points["alarm"].ne(""), INEXACT)
     points["factorisations"] = _sums(rows, points, "n_factorisation")
     points["pilot_seconds"] = _sums(rows, points, "pilot_seconds", once=True)
     points["pilot_gigaflops"] = _sums(rows, points, "pilot_gigaflops", once=True)

@@ -197,6 +197,8 @@ def test_claim_of_fixed_iterations_needs_the_way_back_and_no_bias():
     assert claim([converged, fine | {"irreversible": 0.02}], 2) == ["does not hold"]
     assert claim([converged, fine | {"log_evidence": -11.0}], 2) == ["does not hold"]
     assert claim([converged, fine | {"alarm": "x"}], 2) == ["not resolved"]
+    lost = fine | {"alarm": "x", "irreversible": 1.0}  # weights are not needed to see this
+    assert claim([converged, lost], 2) == ["does not hold"]
 
 
 def test_estimates_that_are_off_without_an_alarm_are_counted():
@@ -215,6 +217,8 @@ def test_work_to_the_wanted_error():
     rows = with_flops(fits, pd.DataFrame([estimate(), half, lost]))
     table = which_method(rows).set_index("method")
     assert list(table.index) == ["split_hmc_ep", "half", "lost"]
+    fixed = which_method(rows.assign(fixed_iters=5))
+    assert fixed["advice"].str.startswith("not estimable").all()
     assert table["seconds_to_0.05"].tolist()[:2] == [pytest.approx(11.0), pytest.approx(41.0)]
     assert np.isnan(table.loc["lost", "seconds_to_0.05"])
     assert table.loc["lost", "advice"].startswith("not estimable: effective size 1.0")
