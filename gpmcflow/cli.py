@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.config import check_config, count_runs, load_yaml
+from gpmcflow.config import check_config, load_yaml
 from gpmcflow.errors import GpmcflowError
+from gpmcflow.study_config import count_runs
 
 if TYPE_CHECKING:
     import xarray as xr

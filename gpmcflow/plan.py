@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpmcflow.config import fast_likelihood_types, split_hmc_methods
+from gpmcflow.studies.fast_likelihood_types import fast_likelihood_types
+from gpmcflow.study_config import split_hmc_methods
 
 
 @dataclass(frozen=True)

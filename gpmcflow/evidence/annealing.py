@@ -12,15 +12,16 @@ from gpmcflow.diagnostics.importance_weights import EvidenceEstimate, estimate_e
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.evidence import alarms, ladders
 from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import array_digest, chain_generators, pin_blas, run, workers
+from gpmcflow.execution import chain_generators, pin_blas, run
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.storage import with_attributes
 
 LADDERS = ("adaptive", "geometric", "linear", "power")
 
@@ -112,44 +113,29 @@ def anneal(
     path = path.in_coordinates(sampler.coordinates(path.reference))
     program = AnnealingProgram(path, sampler, schedule, store_latents, reverse_from)
     direction = "reverse" if program.reverse else "forward"
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_particles,
-            length=schedule.n_temperatures,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "anneal", direction),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_particles,
+        length=schedule.n_temperatures,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "anneal", direction),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     annealing = _dataset(arrays, program)
-    attributes = _attributes(program, seed, key)
+    attributes = run_attributes(path, sampler, seed, key)
     if compute and state_dir is None:
         annealing = annealing.load(scheduler="synchronous")
     groups = {"annealing": annealing}
     if compute:
         groups["evidence"] = evidence_dataset(annealing, seed=seed, key=key)
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
-
-
-def _attributes(program: AnnealingProgram, seed: int, key: tuple) -> dict:
-    model = program.path.model
-    settings = {
-        "sampler": repr(program.sampler),
-        "likelihood": repr(model.likelihood),
-        "key": list(key),
-    }
-    return standard_attributes(
-        settings=settings,
-        seed=seed,
-        data_checksum=array_digest({"y": model.y}),
-        jitter=model.jitter,
-    )
 
 
 def evidence_dataset(
@@ -171,22 +157,14 @@ def evidence_dataset(
             scalars[name] = -scalars[name]
         low, high = scalars["bootstrap_low"], scalars["bootstrap_high"]
         scalars["bootstrap_low"], scalars["bootstrap_high"] = -high, -low
-    n_gradient = int(annealing["n_gradient"].sum())
-    moves = annealing["acceptance_rate"].notnull()
-    shares = {
-        name: float(annealing[name].where(moves).mean()) if moves.any() else 0.0
-        for name in ("diverging", "unsolved")
-    }
+    costs = transition_columns(annealing)
     scalars |= {
-        "acceptance_rate": float(annealing["acceptance_rate"].mean()) if moves.any() else np.nan,
-        **shares,
-        "n_factorisation": int(annealing["n_factorisation"].sum()),
-        "n_gradient": n_gradient,
-        "n_likelihood": n_gradient + estimate.n_particles,
+        **costs,
+        "n_likelihood": costs["n_gradient"] + estimate.n_particles,
         "alarm": alarms.join(
             alarms.not_finite_alarms(estimate.log_evidence),
             alarms.weight_alarms(estimate.effective_size, estimate.max_weight),
-            alarms.transition_alarms(**shares),
+            alarms.transition_alarms(costs["diverging"], costs["unsolved"]),
             alarms.jump_alarms(*_ratio_moments(annealing), "u"),
         ),
     }

@@ -15,7 +15,7 @@ from gpmcflow.evidence.annealing import make_ladder
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import TemperingProgram
-from gpmcflow.execution import pin_blas, run, workers
+from gpmcflow.execution import pin_blas, run
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
@@ -106,21 +106,21 @@ def temper(
     step_size, n_steps = batch_steps(schedule)
     path = path.in_coordinates(sampler.coordinates(path.reference))
     program = TemperingProgram(path, sampler, schedule.betas, step_size, n_steps, store_latents)
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_replicates,
-            length=n_warmup + n_draws,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "temper"),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_replicates,
+        length=n_warmup + n_draws,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "temper"),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     groups = _groups(arrays, program, n_warmup)
     if compute:
         small = groups["tempered"].load(scheduler="synchronous")

@@ -14,7 +14,7 @@ from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State
-from gpmcflow.samplers.pilot import next_beta
+from gpmcflow.samplers.pilot import next_beta, systematic_resample
 from gpmcflow.samplers.protocol import STATISTICS
 
 GROWTH = 1.2  # least growth of a particle set in a round of the adaptive rule
@@ -160,7 +160,7 @@ class ParticleProgram:
             return state, tally
         before, weights = stored
         n_ancestors = n // (self.n_moves + 1) if self.waste_free else n
-        rows = systematic_ancestors(weights, n_ancestors, rng.generator(c).random())
+        rows = systematic_resample(weights, rng.generator(c).random(), n_ancestors)
         state, kept = State(*(field[rows] for field in before)), []
         target, sampler = self.path.target(beta), self._sampler(beta)
         random = RandomRows(rng, n_ancestors, [c])
@@ -188,12 +188,6 @@ class ParticleProgram:
         step_size = np.exp(np.interp(beta, schedule.betas, np.log(schedule.step_size)))
         n_steps = int(np.rint(np.interp(beta, schedule.betas, schedule.n_steps)))
         return self.sampler.with_steps(float(step_size), n_steps)
-
-
-def systematic_ancestors(weights: np.ndarray, n: int, uniform: float) -> np.ndarray:
-    """Indices (n,) in which i appears on average n w_i times, from one uniform number."""
-    points = (uniform + np.arange(n)) / n
-    return np.minimum(np.searchsorted(np.cumsum(weights), points), len(weights) - 1)
 
 
 def _pack(stored: list) -> dict[str, np.ndarray]:

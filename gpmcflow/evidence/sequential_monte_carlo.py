@@ -16,7 +16,7 @@ from gpmcflow.evidence.annealing import LADDERS, make_ladder
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
 from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import pin_blas, run, workers
+from gpmcflow.execution import pin_blas, run
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
@@ -116,21 +116,21 @@ def resample_move(
     program = ParticleProgram(
         path, sampler, schedule, n_particles, n_moves, waste_free, effective_fraction
     )
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_replicates,
-            length=schedule.n_temperatures if effective_fraction is None else max_stages,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "resample_move"),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_replicates,
+        length=schedule.n_temperatures if effective_fraction is None else max_stages,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "resample_move"),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     stages = xr.Dataset(
         {name: (("chain", "stage"), array) for name, array in arrays.items()},
         {"chain": np.arange(n_replicates), "stage": np.arange(arrays["beta"].shape[1])},

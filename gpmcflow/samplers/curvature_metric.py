@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.models import compiled_lapack as compiled
+from gpmcflow.models.case_part import sites_density
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward
 from gpmcflow.models.tempered import Target
@@ -23,6 +24,7 @@ class Geometry(NamedTuple):
     position: np.ndarray  #: xi (chain, d)
     predictor: np.ndarray  #: eta (chain, n)
     log_likelihood: np.ndarray  #: log p(y | eta) (chain,)
+    residual: np.ndarray  #: r of the target (chain,)
     log_density: np.ndarray  #: -|xi|^2 / 2 + beta r (chain,)
     slope: np.ndarray  #: g_i, derivative of beta r by eta_i (chain, n)
     root: np.ndarray  #: square root of the metric's weight d_i (chain, n)
@@ -108,8 +110,7 @@ class CurvatureSystem:
         beta, kept = self._of(self.beta, slot), self._of(self.kept, slot)
         precision, shift = (self._of(a, slot) for a in (target.precision, target.shift))
         log_likelihood = value.sum(-1)
-        sites = ((shift - 0.5 * precision * predictor) * predictor).sum(-1)
-        residual = log_likelihood - sites
+        residual = log_likelihood - sites_density(predictor, precision, shift)
         scale = beta[:, 0] if np.ndim(beta) else beta
         weight = np.maximum(kept - beta * second, 0.0)
         weight_slope = -beta * third
@@ -122,6 +123,7 @@ class CurvatureSystem:
             position,
             predictor,
             log_likelihood,
+            residual,
             scale * residual - 0.5 * np.einsum("ij,ij->i", position, position),
             beta * (first - shift + precision * predictor),
             root,

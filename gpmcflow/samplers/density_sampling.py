@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, pin_blas, run, text_digest, workers
+from gpmcflow.execution import array_digest, pin_blas, run, text_digest
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.density_protocol import DensitySampler, DensityState
 from gpmcflow.storage import standard_attributes, with_attributes
@@ -147,21 +147,21 @@ def sample_density(
     for row in starts[:n_chains]:  # an error here, not in a worker
         sampler.init([density.fresh() for density in densities], row)
     program = DensityProgram(densities, sampler, starts)
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_chains,
-            length=n_warmup + n_draws,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "sample_density"),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_chains,
+        length=n_warmup + n_draws,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "sample_density"),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     described = {"sampler": repr(sampler), "key": list(key), "densities": _labels(densities)}
     checksum = text_digest(*(density.digest() for density in densities))
     attributes = standard_attributes(settings=described, seed=seed, data_checksum=checksum)

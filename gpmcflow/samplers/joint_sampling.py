@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, pin_blas, run, workers
+from gpmcflow.execution import array_digest, pin_blas, run
 from gpmcflow.models.joint_model import JointModel, checked_inputs
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
 from gpmcflow.samplers.joint_program import STATS, TRACED, JointProgram
@@ -85,21 +85,21 @@ def sample_joint(
         None if X_new is None else checked_inputs(model, X_new), keep_latents, shortcuts,
     )  # fmt: skip
     _try_start(program, n_chains)
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_chains,
-            length=n_warmup + n_draws,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "sample_joint"),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_chains,
+        length=n_warmup + n_draws,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "sample_joint"),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     described = {
         "representation": chosen.name,
         "site_rule": repr(chosen.rule),

@@ -164,8 +164,8 @@ def next_beta(u: np.ndarray, beta: float, effective_fraction: float) -> tuple[fl
     return min(beta + step, 1.0), size(step)
 
 
-def systematic_resample(weights: np.ndarray, uniform: float) -> np.ndarray:
-    """Indices (P,) in which i appears on average P w_i times, from one uniform number."""
-    n = len(weights)
+def systematic_resample(weights: np.ndarray, uniform: float, n: int | None = None) -> np.ndarray:
+    """Indices (n,) in which i appears on average n w_i times, from one uniform number; n = P if None."""
+    n = len(weights) if n is None else n
     points = (uniform + np.arange(n)) / n
-    return np.minimum(np.searchsorted(np.cumsum(weights), points), n - 1)
+    return np.minimum(np.searchsorted(np.cumsum(weights), points), len(weights) - 1)

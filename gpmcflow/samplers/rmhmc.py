@@ -16,9 +16,7 @@ from gpmcflow.samplers.generalised_leapfrog import integrate
 from gpmcflow.samplers.hamiltonian import require_steps, select
 from gpmcflow.samplers.protocol import ChainRandom, Info, State
 
-RETURNED = (
-    1e-6  # largest difference of a coordinate, in prior standard deviations, that is a return
-)
+RETURNED = 1e-6  # of the start: largest difference of a coordinate, in prior standard deviations
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,8 @@ class RMHMC:
     far as they converge.
 
     Needs a log-concave likelihood. One step costs 2/3 n^3 flops a chain for n cases (or d^3, where
-    the d coordinates are fewer), and products with n^2: the fixed-metric samplers take about a
-    thousand steps for that at n = 767. Source: Paquet & Fraccaro (2018); Girolami & Calderhead
+    the d coordinates are fewer), and products with n^2: a step of a
+    fixed-metric sampler has two products alone. Source: Paquet & Fraccaro (2018); Girolami & Calderhead
     (2011); section 4.1 of the latter for the sampler.
     """
 
@@ -120,7 +118,7 @@ class RMHMC:
             system.n_factorised,
             ~end.solved,
         )
-        return select(accepted, self._state(target, end.geometry), state), info
+        return select(accepted, self._state(end.geometry), state), info
 
     def irreversible(self, rng: ChainRandom, target: Target, position: np.ndarray) -> float:
         """Share of trajectories from ``position`` (chain, d) that do not lead back when reversed.
@@ -145,9 +143,12 @@ class RMHMC:
         return float(lost[there.solved].mean())
 
     @staticmethod
-    def _state(target: Target, geometry: Geometry) -> State:
-        residual = geometry.log_likelihood - target.sites_density(geometry.predictor)
-        nothing = np.empty((len(residual), 0))
+    def _state(geometry: Geometry) -> State:
+        nothing = np.empty((len(geometry.position), 0))
         return State(
-            geometry.position, geometry.predictor, geometry.log_likelihood, residual, nothing
+            geometry.position,
+            geometry.predictor,
+            geometry.log_likelihood,
+            geometry.residual,
+            nothing,
         )

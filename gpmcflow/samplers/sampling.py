@@ -12,7 +12,7 @@ import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import array_digest, pin_blas, run, text_digest, workers
+from gpmcflow.execution import array_digest, pin_blas, run, text_digest
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
@@ -185,21 +185,21 @@ def sample(
     target = target.in_coordinates(coordinates)
     start_from = given if other else None
     program = ChainProgram(target, sampler, start_latents, thin, summary, start_from)
-    with workers(scheduler, n_workers) as pool:
-        arrays = run(
-            program,
-            n_chains=n_chains,
-            length=n_warmup + n_draws,
-            block_size=block_size,
-            segment_length=segment_length,
-            seed=seed,
-            key=(*key, "sample"),
-            scheduler=pool,
-            state_dir=state_dir,
-            settings=settings,
-            compute=compute,
-            progress=progress,
-        )
+    arrays = run(
+        program,
+        n_chains=n_chains,
+        length=n_warmup + n_draws,
+        block_size=block_size,
+        segment_length=segment_length,
+        seed=seed,
+        key=(*key, "sample"),
+        scheduler=scheduler,
+        n_workers=n_workers,
+        state_dir=state_dir,
+        settings=settings,
+        compute=compute,
+        progress=progress,
+    )
     described = {
         "sampler": repr(sampler),
         "likelihood": repr(target.model.likelihood),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import t as student_t
 
+from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.studies.fast_likelihood_types import TYPES
 
 
@@ -68,15 +69,6 @@ def _place(runs: TypeRuns) -> tuple:
     """Place of a type in a table, whatever the order of the parts."""
     real = not isinstance(runs.data, int)
     return real, 0 if real else runs.data, runs.name
-
-
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error; nan for the error of a single value, inf where one is infinite."""
-    values = np.asarray(values, dtype=np.float64)
-    if not np.all(np.isfinite(values)):
-        return math.inf, math.nan
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return float(values.mean()), float(error)
 
 
 def log_ratio(found: TypeRuns, method: str, base: str, key: str) -> tuple[float, float]:

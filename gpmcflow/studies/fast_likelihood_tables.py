@@ -15,13 +15,13 @@ import pandas as pd
 import yaml
 from scipy.stats import t as student_t
 
+from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.storage import open_results
 from gpmcflow.studies.fast_likelihood_claims import claim_rows
 from gpmcflow.studies.fast_likelihood_data import STUDY
 from gpmcflow.studies.fast_likelihood_estimates import (
     TypeRuns,
     log_ratio,
-    mean_and_error,
     type_runs,
 )
 from gpmcflow.studies.fast_likelihood_parts import replicate_part, tuning_part

@@ -16,7 +16,6 @@ from gpmcflow.evidence.particle_program import (
     GROWTH,
     AdaptiveParticles,
     ParticleProgram,
-    systematic_ancestors,
 )
 from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule
@@ -31,6 +30,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
+from gpmcflow.samplers.pilot import systematic_resample
 from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.storage import load_results, write_results
 
@@ -136,13 +136,13 @@ def test_systematic_resampling():
     weights = np.array([0.5, 0.1, 0.0, 0.4])
     counts = np.mean(
         [
-            np.bincount(systematic_ancestors(weights, 7, u), minlength=4)
+            np.bincount(systematic_resample(weights, u, 7), minlength=4)
             for u in (np.arange(2000) + 0.5) / 2000
         ],
         axis=0,
     )
     np.testing.assert_allclose(counts, 7 * weights, atol=1e-3)
-    one = np.bincount(systematic_ancestors(weights, 7, 0.3), minlength=4)
+    one = np.bincount(systematic_resample(weights, 0.3, 7), minlength=4)
     assert np.all(np.abs(one - 7 * weights) < 1.0)
 
 
@@ -291,10 +291,10 @@ def test_weights_taken_after_the_move(three_cases, monkeypatch):
 
 
 def test_resampling_without_resetting_the_weights(three_cases, monkeypatch):
-    resample, right, kept = systematic_ancestors, ParticleProgram._stage, {}
+    resample, right, kept = systematic_resample, ParticleProgram._stage, {}
 
-    def remember(weights, n, uniform):
-        rows = resample(weights, n, uniform)
+    def remember(weights, uniform, n):
+        rows = resample(weights, uniform, n)
         kept["weights"] = weights[rows] / weights[rows].sum()
         return rows
 
@@ -306,13 +306,13 @@ def test_resampling_without_resetting_the_weights(three_cases, monkeypatch):
             weights = both / both.sum()
         return row, following, (state, weights)
 
-    monkeypatch.setattr(particle_program, "systematic_ancestors", remember)
+    monkeypatch.setattr(particle_program, "systematic_resample", remember)
     monkeypatch.setattr(ParticleProgram, "_stage", not_reset)
     assert distance(coarse_run(three_cases[0], SHORT), three_cases[1]) > 5.0
 
 
 def test_no_resampling(three_cases, monkeypatch):
-    monkeypatch.setattr(particle_program, "systematic_ancestors", lambda w, n, u: np.arange(n))
+    monkeypatch.setattr(particle_program, "systematic_resample", lambda w, u, n: np.arange(n))
     assert distance(coarse_run(three_cases[0]), three_cases[1]) > 5.0
 
 

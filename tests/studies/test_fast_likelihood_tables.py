@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from gpmcflow.config import check_config
+from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.studies.fast_likelihood_estimates import (
     interval,
     log_ratio,
-    mean_and_error,
     type_runs,
 )
 from gpmcflow.studies.fast_likelihood_tables import tables
@@ -92,14 +92,6 @@ def claim(verdict: pd.DataFrame, start: str, **where) -> list[dict]:
 
 
 # Estimates
-
-
-def test_mean_and_error_of_few_and_of_stuck_chains():
-    assert mean_and_error([1.0, 3.0]) == (2.0, pytest.approx(1.0))
-    assert mean_and_error([1.0, math.inf])[0] == math.inf
-    one, error = mean_and_error([5.0])
-    assert one == 5.0
-    assert math.isnan(error)
 
 
 def test_interval_covers_95_percent_of_small_samples():

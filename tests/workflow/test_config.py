@@ -12,13 +12,12 @@ import yaml
 
 from gpmcflow.config import (
     check_config,
-    count_runs,
     load_yaml,
     portable,
-    split_hmc_methods,
 )
 from gpmcflow.errors import InputError, StorageError
 from gpmcflow.samplers import RandomWalkMetropolis
+from gpmcflow.study_config import count_runs, split_hmc_methods
 
 ROOT = Path(__file__).parents[2]
 SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
@@ -356,7 +355,8 @@ def test_what_the_snakefile_imports_is_light():
 
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors",
-               "gpmcflow.cluster_resources")  # fmt: skip
+               "gpmcflow.cluster_resources", "gpmcflow.study_config",
+               "gpmcflow.studies.fast_likelihood_types")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from gpmcflow.config import (
-    STUDY_CHECKS,
     check_config,
     describe,
     load_schema,
@@ -24,6 +23,7 @@ from gpmcflow.evidence.annealing import LADDERS
 from gpmcflow.models.likelihoods import LIKELIHOODS
 from gpmcflow.samplers import HMC, SAMPLERS
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.study_config import STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]

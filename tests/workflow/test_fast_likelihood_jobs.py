@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import FAST_LIKELIHOOD_CODE, check_config, count_runs
+from gpmcflow.config import check_config
 from gpmcflow.forecast import forecast, forecast_table
 from gpmcflow.plan import planned_jobs
+from gpmcflow.studies.fast_likelihood_types import FAST_LIKELIHOOD_CODE
+from gpmcflow.study_config import count_runs
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from gpmcflow.cluster_resources import WALLTIME_MINUTES, memory_mb, problem_sizes, runtime_minutes
-from gpmcflow.config import check_config, split_hmc_methods
+from gpmcflow.config import check_config
 from gpmcflow.studies import rmhmc_ais, split_hmc
 from gpmcflow.studies.problems import MATRICES
+from gpmcflow.study_config import split_hmc_methods
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow" / "profiles" / "slurm"

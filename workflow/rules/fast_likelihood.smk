@@ -1,5 +1,8 @@
 # Study fast_likelihood: exact samplers of GP regression through fast stand-ins for its likelihood.
-from gpmcflow.config import FAST_LIKELIHOOD_CODE, fast_likelihood_types
+from gpmcflow.studies.fast_likelihood_types import (
+    FAST_LIKELIHOOD_CODE,
+    fast_likelihood_types,
+)
 
 FAST_LIKELIHOOD = fast_likelihood_types(STUDIES["fast_likelihood"])
 FAST_LIKELIHOOD_RUNS = {

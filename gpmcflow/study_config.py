@@ -1,0 +1,158 @@
+"""What the studies of a config refer to, and the settings of their jobs.
+
+Imported by the rules, which are parsed again for each cluster job: no NumPy here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.studies.fast_likelihood_types import REAL_CASES, fast_likelihood_types
+
+
+def _require_problem(name: str, problems: dict, model: str, place: str) -> None:
+    if name not in problems:
+        raise unknown_name(place, name, problems)
+    found = problems[name]["model"]
+    if found != model:
+        raise InputError(
+            f"{place}: found {name!r}, which has model: {found}; "
+            f"allowed: problems with model: {model}"
+        )
+
+
+def _check_rmhmc_ais(study: dict, problems: dict, path: str) -> None:
+    for position, name in enumerate(study["problems"]):
+        _require_problem(name, problems, "gp", f"{path}.problems[{position}]")
+    if study["map"] is not None:
+        _require_problem(study["map"]["problem"], problems, "gp", f"{path}.map.problem")
+    for name, method in study["methods"].items():
+        given = [key for key in ("step_size", "n_steps") if method.get(key) is not None]
+        if len(given) == 1:
+            raise InputError(
+                f"{path}.methods.{name}.{given[0]}: found without its partner; "
+                "give step_size and n_steps together, or neither"
+            )
+        _check_route(f"{path}.methods.{name}", method)
+
+
+def _check_route(path: str, method: dict) -> None:
+    """Settings of a method that do not go together."""
+    riemannian = method.get("sampler") == "rmhmc"
+    if method.get("fixed_iters") is not None and not riemannian:
+        raise InputError(
+            f"{path}.fixed_iters: found with sampler: {method['sampler']}; allowed: with rmhmc only"
+        )
+    if riemannian and method.get("coordinates") == "mode":
+        raise InputError(
+            f"{path}.coordinates: found mode with sampler: rmhmc, whose metric follows the curvature "
+            "by itself; leave coordinates out"
+        )
+    if method.get("effective_fraction") is not None and len(method["temperatures"]) > 1:
+        raise InputError(
+            f"{path}.temperatures: found {len(method['temperatures'])} lengths with "
+            "effective_fraction, which makes one ladder of its own; give one number"
+        )
+    ancestors = method.get("moves", 0) + 1
+    if method.get("waste_free") and (
+        method["particles"] % ancestors or method["adaptive_particles"]
+    ):
+        raise InputError(
+            f"{path}.particles: with waste_free allowed: a fixed number, a multiple of moves + 1 = "
+            f"{ancestors}"
+        )
+
+
+def _check_split_hmc(study: dict, problems: dict, path: str) -> None:
+    for problem, methods in split_hmc_methods(study).items():
+        _require_problem(problem, problems, "linear", f"{path}.problems")
+        for name, method in methods.items():
+            place = f"{path}.problems.{problem}.{name}"
+            if name == "fit":
+                raise InputError(f"{place}: the name of the file of the Gaussian fit; rename it")
+            if method.get("step_size") is not None and method["n_steps"] is None:
+                raise InputError(f"{place}.step_size: found without n_steps; give n_steps, too")
+            if method["draws"] % study["thin"]:
+                raise InputError(
+                    f"{path}.thin: found {study['thin']}; allowed: what divides the draws of each "
+                    f"method, and {problem}.{name} has {method['draws']}"
+                )
+
+
+def _check_fast_likelihood(study: dict, problems: dict, path: str) -> None:
+    for name, settings in fast_likelihood_types(study).items():
+        place = f"{path}.types.{name}"
+        if settings["data"] == "diabetes" and settings["n"] > REAL_CASES:
+            raise InputError(f"{place}.n: found {settings['n']}; allowed: at most {REAL_CASES}")
+        if not settings["methods"]:
+            raise InputError(
+                f"{place}.methods: none of them has a size in the paper for this type; give sizes, or "
+                "other methods"
+            )
+        if "standard" not in settings["methods"]:
+            raise InputError(
+                f"{place}.methods: found without standard, to which all others are compared; add it"
+            )
+        for key, size in settings["sizes"].items():
+            sizes = size if isinstance(size, list) else [] if size is None else [size]
+            if len(sizes) > 2:
+                raise InputError(f"{place}.sizes.{key}: found {len(sizes)}; allowed: one or two")
+            if max(sizes, default=0) > settings["n"]:
+                raise InputError(
+                    f"{place}.sizes.{key}: found {size}; allowed: at most n = {settings['n']}"
+                )
+
+
+STUDY_CHECKS = {
+    "rmhmc_ais": _check_rmhmc_ais,
+    "split_hmc": _check_split_hmc,
+    "fast_likelihood": _check_fast_likelihood,
+}
+
+
+def split_hmc_methods(study: dict) -> dict[str, dict[str, dict]]:
+    """Return {problem: {method: settings}} of study split_hmc, each with its chains, draws and thin.
+
+    The draws of a method go before those of the study.
+    """
+    shared = {key: study[key] for key in ("chains", "draws", "thin")}
+    return {
+        problem: {
+            name: {**method, **shared, "draws": method["draws"] or study["draws"]}
+            for name, method in methods.items()
+        }
+        for problem, methods in study["problems"].items()
+    }
+
+
+def count_runs(config: Mapping[str, Any]) -> int:
+    """Return how many times a study of the config runs a method on a problem."""
+    runs = 0
+    for study in config["studies"].values():
+        if "types" in study:
+            found = fast_likelihood_types(study).values()
+            runs += sum(len(each["methods"]) * each["replicates"] for each in found)
+        elif "methods" in study:  # each of them on each problem
+            runs += len(study["problems"]) * len(study["methods"])
+        else:
+            runs += sum(map(len, study["problems"].values()))
+    return runs
+
+
+def marked_settings(config: dict, study: str) -> dict[str, list[float]]:
+    """Return {problem: [log length scale, log signal sd]} of a study's problems on its map's data set.
+
+    Only stated, isotropic hyperparameters have a place on the map.
+    """
+    problems = config["problems"]
+    dataset = problems[config["studies"][study]["map"]["problem"]]["dataset"]
+    found = {}
+    for name in config["studies"][study]["problems"]:
+        stated = problems[name]["hyperparameters"]
+        place = [stated.get("log_length_scale"), stated.get("log_signal_sd")]
+        numbers = all(isinstance(value, (int, float)) for value in place)
+        if problems[name]["dataset"] == dataset and numbers:
+            found[name] = [float(value) for value in place]
+    return found
