@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpmcflow.studies.fast_likelihood_types import fast_likelihood_types
+from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
 from gpmcflow.study_config import split_hmc_methods
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.studies.fast_likelihood_types import REAL_CASES, fast_likelihood_types
+from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
 
 
 def _require_problem(name: str, problems: dict, model: str, place: str) -> None:

@@ -31,9 +31,10 @@ from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.sampling import ChainProgram
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.studies import evidence_routes, rmhmc_ais
 from gpmcflow.studies.problems import MATRICES, build_model, make_likelihood
-from gpmcflow.studies.rmhmc_illustration import illustrate
+from gpmcflow.studies.rmhmc_ais import evidence_routes
+from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais.illustration import illustrate
 from gpmcflow.studies.stages import approximate
 
 PILOT_PARTICLES = 32

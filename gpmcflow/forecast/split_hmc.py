@@ -12,8 +12,8 @@ from gpmcflow.plan import PlannedJob, method_settings
 from gpmcflow.samplers import SAMPLERS
 from gpmcflow.samplers.sampling import ChainProgram
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.studies import split_hmc
-from gpmcflow.studies.split_hmc_illustrations import illustrate
+from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.split_hmc.illustrations import illustrate
 
 ANY_STEP = 1e-3  # a transition takes as long with any step size
 

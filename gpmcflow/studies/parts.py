@@ -15,14 +15,12 @@ import yaml
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.storage import write_text
-from gpmcflow.studies import (
-    fast_likelihood_parts,
-    fast_likelihood_tables,
-    rmhmc_ais_parts,
-    rmhmc_ais_tables,
-    split_hmc_parts,
-    split_hmc_tables,
-)
+from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
+from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables
+from gpmcflow.studies.rmhmc_ais import parts as rmhmc_ais_parts
+from gpmcflow.studies.rmhmc_ais import tables as rmhmc_ais_tables
+from gpmcflow.studies.split_hmc import parts as split_hmc_parts
+from gpmcflow.studies.split_hmc import tables as split_hmc_tables
 
 PUBLISHED = Path(__file__).parents[2] / "workflow" / "published"
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from gpmcflow.config import check_config
-from gpmcflow.studies import rmhmc_ais, stages
+from gpmcflow.studies import stages
+from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
 
 CONFIG = Path(__file__).parents[2] / "config" / "config.yaml"
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 64, "segment_length": 25}

@@ -10,12 +10,12 @@ from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest
 from gpmcflow.storage import load_results, write_results
-from gpmcflow.studies import fast_likelihood as study
 from gpmcflow.studies import parts
-from gpmcflow.studies.fast_likelihood_data import make_problem
-from gpmcflow.studies.fast_likelihood_methods import BUILDERS, settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood_parts import method_estimates
-from gpmcflow.studies.fast_likelihood_types import (
+from gpmcflow.studies.fast_likelihood import study
+from gpmcflow.studies.fast_likelihood.data import make_problem
+from gpmcflow.studies.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
+from gpmcflow.studies.fast_likelihood.parts import method_estimates
+from gpmcflow.studies.fast_likelihood.types import (
     LEVERS,
     METHODS,
     PAPER_METHODS,

@@ -10,13 +10,13 @@ import yaml
 
 from gpmcflow.config import check_config
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.fast_likelihood_estimates import (
+from gpmcflow.studies.fast_likelihood.estimates import (
     interval,
     log_ratio,
     type_runs,
 )
-from gpmcflow.studies.fast_likelihood_tables import tables
-from gpmcflow.studies.fast_likelihood_types import GRID, fast_likelihood_types
+from gpmcflow.studies.fast_likelihood.tables import tables
+from gpmcflow.studies.fast_likelihood.types import GRID, fast_likelihood_types
 from gpmcflow.studies.parts import PUBLISHED
 from gpmcflow.studies.verdict import VERDICT_COLUMNS
 

@@ -6,11 +6,12 @@ import pytest
 
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
-from gpmcflow.studies import rmhmc_ais, stages
-from gpmcflow.studies.rmhmc_ais_claims import claim_rows
-from gpmcflow.studies.rmhmc_ais_parts import evidence_part
-from gpmcflow.studies.rmhmc_ais_tables import published_rows, summarise
-from gpmcflow.studies.rmhmc_ais_work import advice, which_method, with_flops
+from gpmcflow.studies import stages
+from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais.claims import claim_rows
+from gpmcflow.studies.rmhmc_ais.parts import evidence_part
+from gpmcflow.studies.rmhmc_ais.tables import published_rows, summarise
+from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import compare
 
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 32, "segment_length": 10}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.samplers.mixture_metric import MixtureSystem, travel
-from gpmcflow.studies import rmhmc_illustration as study
+from gpmcflow.studies.rmhmc_ais import illustration as study
 
 
 @pytest.fixture(scope="module")

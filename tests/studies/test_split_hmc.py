@@ -20,11 +20,11 @@ from gpmcflow.errors import InputError, ResourceError, StorageError
 from gpmcflow.execution import array_digest
 from gpmcflow.storage import write_results
 from gpmcflow.studies import parts as kept
-from gpmcflow.studies import split_hmc
 from gpmcflow.studies.problems import build_linear_model, prepare_data
-from gpmcflow.studies.split_hmc_claims import order
-from gpmcflow.studies.split_hmc_parts import chain_part, fit_part, illustrations_part
-from gpmcflow.studies.split_hmc_tables import tables
+from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.split_hmc.claims import order
+from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
+from gpmcflow.studies.split_hmc.tables import tables
 
 PROBLEM = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 3.0}
 EXECUTION = {"block_size": 3, "segment_length": 7}
@@ -436,7 +436,7 @@ def test_claims():
 
 def test_illustrations_match_the_reference(tmp_path):
     """Spec, section 5.4: acceptance and lag-1 autocorrelation on the bivariate normal."""
-    from gpmcflow.studies.split_hmc_illustrations import figures, illustrate
+    from gpmcflow.studies.split_hmc.illustrations import figures, illustrate
 
     tree, facts = illustrate(seed=1)
     path = tmp_path / "illustrations.nc"

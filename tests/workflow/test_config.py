@@ -356,7 +356,7 @@ def test_what_the_snakefile_imports_is_light():
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors",
                "gpmcflow.cluster_resources", "gpmcflow.study_config",
-               "gpmcflow.studies.fast_likelihood_types")  # fmt: skip
+               "gpmcflow.studies.fast_likelihood.types")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}

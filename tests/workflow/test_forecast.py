@@ -36,8 +36,8 @@ from gpmcflow.forecast import (
 )
 from gpmcflow.plan import PlannedJob, annealing_runs, method_settings, planned_jobs
 from gpmcflow.storage import write_results
-from gpmcflow.studies import rmhmc_ais as rmhmc_ais_study
-from gpmcflow.studies import split_hmc as split_hmc_study
+from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais_study
+from gpmcflow.studies.split_hmc import study as split_hmc_study
 from gpmcflow.studies.stages import approximate
 
 ROOT = Path(__file__).parents[2]

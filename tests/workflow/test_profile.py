@@ -13,8 +13,9 @@ import yaml
 
 from gpmcflow.cluster_resources import WALLTIME_MINUTES, memory_mb, problem_sizes, runtime_minutes
 from gpmcflow.config import check_config
-from gpmcflow.studies import rmhmc_ais, split_hmc
 from gpmcflow.studies.problems import MATRICES
+from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.split_hmc import study as split_hmc
 from gpmcflow.study_config import split_hmc_methods
 
 ROOT = Path(__file__).parents[2]

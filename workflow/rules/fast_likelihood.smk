@@ -1,5 +1,5 @@
 # Study fast_likelihood: exact samplers of GP regression through fast stand-ins for its likelihood.
-from gpmcflow.studies.fast_likelihood_types import (
+from gpmcflow.studies.fast_likelihood.types import (
     FAST_LIKELIHOOD_CODE,
     fast_likelihood_types,
 )

@@ -20,13 +20,13 @@ rule fast_likelihood_summarise:
         "../../envs/gpmcflow.yaml"
     params:
         code=code_digest(
-            "studies.fast_likelihood_claims",
-            "studies.fast_likelihood_estimates",
-            "studies.fast_likelihood_levers",
-            "studies.fast_likelihood_orders",
-            "studies.fast_likelihood_parts",
-            "studies.fast_likelihood_tables",
-            "studies.fast_likelihood_types",
+            "studies.fast_likelihood.claims",
+            "studies.fast_likelihood.estimates",
+            "studies.fast_likelihood.levers",
+            "studies.fast_likelihood.orders",
+            "studies.fast_likelihood.parts",
+            "studies.fast_likelihood.tables",
+            "studies.fast_likelihood.types",
             "studies.verdict",
         ),
     script:

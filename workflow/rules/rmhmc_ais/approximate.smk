@@ -50,7 +50,7 @@ rule rmhmc_ais_hyperparameter_map:
         marked=lambda w: marked_settings(config, "rmhmc_ais"),
         seed=config["seed"],
         code=code_digest(
-            "models", "approximations", "studies.problems", "studies.rmhmc_ais"
+            "models", "approximations", "studies.problems", "studies.rmhmc_ais.study"
         ),
     script:
         "../../scripts/rmhmc_ais/hyperparameter_map.py"

@@ -40,8 +40,8 @@ rule rmhmc_ais_evidence:
             "diagnostics",
             "studies.problems",
             "studies.stages",
-            "studies.rmhmc_ais",
-            "studies.evidence_routes",
+            "studies.rmhmc_ais.study",
+            "studies.rmhmc_ais.evidence_routes",
         ),
     script:
         "../../scripts/rmhmc_ais/evidence.py"

@@ -19,7 +19,7 @@ rule rmhmc_ais_illustrate:
             "samplers.mixture_metric",
             "samplers.generalised_leapfrog",
             "samplers.fixed_point",
-            "studies.rmhmc_illustration",
+            "studies.rmhmc_ais.illustration",
         ),
     script:
         "../../scripts/rmhmc_ais/illustrate.py"
@@ -40,6 +40,6 @@ rule rmhmc_ais_figure_illustration:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures", "studies.rmhmc_illustration"),
+        code=code_digest("figures", "studies.rmhmc_ais.illustration"),
     script:
         "../../scripts/rmhmc_ais/figure_illustration.py"

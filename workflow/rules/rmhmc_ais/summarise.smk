@@ -43,10 +43,10 @@ rule rmhmc_ais_summarise:
     params:
         code=code_digest(
             "figures.estimates",
-            "studies.rmhmc_ais_parts",
-            "studies.rmhmc_ais_tables",
-            "studies.rmhmc_ais_claims",
-            "studies.rmhmc_ais_work",
+            "studies.rmhmc_ais.parts",
+            "studies.rmhmc_ais.tables",
+            "studies.rmhmc_ais.claims",
+            "studies.rmhmc_ais.work",
             "studies.verdict",
         ),
     script:

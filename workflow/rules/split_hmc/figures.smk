@@ -15,7 +15,7 @@ rule split_hmc_figure_illustrations:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures", "studies.split_hmc_illustrations"),
+        code=code_digest("figures", "studies.split_hmc.illustrations"),
     script:
         "../../scripts/split_hmc/figure_illustrations.py"
 
@@ -65,6 +65,6 @@ rule split_hmc_figure_runs:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures", "diagnostics", "studies.split_hmc_illustrations"),
+        code=code_digest("figures", "diagnostics", "studies.split_hmc.illustrations"),
     script:
         "../../scripts/split_hmc/figure_runs.py"

@@ -24,7 +24,7 @@ rule split_hmc_fit:
             "approximations",
             "studies.problems",
             "studies.stages",
-            "studies.split_hmc",
+            "studies.split_hmc.study",
         ),
     script:
         "../../scripts/split_hmc/fit.py"
@@ -47,7 +47,7 @@ rule split_hmc_illustrate:
     params:
         seed=config["seed"],
         code=code_digest(
-            "models", "approximations", "samplers", "studies.split_hmc_illustrations"
+            "models", "approximations", "samplers", "studies.split_hmc.illustrations"
         ),
     script:
         "../../scripts/split_hmc/illustrate.py"

@@ -37,7 +37,7 @@ rule split_hmc_chains:
             "diagnostics",
             "studies.problems",
             "studies.stages",
-            "studies.split_hmc",
+            "studies.split_hmc.study",
         ),
     script:
         "../../scripts/split_hmc/chains.py"

@@ -26,9 +26,9 @@ rule split_hmc_summarise:
     params:
         code=code_digest(
             "diagnostics",
-            "studies.split_hmc_claims",
-            "studies.split_hmc_parts",
-            "studies.split_hmc_tables",
+            "studies.split_hmc.claims",
+            "studies.split_hmc.parts",
+            "studies.split_hmc.tables",
             "studies.verdict",
         ),
     script:

@@ -6,7 +6,7 @@ if __name__ == "__main__":
     with workflow_job(snakemake):
         from gpmcflow.figures.fast_likelihood import autocorrelation_panels
         from gpmcflow.storage import write_figure
-        from gpmcflow.studies.fast_likelihood_tables import shown_series
+        from gpmcflow.studies.fast_likelihood.tables import shown_series
 
         series = shown_series(snakemake.input.runs)
         figure = autocorrelation_panels(series, title=snakemake.params.title)

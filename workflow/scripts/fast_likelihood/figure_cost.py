@@ -8,7 +8,7 @@ if __name__ == "__main__":
 
         from gpmcflow.figures.fast_likelihood import cost_against_time
         from gpmcflow.storage import write_figure
-        from gpmcflow.studies.fast_likelihood_types import METHODS
+        from gpmcflow.studies.fast_likelihood.types import METHODS
 
         runs = pd.read_csv(snakemake.input.runs, dtype={"problem": str})
         figure = cost_against_time(runs[runs["method"].isin(METHODS)], methods=METHODS)

@@ -5,7 +5,7 @@ from gpmcflow.workflow_job import workflow_job
 if __name__ == "__main__":
     with workflow_job(snakemake):
         from gpmcflow.storage import write_csv
-        from gpmcflow.studies.fast_likelihood_tables import summarise
+        from gpmcflow.studies.fast_likelihood.tables import summarise
 
         paths = [*snakemake.input.tunings, *snakemake.input.runs]
         tables = summarise(paths, snakemake.input.published)

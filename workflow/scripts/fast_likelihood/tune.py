@@ -4,7 +4,7 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.fast_likelihood import tune
+        from gpmcflow.studies.fast_likelihood.study import tune
 
         tree, facts = tune(
             snakemake.wildcards.type,

@@ -5,7 +5,7 @@ from gpmcflow.workflow_job import workflow_job
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.storage import load_results
-        from gpmcflow.studies.rmhmc_ais import evidence
+        from gpmcflow.studies.rmhmc_ais.study import evidence
 
         dataset = job.dataset()
         tree, facts = evidence(

@@ -5,7 +5,7 @@ from gpmcflow.workflow_job import workflow_job
 if __name__ == "__main__":
     with workflow_job(snakemake):
         from gpmcflow.storage import load_results, write_figure
-        from gpmcflow.studies.rmhmc_illustration import figures
+        from gpmcflow.studies.rmhmc_ais.illustration import figures
 
         drawn = figures(load_results(snakemake.input.illustration))
         write_figure(drawn["figure_1"], snakemake.output.figure)

@@ -4,7 +4,7 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.rmhmc_ais import hyperparameter_map
+        from gpmcflow.studies.rmhmc_ais.study import hyperparameter_map
 
         tree, facts = hyperparameter_map(
             job.dataset(),

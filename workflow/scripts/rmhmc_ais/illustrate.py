@@ -4,6 +4,6 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.rmhmc_illustration import illustrate
+        from gpmcflow.studies.rmhmc_ais.illustration import illustrate
 
         job.write(*illustrate(seed=snakemake.params.seed))

@@ -7,7 +7,7 @@ if __name__ == "__main__":
         from pathlib import Path
 
         from gpmcflow.storage import write_csv
-        from gpmcflow.studies.rmhmc_ais_tables import summarise
+        from gpmcflow.studies.rmhmc_ais.tables import summarise
 
         approximations = {Path(path).parent.name: path for path in snakemake.input.approximations}
         posteriors = {Path(path).parent.name: path for path in snakemake.input.posteriors}

@@ -5,7 +5,7 @@ from gpmcflow.workflow_job import workflow_job
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.storage import load_results
-        from gpmcflow.studies.split_hmc import chains
+        from gpmcflow.studies.split_hmc.study import chains
 
         dataset = job.dataset()
         tree, facts = chains(

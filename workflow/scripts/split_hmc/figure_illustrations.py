@@ -7,7 +7,7 @@ if __name__ == "__main__":
         from pathlib import Path
 
         from gpmcflow.storage import load_results, write_figure
-        from gpmcflow.studies.split_hmc_illustrations import figures
+        from gpmcflow.studies.split_hmc.illustrations import figures
 
         drawn = figures(load_results(snakemake.input.illustrations))
         for path in snakemake.output.figures:

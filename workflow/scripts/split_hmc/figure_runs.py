@@ -7,7 +7,7 @@ if __name__ == "__main__":
         from pathlib import Path
 
         from gpmcflow.storage import write_figure
-        from gpmcflow.studies.split_hmc_illustrations import run_figures
+        from gpmcflow.studies.split_hmc.illustrations import run_figures
 
         drawn = run_figures({Path(path).stem: path for path in snakemake.input.chains})
         for name, path in snakemake.output.items():

@@ -4,7 +4,7 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.split_hmc import fit
+        from gpmcflow.studies.split_hmc.study import fit
 
         tree, facts = fit(
             job.dataset(),

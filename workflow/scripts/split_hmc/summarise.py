@@ -7,7 +7,7 @@ if __name__ == "__main__":
         from pathlib import Path
 
         from gpmcflow.storage import write_csv
-        from gpmcflow.studies.split_hmc_tables import summarise
+        from gpmcflow.studies.split_hmc.tables import summarise
 
         fits = {Path(path).parent.name: path for path in snakemake.input.fits}
         chains = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from gpmcflow.studies.fast_likelihood_data import STUDY
-from gpmcflow.studies.fast_likelihood_estimates import TypeRuns, interval, log_ratio
+from gpmcflow.studies.fast_likelihood.data import STUDY
+from gpmcflow.studies.fast_likelihood.estimates import TypeRuns, interval, log_ratio
 from gpmcflow.studies.verdict import verdict_row
 
 

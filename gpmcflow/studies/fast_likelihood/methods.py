@@ -22,8 +22,8 @@ from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentD
 from gpmcflow.samplers.gradient_density import DensityHMC
 from gpmcflow.samplers.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.univariate_slice import SliceSweep, UnivariateSlice
-from gpmcflow.studies.fast_likelihood_data import Problem
-from gpmcflow.studies.fast_likelihood_types import PAPER_METHODS
+from gpmcflow.studies.fast_likelihood.data import Problem
+from gpmcflow.studies.fast_likelihood.types import PAPER_METHODS
 
 KAPPAS = tuple(f"kappa_{k}" for k in (1, 2, 3, 6))
 LEAPFROGS = tuple(f"steps_{n}" for n in (1, 2, 4, 8, 16))

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.models.gp_regression import dense_log_likelihood
-from gpmcflow.studies.fast_likelihood_methods import Bench
+from gpmcflow.studies.fast_likelihood.methods import Bench
 
 CASES = 60  # the checks need no more
 COLUMNS = 12

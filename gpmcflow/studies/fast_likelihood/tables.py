@@ -1,6 +1,6 @@
 """Tables of the fast-likelihood study: all runs, and the verdict on printed numbers and claims.
 
-Both are made of parts, one a data set (`fast_likelihood_parts`), so that a table can be rebuilt from
+Both are made of parts, one a data set (`parts`), so that a table can be rebuilt from
 rows that were kept where the runs were not.
 """
 
@@ -17,15 +17,15 @@ from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.storage import open_results
-from gpmcflow.studies.fast_likelihood_claims import claim_rows
-from gpmcflow.studies.fast_likelihood_data import STUDY
-from gpmcflow.studies.fast_likelihood_estimates import (
+from gpmcflow.studies.fast_likelihood.claims import claim_rows
+from gpmcflow.studies.fast_likelihood.data import STUDY
+from gpmcflow.studies.fast_likelihood.estimates import (
     TypeRuns,
     log_ratio,
     type_runs,
 )
-from gpmcflow.studies.fast_likelihood_parts import replicate_part, tuning_part
-from gpmcflow.studies.fast_likelihood_types import TYPES
+from gpmcflow.studies.fast_likelihood.parts import replicate_part, tuning_part
+from gpmcflow.studies.fast_likelihood.types import TYPES
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, verdict_row
 
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}

@@ -1,6 +1,6 @@
 """Tables of the evidence study: approximations, estimates, which method to use, and the verdict.
 
-All are made of parts, one a finished run (`rmhmc_ais_parts`), so that they can be rebuilt from parts
+All are made of parts, one a finished run (`parts`), so that they can be rebuilt from parts
 that were kept where the runs were not.
 """
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from gpmcflow.studies.rmhmc_ais_claims import claim_rows, hardest_setting_rows, reference_estimate
-from gpmcflow.studies.rmhmc_ais_parts import STUDY, approximation_part, evidence_part, map_part
-from gpmcflow.studies.rmhmc_ais_work import advice, which_method, with_flops
+from gpmcflow.studies.rmhmc_ais.claims import claim_rows, hardest_setting_rows, reference_estimate
+from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
+from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from gpmcflow.execution import chain_generators
 from gpmcflow.execution.digest import array_digest
 from gpmcflow.models.gp_regression import GPRegression
-from gpmcflow.studies.fast_likelihood_types import ETA, TYPES
+from gpmcflow.studies.fast_likelihood.types import ETA, TYPES
 
 STUDY = "fast_likelihood"
 WEAK_SD = 2.0

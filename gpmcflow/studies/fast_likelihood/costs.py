@@ -9,8 +9,8 @@ import numpy as np
 from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.samplers.density_sampling import seconds_per_evaluation, seconds_per_iteration
-from gpmcflow.studies.fast_likelihood_data import Problem
-from gpmcflow.studies.fast_likelihood_methods import Bench, Run
+from gpmcflow.studies.fast_likelihood.data import Problem
+from gpmcflow.studies.fast_likelihood.methods import Bench, Run
 
 TIMED_SECONDS = 0.15
 TIMED_THETAS = 7

@@ -1,6 +1,6 @@
 """Tables of the split Hamiltonian study: all runs, and the verdict on printed numbers and claims.
 
-Both are made of parts, one row a finished run (`split_hmc_parts`), so that a table can be rebuilt from
+Both are made of parts, one row a finished run (`parts`), so that a table can be rebuilt from
 rows that were kept where the runs were not.
 """
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from gpmcflow.studies.split_hmc_claims import claim_rows
-from gpmcflow.studies.split_hmc_parts import chain_part, fit_part, illustrations_part
+from gpmcflow.studies.split_hmc.claims import claim_rows
+from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, verdict_row
 
 STUDY = "split_hmc"

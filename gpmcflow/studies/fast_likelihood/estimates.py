@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.fast_likelihood_types import TYPES
+from gpmcflow.studies.fast_likelihood.types import TYPES
 
 
 @dataclass(frozen=True)

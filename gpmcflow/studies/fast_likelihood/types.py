@@ -28,8 +28,8 @@ samplers.collapsed_scale samplers.density_pilot samplers.density_protocol
 samplers.density_sampling samplers.discretizing_chain samplers.gradient_density
 samplers.tempered_transitions samplers.univariate_slice
 diagnostics.autocorrelation diagnostics.monotone_sequence execution
-studies.fast_likelihood studies.fast_likelihood_checks studies.fast_likelihood_costs
-studies.fast_likelihood_data studies.fast_likelihood_methods
+studies.fast_likelihood.study studies.fast_likelihood.checks studies.fast_likelihood.costs
+studies.fast_likelihood.data studies.fast_likelihood.methods
 """
 FAST_LIKELIHOOD_CODE = tuple(_CODE.split())
 

@@ -7,15 +7,15 @@ import math
 
 import numpy as np
 
-from gpmcflow.studies.fast_likelihood_estimates import (
+from gpmcflow.studies.fast_likelihood.estimates import (
     TypeRuns,
     interval,
     log_ratio,
     mean_and_error,
 )
-from gpmcflow.studies.fast_likelihood_levers import agreement_rows, lever_rows, oracle_rows
-from gpmcflow.studies.fast_likelihood_orders import below_one, claim_row, missing_row
-from gpmcflow.studies.fast_likelihood_types import GRID, RANKS, TYPES
+from gpmcflow.studies.fast_likelihood.levers import agreement_rows, lever_rows, oracle_rows
+from gpmcflow.studies.fast_likelihood.orders import below_one, claim_row, missing_row
+from gpmcflow.studies.fast_likelihood.types import GRID, RANKS, TYPES
 
 SAME_FORMS = 1e-10  # of the largest entry, with a core of condition 1e6
 SAME_LIKELIHOOD = 1e-6

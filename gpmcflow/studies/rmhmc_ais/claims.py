@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.figures.estimates import combine_replicates
-from gpmcflow.studies.rmhmc_ais_parts import STUDY
+from gpmcflow.studies.rmhmc_ais.parts import STUDY
 from gpmcflow.studies.verdict import verdict_row
 
 FAR_OFF = 5.0  # nats: a prior-started run this far from the reference is of no use

@@ -16,15 +16,15 @@ from gpmcflow.execution import code_digest, pin_blas, remember, require_memory
 from gpmcflow.samplers.density_pilot import DensityPilot, find_widths
 from gpmcflow.samplers.density_sampling import sample_density
 from gpmcflow.storage import standard_attributes, with_attributes
-from gpmcflow.studies.fast_likelihood_checks import algebra_checks
-from gpmcflow.studies.fast_likelihood_costs import (
+from gpmcflow.studies.fast_likelihood.checks import algebra_checks
+from gpmcflow.studies.fast_likelihood.costs import (
     eigen_seconds,
     method_seconds,
     nominal_cost,
 )
-from gpmcflow.studies.fast_likelihood_data import STUDY, Problem, generator, make_problem
-from gpmcflow.studies.fast_likelihood_methods import Bench, Run, settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood_types import FAST_LIKELIHOOD_CODE
+from gpmcflow.studies.fast_likelihood.data import STUDY, Problem, generator, make_problem
+from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
+from gpmcflow.studies.fast_likelihood.types import FAST_LIKELIHOOD_CODE
 from gpmcflow.studies.problems import limit_bytes
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from gpmcflow.errors import NumericalError, unknown_name
 from gpmcflow.execution import chain_generators, require_memory, workers
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.storage import with_attributes
-from gpmcflow.studies.evidence_routes import ROUTES, Setting
 from gpmcflow.studies.problems import limit_bytes, make_likelihood, model_of, reference_of
+from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
 from gpmcflow.studies.stages import execution_settings, result_attributes
 
 STUDY = "rmhmc_ais"
@@ -40,8 +40,8 @@ def evidence(
     """All runs of one method on one problem: its ladder lengths and replicates.
 
     Groups: ``evidence`` (n_temperatures, replicate), those of the route the method takes (see
-    `gpmcflow.studies.evidence_routes`), and ``pilot`` (stage) where one was run. The sidecar has the
-    seconds of each run and of the pilot.
+    `evidence_routes`), and ``pilot`` (stage) where one was run. The sidecar has the seconds of each run and
+    of the pilot.
     """
     forecast = memory_forecast(
         dataset.sizes["case"], method, execution, on_disk=state_dir is not None

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from gpmcflow.studies.fast_likelihood_estimates import TypeRuns, log_ratio, mean_and_error
-from gpmcflow.studies.fast_likelihood_orders import below_one, claim_row, missing_row
-from gpmcflow.studies.fast_likelihood_types import LEVERS, TYPES, UNTUNED
+from gpmcflow.studies.fast_likelihood.estimates import TypeRuns, log_ratio, mean_and_error
+from gpmcflow.studies.fast_likelihood.orders import below_one, claim_row, missing_row
+from gpmcflow.studies.fast_likelihood.types import LEVERS, TYPES, UNTUNED
 
 Z_LIMIT, RMS_LIMIT = 5.0, 1.5  # of differences between methods, in standard errors
 SLOW = 30.0  # draws over an autocorrelation time below which a standard error is not known

@@ -181,7 +181,7 @@ def chains(
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},
-        "code": code_digest("models", "approximations", "samplers", "studies.split_hmc"),
+        "code": code_digest("models", "approximations", "samplers", "studies.split_hmc.study"),
     }
 
 
