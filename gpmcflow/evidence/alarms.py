@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import chain
 
 import numpy as np
+from scipy.special import lambertw
 
 from gpmcflow.diagnostics.importance_weights import MAX_WEIGHT, MIN_EFFECTIVE_SIZE
 
@@ -20,6 +21,7 @@ MAX_JOINT_ERRORS = 3.0  # between two estimates of one number
 MAX_SPREAD_RATIO = 3.0  # spread over replicates, in errors stated from within
 MIN_SPREAD_REPLICATES = 4  # of fewer, a spread says little
 MAX_PARETO_K = 0.7
+MIN_TAIL_REACH = 0.5
 ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
 
 
@@ -36,6 +38,29 @@ def weight_alarms(effective_size: float, max_weight: float = np.nan) -> list[str
     if max_weight > MAX_WEIGHT:
         found.append(f"largest weight {max_weight:.2f} > {MAX_WEIGHT:g}")
     return found
+
+
+def tail_alarms(log_evidence: float, log_weights: np.ndarray) -> list[str]:
+    """Particles too few for the spread of their log weights (P,): the large weights are still unseen.
+
+    Pi = sqrt(W((P - 1)^2 / 2 pi)) - sqrt(2 S) below 0.5, S = |log Z - mean log w| and W Lambert's
+    function. For normal log weights of variance s^2 the evidence comes from weights s^2 above their mean,
+    S = s^2 / 2, and the first root is how far, in s, P draws reach. An effective size, which knows only the
+    weights that were seen, can be silent there. Particles of weight zero do not count.
+
+    Source: Wu & Kofke (2004), J. Chem. Phys. 121, 8742; (2005), 123, 084109.
+    """
+    seen = log_weights[np.isfinite(log_weights)]
+    if len(seen) < 2 or not np.isfinite(log_evidence):
+        return []
+    lost = abs(log_evidence - seen.mean())
+    reach = np.sqrt(lambertw((len(seen) - 1) ** 2 / (2.0 * np.pi)).real) - np.sqrt(2.0 * lost)
+    if reach >= MIN_TAIL_REACH:
+        return []
+    return [
+        f"mean log weight {lost:.1f} nats from the log evidence: too far for {len(seen)} particles "
+        f"(Pi {reach:.2f} < {MIN_TAIL_REACH:g})"
+    ]
 
 
 def transition_alarms(diverging: float, unsolved: float) -> list[str]:

@@ -164,6 +164,7 @@ def evidence_dataset(
         "alarm": alarms.join(
             alarms.not_finite_alarms(estimate.log_evidence),
             alarms.weight_alarms(estimate.effective_size, estimate.max_weight),
+            alarms.tail_alarms(estimate.log_evidence, log_weights),
             alarms.transition_alarms(costs["diverging"], costs["unsolved"]),
             alarms.jump_alarms(*_ratio_moments(annealing), "u"),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
@@ -22,12 +23,34 @@ nan = np.nan
 
 
 @pytest.mark.parametrize(
+    ("sd", "n", "rings"), [(1.0, 128, False), (3.0, 128, True), (3.0, 10**5, False)]
+)
+def test_the_tail_alarm_rings_before_the_effective_size_can_know(sd, n, rings):
+    """Normal log weights: silent where the estimate has no bias, ringing where most runs are below."""
+    runs = np.random.default_rng(5).normal(-0.5 * sd**2, sd, (40, n))  # the evidence is 1
+    values = logsumexp(runs, axis=1) - np.log(n)
+    found = [bool(alarms.tail_alarms(v, run)) for v, run in zip(values, runs, strict=True)]
+    assert np.mean(found) == rings
+    assert (np.median(values) < -0.5) == rings
+
+
+def test_the_tail_alarm_knows_the_way_back():
+    """A reverse run's log weights are the negatives: its estimate is below their mean."""
+    log_weights = np.random.default_rng(6).normal(0.0, 3.0, 128)
+    forward = logsumexp(log_weights) - np.log(128)
+    assert alarms.tail_alarms(forward, log_weights) == alarms.tail_alarms(-forward, -log_weights)
+    assert alarms.tail_alarms(forward, log_weights)
+
+
+@pytest.mark.parametrize(
     ("found", "expected"),
     [
         (alarms.weight_alarms(10.0, 0.5), []),
         (alarms.weight_alarms(9.9), ["effective size 9.9 < 10"]),
         (alarms.weight_alarms(20.0, 0.51), ["largest weight 0.51 > 0.5"]),
         (alarms.weight_alarms(nan, nan), []),
+        (alarms.tail_alarms(0.0, np.array([-0.3, 0.1, 0.2, -np.inf])), []),
+        (alarms.tail_alarms(nan, np.array([nan, 0.0])), []),
         (alarms.transition_alarms(1e-3, 0.02), []),
         (
             alarms.transition_alarms(2e-3, 0.0),
