@@ -19,6 +19,7 @@ _HOME = {
     "Hyperprior": "models.hyperpriors",
     "IndependenceMetropolis": "samplers",
     "JointModel": "models.joint_model",
+    "JointSplitHMC": "samplers.joint_split_hmc",
     "LatentGaussianModel": "models.latent_gaussian",
     "LatentHMC": "samplers",
     "Logistic": "models.likelihoods",

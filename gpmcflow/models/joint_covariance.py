@@ -10,7 +10,7 @@ from numba.extending import get_cython_function_address
 
 from gpmcflow.models.compiled_lapack import call
 
-POTRF, LAUUM, TRSV, TRMV, TRMM = range(5)
+POTRF, LAUUM, TRSV, TRMV, TRMM, TRTRI, SYMM = range(7)
 # As in `compiled_lapack`: given to the loops as an argument, so that they can be kept on disk.
 ROUTINES = np.array(
     [
@@ -20,6 +20,8 @@ ROUTINES = np.array(
             get_cython_function_address("scipy.linalg.cython_blas", name)
             for name in ("dtrsv", "dtrmv", "dtrmm")
         ),
+        get_cython_function_address("scipy.linalg.cython_lapack", "dtrtri"),
+        get_cython_function_address("scipy.linalg.cython_blas", "dsymm"),
     ],
     dtype=np.int64,
 )
@@ -31,7 +33,7 @@ stamps = itertools.count(1)
 
 
 @numba.njit(inline="always", error_model="numpy")
-def _exponentials(squared, out, out_bits, scratch, bits):
+def exponentials(squared, out, out_bits, scratch, bits):
     """out = exp(-squared / 2), squared >= 0, relative error 4e-16; two passes the compiler can vectorise.
 
     ``out_bits`` and ``bits`` are ``out`` and ``scratch`` seen as whole numbers: 2^k goes straight into the
@@ -63,7 +65,7 @@ def _exponentials(squared, out, out_bits, scratch, bits):
 
 
 @numba.njit(inline="always", error_model="numpy")
-def _squared_distances(Xt, rates, j, column):
+def squared_distances_below(Xt, rates, j, column):
     """sum_d rates_d (x_di - x_dj)^2 for i >= j into ``column``."""
     x, at, rate = Xt[0, j:], Xt[0, j], rates[0]
     for i in range(column.size):
@@ -104,8 +106,8 @@ def _direct(routines, Xt, log_lengths, rates, jitter, matrix):
     bits, out_bits = scratch.view(np.int64), matrix.view(np.int64)
     for j in range(n):
         column = squared[: n - j]
-        _squared_distances(Xt, rates, j, column)
-        _exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
+        squared_distances_below(Xt, rates, j, column)
+        exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
         matrix[j, j] += jitter
     return factorise_lower(routines, matrix)
 
@@ -119,8 +121,8 @@ def _summed(routines, Xt, log_lengths, rates, distances, jitter, matrix):
     bits, out_bits = scratch.view(np.int64), matrix.view(np.int64)
     for j in range(n):
         column = distances[j, j:]
-        _squared_distances(Xt, rates, j, column)
-        _exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
+        squared_distances_below(Xt, rates, j, column)
+        exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
         matrix[j, j] += jitter
     return factorise_lower(routines, matrix)
 
@@ -136,7 +138,7 @@ def _moved(routines, x, change, old, distances, jitter, matrix):
         for i in range(column.size):
             z = others[i] - at
             column[i] = max(before[i] + change * z * z, 0.0)
-        _exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
+        exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
         matrix[j, j] += jitter
     return factorise_lower(routines, matrix)
 
@@ -152,17 +154,17 @@ def _scaled(routines, distances, log_length, jitter, matrix):
         column, given = squared[: n - j], distances[j, j:]
         for i in range(column.size):
             column[i] = rate * given[i]
-        _exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
+        exponentials(column, matrix[j, j:], out_bits[j, j:], scratch, bits)
         matrix[j, j] += jitter
     return factorise_lower(routines, matrix)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _plain_distances(Xt, out):
+def plain_distances(Xt, out):
     """Squared distances of the cases, lower triangle (column, row)."""
     ones = np.ones(Xt.shape[0])
     for j in range(Xt.shape[1]):
-        _squared_distances(Xt, ones, j, out[j, j:])
+        squared_distances_below(Xt, ones, j, out[j, j:])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -242,7 +244,7 @@ class DenseFactor:
         kept = self.keeps_distances or self.isotropic
         self.distances = np.empty((n, n)) if kept else None
         if self.isotropic:
-            _plain_distances(self.Xt, self.distances)
+            plain_distances(self.Xt, self.distances)
         self._gram: np.ndarray | None = None
         self._gram_stamp = self.stamp = 0
         self.log_det = np.nan

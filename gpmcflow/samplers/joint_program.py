@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -12,7 +13,7 @@ from gpmcflow.models.joint_model import JointModel
 from gpmcflow.models.likelihoods import Gaussian, Poisson
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import Representation
+from gpmcflow.samplers.representations import Point, Representation
 
 STATS = {
     "complete_log_likelihood": "<f8", "log_likelihood": "<f8", "lp": "<f8",
@@ -41,6 +42,9 @@ class JointProgram:
     X_new: np.ndarray | None = None
     keep_latents: bool = True
     shortcuts: bool = True
+
+    stats: ClassVar[dict[str, str]] = STATS
+    traced: ClassVar[tuple[str, ...]] = TRACED
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers of a run, beside its random streams."""
@@ -136,21 +140,19 @@ class JointProgram:
         if self.keep_latents:
             out["latent"][0] = workspace.point.f
         if self.X_new is not None:
-            found = predict_latents(self.model, workspace, self.X_new)
+            found = predict_latents(self.model, workspace.point, self.X_new)
             out["new_mean"][0], out["new_variance"][0], out["new_response"][0] = found
 
 
 def predict_latents(
-    model: JointModel, workspace: JointWorkspace, X_new: np.ndarray
+    model: JointModel, point: Point, X_new: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and variance of f at new inputs (m, p) given (theta, f), and the mean response, each (m,).
 
     With k the covariances with the cases: E = k'Sigma^-1 f, Var = k_** - k'Sigma^-1 k. The mean response is
     E[y] of Gaussian data, the probability of +1, or the expected count, f integrated out.
     """
-    point = workspace.point
-    theta = workspace.theta
-    cross = model.cross_covariance(theta, X_new) / point.sd
+    cross = model.cross_covariance(point.full[model.free], X_new) / point.sd
     V = solve_triangular(point.factor.dense(), cross.T, lower=True)
     mean = V.T @ point.whiten(point.f)
     variance = np.maximum(point.sd**2 * point.factor.diagonal - (V**2).sum(0), 0.0)

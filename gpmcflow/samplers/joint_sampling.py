@@ -13,7 +13,10 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, pin_blas, run
 from gpmcflow.models.joint_model import JointModel, checked_inputs
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
-from gpmcflow.samplers.joint_program import STATS, TRACED, JointProgram
+from gpmcflow.samplers.joint_program import JointProgram
+from gpmcflow.samplers.joint_results import results_tree
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
+from gpmcflow.samplers.joint_split_sampling import sample_split
 from gpmcflow.samplers.representations import Representation, representation
 from gpmcflow.samplers.univariate_slice import require_count
 from gpmcflow.storage import standard_attributes, with_attributes
@@ -24,7 +27,7 @@ ALARM = 1e-3  # share of proposals whose covariance does not factorise
 
 def sample_joint(
     model: JointModel,
-    representation_: Representation | str = "surr-site",
+    representation_: Representation | JointSplitHMC | str = "surr-site",
     update: HyperparameterUpdate | None = None,
     *,
     n_elliptical: int = 10,
@@ -54,7 +57,8 @@ def sample_joint(
     iteration is one sweep over theta, then ``n_elliptical`` elliptical slice updates of f; a draw is the
     last of ``thin`` iterations. With 0 elliptical updates only the surrogates are ergodic. The first
     ``n_warmup`` draws are dropped. ``start_theta`` is (d,), (pool, d), or numbers by name; by default chains
-    start in the hyperprior's central half, with f = 0. For the settings of execution see
+    start in the hyperprior's central half, with f = 0. Given a `JointSplitHMC`, ``update``, ``n_elliptical``
+    and ``shortcuts`` have no use: see `sample_split` for what differs. For the settings of execution see
     `gpmcflow.execution.run`.
 
     Returns groups ``posterior`` (theta: chain, draw, theta_dim; latent: chain, draw, latent_dim),
@@ -68,9 +72,6 @@ def sample_joint(
     `NumericalError` where the covariance does not factorise at the start.
     """
     pin_blas()
-    chosen = (
-        representation(representation_) if isinstance(representation_, str) else representation_
-    )
     for name, value in (("n_draws", n_draws), ("thin", thin)):
         require_count("sample_joint", name, value)
     for name, value in (("n_warmup", n_warmup), ("n_elliptical", n_elliptical)):
@@ -78,27 +79,42 @@ def sample_joint(
             require_count("sample_joint", name, value)
     if not model.dim:
         raise InputError("sample_joint: no coordinate has a hyperprior; fixed ones need no chain")
-    program = JointProgram(
-        model, chosen, SliceUpdate() if update is None else update, n_elliptical, thin,
+    starts = (
         _pool("start_theta", _by_name(model, start_theta), model.dim),
         _pool("start_latents", start_latents, model.n_cases),
-        None if X_new is None else checked_inputs(model, X_new), keep_latents, shortcuts,
+    )
+    X_new = None if X_new is None else checked_inputs(model, X_new)
+    execution = {
+        "n_chains": n_chains, "block_size": block_size, "seed": seed, "scheduler": scheduler,
+        "n_workers": n_workers, "settings": settings, "progress": progress,
+    }  # fmt: skip
+    if isinstance(representation_, JointSplitHMC):
+        if update is not None:
+            raise InputError(
+                f"sample_joint: update is {update!r} with JointSplitHMC; allowed: none, as it moves "
+                "hyperparameters and latents at once; leave it out"
+            )
+        return sample_split(
+            model, representation_, *starts, n_draws=n_draws, n_warmup=n_warmup, thin=thin, X_new=X_new,
+            keep_latents=keep_latents, key=tuple(key), segment_length=segment_length,
+            state_dir=state_dir, compute=compute, execution=execution,
+        )  # fmt: skip
+    chosen = (
+        representation(representation_) if isinstance(representation_, str) else representation_
+    )
+    program = JointProgram(
+        model, chosen, SliceUpdate() if update is None else update, n_elliptical, thin, *starts,
+        X_new, keep_latents, shortcuts,
     )  # fmt: skip
     _try_start(program, n_chains)
     arrays = run(
         program,
-        n_chains=n_chains,
         length=n_warmup + n_draws,
-        block_size=block_size,
         segment_length=segment_length,
-        seed=seed,
         key=(*key, "sample_joint"),
-        scheduler=scheduler,
-        n_workers=n_workers,
         state_dir=state_dir,
-        settings=settings,
         compute=compute,
-        progress=progress,
+        **execution,
     )
     described = {
         "representation": chosen.name,
@@ -114,7 +130,7 @@ def sample_joint(
     attributes = standard_attributes(
         settings=described, seed=seed, data_checksum=array_digest({"X": model.X, "y": model.y})
     )
-    tree = with_attributes(_tree(arrays, n_warmup, program), attributes)
+    tree = with_attributes(results_tree(arrays, n_warmup, program), attributes)
     if compute:
         _warn(tree["sample_stats"].to_dataset().compute(scheduler="synchronous"), chosen.name)
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
@@ -150,50 +166,6 @@ def _try_start(program: JointProgram, n_chains: int) -> None:
     latents = [np.zeros(model.n_cases)] if program.start_latents is None else program.start_latents
     for k, theta in enumerate(starts):
         program.workspace().start(theta, latents[k % len(latents)])
-
-
-def _tree(arrays: dict, n_warmup: int, program: JointProgram) -> xr.DataTree:
-    kept = {name: values[:, n_warmup:] for name, values in arrays.items()}
-    model = program.model
-    n_chains, n_draws = kept["lp"].shape
-    coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
-    names, cases = np.array(model.names), np.arange(model.n_cases)
-    posterior = {"theta": (("chain", "draw", "theta_dim"), kept["theta"])}
-    posterior_coords = coords | {"theta_dim": names}
-    if program.keep_latents:
-        posterior["latent"] = (("chain", "draw", "latent_dim"), kept["latent"])
-        posterior_coords = posterior_coords | {"latent_dim": cases}
-    groups = {
-        "posterior": xr.Dataset(posterior, posterior_coords),
-        "sample_stats": xr.Dataset({s: (("chain", "draw"), kept[s]) for s in STATS}, coords),
-        "observed_data": xr.Dataset({"y": ("case", model.y)}, {"case": cases}),
-        "constant_data": xr.Dataset(
-            {"X": (("case", "feature"), model.X)},
-            {"case": cases, "feature": np.arange(model.X.shape[1])},
-        ),
-    }
-    if program.thin > 1:
-        flat = {"chain": coords["chain"], "iteration": np.arange(n_draws * program.thin)}
-        trace = {
-            name: (("chain", "iteration"), kept[f"trace_{name}"].reshape(n_chains, -1))
-            for name in TRACED
-        }
-        theta = kept["trace_theta"].reshape(n_chains, -1, model.dim)
-        trace["theta"] = (("chain", "iteration", "theta_dim"), theta)
-        groups["trace"] = xr.Dataset(trace, flat | {"theta_dim": names})
-    if program.X_new is not None:
-        mean, variance = kept["new_mean"], kept["new_variance"]
-        spread = variance.mean((0, 1)) + mean.var((0, 1))  # within draws, and between them
-        groups["predictions"] = xr.Dataset(
-            {
-                "latent_mean": ("new_case", mean.mean((0, 1))),
-                "latent_sd": ("new_case", spread**0.5),
-                "response_mean": ("new_case", kept["new_response"].mean((0, 1))),
-                "X": (("new_case", "feature"), program.X_new),
-            },
-            {"new_case": np.arange(len(program.X_new)), "feature": np.arange(model.X.shape[1])},
-        )
-    return xr.DataTree.from_dict(groups)
 
 
 def _warn(stats: xr.Dataset, name: str) -> None:

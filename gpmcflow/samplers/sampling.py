@@ -14,9 +14,12 @@ from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, run, text_digest
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.joint_model import JointModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State, make_sampler
+from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.pilot import find_pilot
 from gpmcflow.samplers.protocol import STATISTICS, statistics
 from gpmcflow.samplers.tuning import TuningSettings
@@ -127,8 +130,8 @@ class ChainProgram:
 
 
 def sample(
-    base: GaussianSites | LatentGaussianModel | Target,
-    sampler: str | Sampler = "preconditioned_split_hmc",
+    base: GaussianSites | LatentGaussianModel | Target | JointModel,
+    sampler: str | Sampler | JointSplitHMC | None = None,
     *,
     n_chains: int = 8,
     n_draws: int = 500,
@@ -139,7 +142,7 @@ def sample(
     start_latents: np.ndarray | None = None,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
-    block_size: int = 64,
+    block_size: int | None = None,
     segment_length: int = 100,
     scheduler: Any = "synchronous",
     n_workers: int = 1,
@@ -150,10 +153,12 @@ def sample(
 ) -> xr.DataTree:
     """Draw from the posterior of a latent Gaussian model.
 
+    A `JointModel`, whose hyperparameters are unknown, goes to `sample_joint` with a `JointSplitHMC`.
+
     ``base`` is the Gaussian the sampler's coordinates are standardised by, e.g.
     ``expectation_propagation(model).sites``, for which a model given in its place stands (a `Target`
     is taken as it is); ``sampler`` is a name or a sampler. With ``tuning`` (the default when a name
-    is given) a pilot moves particles from the base to the posterior; step size, number of steps and
+    is given, or none) a pilot moves particles from the base to the posterior; step size, number of steps and
     starting points come from it and are then frozen. ``start_latents`` (pool, d) overrides the
     starting points; without either they are draws of the base. ``n_warmup`` draws are dropped; a draw
     is the last of ``thin`` transitions. With a `Summary` the group ``trace`` (chain, iteration) has
@@ -167,6 +172,17 @@ def sample(
     ``observed_data`` by ArviZ's schema, and ``trace``.
     """
     pin_blas()
+    if isinstance(base, JointModel):
+        unused = {"tuning": tuning, "summary": summary}
+        return sample_joint(
+            base, _joint_sampler(sampler, unused), n_chains=n_chains, n_draws=n_draws,
+            n_warmup=n_warmup, thin=thin, start_latents=start_latents, seed=seed, key=key,
+            block_size=1 if block_size is None else block_size, segment_length=segment_length,
+            scheduler=scheduler, n_workers=n_workers, state_dir=state_dir, settings=settings,
+            compute=compute, progress=progress,
+        )  # fmt: skip
+    block_size = 64 if block_size is None else block_size
+    sampler = "preconditioned_split_hmc" if sampler is None else sampler
     if isinstance(sampler, str):
         sampler, tuning = make_sampler(sampler), tuning or TuningSettings()
     if n_warmup < 0 or n_draws < 1:
@@ -212,6 +228,21 @@ def sample(
     if compute:
         _warn_if_stuck(arrays["acceptance_rate"][:, n_warmup:], sampler)
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
+
+
+def _joint_sampler(sampler: Any, unused: dict[str, Any]) -> JointSplitHMC:
+    """The sampler of a `JointModel`, or `InputError`."""
+    for name, value in unused.items():
+        if value is not None:
+            raise InputError(
+                f"sample: {name} has no use for a JointModel, which its own pilot tunes; leave it out"
+            )
+    if sampler is not None and not isinstance(sampler, JointSplitHMC):
+        raise InputError(
+            f"sample: found {sampler!r} for a JointModel; allowed: JointSplitHMC(); take sample_joint for "
+            "its other samplers"
+        )
+    return JointSplitHMC() if sampler is None else sampler
 
 
 def _warn_if_stuck(acceptance_rate: da.Array, sampler: Sampler) -> None:

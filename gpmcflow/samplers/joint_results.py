@@ -1,0 +1,58 @@
+"""Outputs of a chain over hyperparameters and latents as an ArviZ DataTree."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.samplers.joint_program import JointProgram
+from gpmcflow.samplers.joint_split_program import JointSplitProgram
+
+
+def results_tree(
+    arrays: dict, n_warmup: int, program: JointProgram | JointSplitProgram
+) -> xr.DataTree:
+    """Groups ``posterior``, ``sample_stats``, ``observed_data``, ``constant_data``, and those asked for."""
+    kept = {name: values[:, n_warmup:] for name, values in arrays.items()}
+    model = program.model
+    n_chains, n_draws = kept["lp"].shape
+    coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
+    names, cases = np.array(model.names), np.arange(model.n_cases)
+    posterior = {"theta": (("chain", "draw", "theta_dim"), kept["theta"])}
+    posterior_coords = coords | {"theta_dim": names}
+    if program.keep_latents:
+        posterior["latent"] = (("chain", "draw", "latent_dim"), kept["latent"])
+        posterior_coords = posterior_coords | {"latent_dim": cases}
+    groups = {
+        "posterior": xr.Dataset(posterior, posterior_coords),
+        "sample_stats": xr.Dataset(
+            {s: (("chain", "draw"), kept[s]) for s in program.stats}, coords
+        ),
+        "observed_data": xr.Dataset({"y": ("case", model.y)}, {"case": cases}),
+        "constant_data": xr.Dataset(
+            {"X": (("case", "feature"), model.X)},
+            {"case": cases, "feature": np.arange(model.X.shape[1])},
+        ),
+    }
+    if program.thin > 1:
+        flat = {"chain": coords["chain"], "iteration": np.arange(n_draws * program.thin)}
+        trace = {
+            name: (("chain", "iteration"), kept[f"trace_{name}"].reshape(n_chains, -1))
+            for name in program.traced
+        }
+        theta = kept["trace_theta"].reshape(n_chains, -1, model.dim)
+        trace["theta"] = (("chain", "iteration", "theta_dim"), theta)
+        groups["trace"] = xr.Dataset(trace, flat | {"theta_dim": names})
+    if program.X_new is not None:
+        mean, variance = kept["new_mean"], kept["new_variance"]
+        spread = variance.mean((0, 1)) + mean.var((0, 1))  # within draws, and between them
+        groups["predictions"] = xr.Dataset(
+            {
+                "latent_mean": ("new_case", mean.mean((0, 1))),
+                "latent_sd": ("new_case", spread**0.5),
+                "response_mean": ("new_case", kept["new_response"].mean((0, 1))),
+                "X": (("new_case", "feature"), program.X_new),
+            },
+            {"new_case": np.arange(len(program.X_new)), "feature": np.arange(model.X.shape[1])},
+        )
+    return xr.DataTree.from_dict(groups)

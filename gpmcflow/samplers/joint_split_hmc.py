@@ -1,0 +1,200 @@
+"""Hamiltonian Monte Carlo over hyperparameters and latents at once, their Gaussian part solved exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.joint_gradient import Evaluation, FrozenSites, JointDensity
+from gpmcflow.samplers.univariate_slice import require_count
+
+SHORTEST = 6  # transitions that a round can learn anything from
+
+
+@dataclass(frozen=True)
+class JointSplitHMC:
+    """Split Hamiltonian Monte Carlo over hyperparameters and latents at once, for `sample_joint`.
+
+    It moves (y, z) with the density of `JointDensity`, x = mu + A y being the hyperparameters in normal
+    coordinates. The target is N(y, z; 0, I) times a rest that varies slowly; kicks by the rest alternate
+    with the exact flow of the Gaussian (`trajectory`), and the whole change of energy decides. No setting
+    has to be given: a pilot of each chain finds sites, mu and A, the step and the number of steps, and
+    freezes them before the first draw. Exact whatever the pilot found.
+
+    Source: split HMC of Shahbaba, Lan, Johnson & Neal (2014), with the whitening by sites of Murray & Adams
+    (2010); pathwise conditioning as in Wilson et al. (2020).
+
+    Attributes
+    ----------
+    target_acceptance:
+        Mean acceptance rate the step size is tuned to.
+    rounds:
+        Transitions of each round of the pilot: all but the last fit sites and scale, starting from anywhere;
+        the last chooses step and number of steps.
+    max_steps:
+        Largest number of steps, hence of gradients, of a trajectory.
+    jitter:
+        Step sizes are multiplied by a uniform number within 1 +- jitter, drawn for each trajectory.
+    """
+
+    target_acceptance: float = 0.8
+    rounds: tuple[int, ...] = (50, 50, 100, 200, 200, 240)
+    max_steps: int = 32
+    jitter: float = 0.2
+
+    def __post_init__(self) -> None:
+        where = "JointSplitHMC"
+        if not 0.0 < self.target_acceptance < 1.0:
+            raise InputError(
+                f"{where}: target_acceptance is {self.target_acceptance!r}; allowed: between 0 and 1"
+            )
+        if not 0.0 <= self.jitter < 1.0:
+            raise InputError(f"{where}: jitter is {self.jitter!r}; allowed: 0 <= jitter < 1")
+        require_count(where, "max_steps", self.max_steps)
+        rounds = tuple(self.rounds)
+        if len(rounds) < 2:
+            raise InputError(f"{where}: rounds has {len(rounds)} entries; allowed: 2 or more")
+        for k, length in enumerate(rounds):
+            require_count(where, f"rounds[{k}]", length)
+            if length < SHORTEST:
+                raise InputError(f"{where}: rounds[{k}] is {length}; allowed: {SHORTEST} or more")
+        object.__setattr__(self, "rounds", rounds)
+
+
+class Frame(NamedTuple):
+    """What a pilot freezes, beside the step and the number of steps."""
+
+    center: np.ndarray  #: mu of x = mu + A y (d,)
+    scale: np.ndarray  #: A (d, d)
+    sites: FrozenSites
+
+
+class SplitState(NamedTuple):
+    """A position q = (y, z_1, z_2) with all that is known there."""
+
+    position: np.ndarray  #: q (d + 2n,)
+    rest: float  #: log pi - log N(q; 0, I), up to a constant
+    slope: np.ndarray  #: its gradient (d + 2n,)
+    theta: np.ndarray
+    latents: np.ndarray
+    log_likelihood: float
+    complete: float
+
+
+Watch = Callable[["SplitTarget", SplitState, list[SplitState], list[float]], None]
+
+
+class SplitInfo(NamedTuple):
+    """What a diagnostic needs of one transition."""
+
+    accepted: bool
+    acceptance_rate: float
+    energy_error: float
+    diverging: bool  #: a failed factorisation or an energy that is not finite; rejected
+    n_gradient: int
+
+
+class SplitTarget:
+    """The density of q = (y, z), x = mu + A y, as N(q; 0, I) times the rest."""
+
+    def __init__(self, density: JointDensity, frame: Frame) -> None:
+        self.density = density
+        self.center, self.scale = frame.center, frame.scale
+        density.sites = frame.sites
+        self.dim = len(self.center)
+
+    def state(self, position: np.ndarray) -> SplitState:
+        """Evaluate at q; the rest is -inf where a factorisation fails."""
+        d = self.dim
+        y = position[:d]
+        x = self.center + self.scale @ y
+        found: Evaluation = self.density.evaluate(x, position[d:])
+        slope = np.empty(len(position))
+        slope[:d] = self.scale.T @ (found.slope_x - x) + y
+        slope[d:] = found.slope_z
+        rest = found.rest + 0.5 * float(y @ y - x @ x)
+        return SplitState(position, rest, slope, *found[3:])
+
+    def x(self, state: SplitState) -> np.ndarray:
+        """Hyperparameters in their normal coordinates (d,)."""
+        return self.center + self.scale @ state.position[: self.dim]
+
+    def start(self, rng: np.random.Generator, x: np.ndarray, f: np.ndarray | None) -> SplitState:
+        """State at x and latents f, of which z is an exact draw; f is drawn from the sites if None.
+
+        Raises `NumericalError` where the density is not finite.
+        """
+        n = len(self.density.model.y)
+        z = rng.standard_normal(2 * n) if f is None else self.density.augment(rng, x, f)
+        y = np.linalg.solve(self.scale, x - self.center)
+        found = self.state(np.concatenate([y, z]))
+        if not np.isfinite(found.rest):
+            raise NumericalError(
+                f"joint split HMC: no finite density at the start x = {np.round(x, 3).tolist()}; give "
+                "another start_theta, or the model a larger jitter"
+            )
+        return found
+
+
+def trajectory(
+    target: SplitTarget, state: SplitState, momentum: np.ndarray, step: float, n_steps: int
+):
+    """Yield (state, momentum) after 1, 2, .. n_steps steps; ends early where no density is left.
+
+    A step is half a kick by the gradient of the rest, the exact flow of N(q; 0, I) times N(p; 0, I), a
+    rotation of every (q_j, p_j) by the angle ``step``, and half a kick: reversible, volume preserving.
+    """
+    cosine, sine, half = np.cos(step), np.sin(step), 0.5 * step
+    for _ in range(n_steps):
+        kicked = momentum + half * state.slope
+        position = cosine * state.position + sine * kicked
+        momentum = cosine * kicked - sine * state.position
+        state = target.state(position)
+        momentum += half * state.slope
+        yield state, momentum
+        if not np.isfinite(state.rest):
+            return
+
+
+def energy(state: SplitState, momentum: np.ndarray) -> float:
+    """-log pi - log N(p; 0, I), up to a constant."""
+    q = state.position
+    return 0.5 * float(q @ q + momentum @ momentum) - state.rest
+
+
+def transition(
+    rng: np.random.Generator,
+    target: SplitTarget,
+    state: SplitState,
+    step: float,
+    n_steps: int,
+    jitter: float,
+    watch: Watch | None = None,
+) -> tuple[SplitState, SplitInfo]:
+    """One trajectory with fresh momenta, accepted or not by its whole change of energy.
+
+    ``watch`` is shown the points on its way, and the rates at which they would be accepted.
+    """
+    momentum = rng.standard_normal(len(state.position))
+    angle = step * (1.0 + jitter * (2.0 * rng.random() - 1.0))
+    level = rng.standard_exponential()
+    before = energy(state, momentum)
+    points, errors = [], []
+    for point, end in trajectory(target, state, momentum, angle, n_steps):
+        points.append(point)
+        errors.append(energy(point, end) - before)
+    error, proposal = errors[-1], points[-1]
+    diverging = not np.isfinite(error)
+    if watch is not None:
+        watch(target, state, points, [_rate(e) for e in errors])
+    accepted = not diverging and error <= level
+    info = SplitInfo(accepted, _rate(error), error, diverging, len(points))
+    return (proposal if accepted else state), info
+
+
+def _rate(error: float) -> float:
+    return float(np.exp(min(-error, 0.0))) if np.isfinite(error) else 0.0

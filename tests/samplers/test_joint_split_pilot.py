@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from gpmcflow.errors import NumericalError
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.likelihoods import Gaussian, Logistic
+from gpmcflow.samplers import joint_split_pilot
+from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
+from gpmcflow.samplers.joint_split_lengths import Lengths, choose_length
+from gpmcflow.samplers.joint_split_pilot import LARGEST_STEP, StepAverage, adapt, first_round
+
+NARROW = Hyperprior("norm", {"scale": 1e-9})
+
+
+def test_step_average_finds_the_step_of_an_acceptance_rate():
+    rng = np.random.default_rng(0)
+    tuner = StepAverage(0.02, 0.8)
+    for _ in range(400):
+        tuner.update(np.clip(np.exp(-4.0 * tuner.step**2) + 0.1 * rng.standard_normal(), 0, 1))
+    assert tuner.average == pytest.approx(np.sqrt(-np.log(0.8) / 4.0), rel=0.1)
+    always = StepAverage(0.3, 0.8)
+    for _ in range(300):
+        always.update(1.0)
+    assert always.average == pytest.approx(LARGEST_STEP, rel=0.05)
+
+
+def test_worth_of_rotations():
+    """No residual: after l steps functions linear in q have correlation cos(l step), whatever else."""
+    X = np.linspace(0, 1, 6)
+    model = JointModel(Gaussian(0.3), X, np.zeros(6), NARROW, NARROW, jitter=1e-4)
+    sites = FrozenSites(np.full(6, 1 / 0.09), np.zeros(6))
+    frame = Frame(np.zeros(2), np.eye(2), sites)
+    target = SplitTarget(JointDensity(model, sites), frame)
+    rng, watch, step = np.random.default_rng(0), Lengths(5), 0.3
+    state = target.start(rng, np.zeros(2), None)
+    for _ in range(600):
+        state, _ = transition(rng, target, state, step, 5, 0.0, watch=watch)
+    rho = np.cos(step * np.arange(1, 6))
+    variance = np.var(watch.starts, axis=0)
+    jumps = watch.worth(variance, 2)
+    assert np.allclose(watch.acceptance, 1.0, atol=1e-4)
+    assert np.all(jumps <= 1.15 * (1 - rho) / (1 + rho))
+    assert np.all(jumps >= 0.3 * (1 - rho) / (1 + rho))
+    assert np.all(np.diff(jumps) > 0)
+
+
+def test_the_longest_of_nearly_equal_lengths_is_chosen():
+    worth = [np.array([0.1, 0.20, 0.30, 0.36]), np.array([0.2, 0.41, 0.50, 0.52])]
+    good = [np.full(4, 0.9)] * 2
+    assert choose_length(worth, good) == (1, 2)  # 0.2, 0.205, 0.167, 0.13 for each gradient
+    assert choose_length(worth[:1], good[:1]) == (0, 4)  # 0.1, 0.1, 0.1, 0.09
+    assert choose_length(worth, [good[0], np.full(4, 0.3)]) == (0, 4)
+    assert choose_length(worth, [np.zeros(4)] * 2) == (0, 1)
+    assert choose_length(worth, [good[0], np.full(4, 0.97)]) == (0, 4)  # the other is too small
+    assert choose_length(worth, [np.full(4, 0.97)] * 2) == (1, 2)
+
+
+def test_rounds_fit_frames_and_keep_sites_where_a_fit_fails(monkeypatch, caplog):
+    rng = np.random.default_rng(0)
+    X = rng.random((12, 2))
+    prior = Hyperprior.log_uniform(0.1, 10.0)
+    model = JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), prior, prior)
+    settings = JointSplitHMC(rounds=(12, 12, 9))
+    density = JointDensity(model, FrozenSites(np.ones(12), np.zeros(12)))
+    first = first_round(model, density, np.zeros(3), np.zeros(12))
+    second = adapt(rng, density, first, settings, 0)
+    assert not np.array_equal(second.frame.sites.precision, first.frame.sites.precision)
+    assert not np.array_equal(second.frame.scale, first.frame.scale)
+
+    def fails(*given):
+        raise NumericalError("it does not converge")
+
+    monkeypatch.setattr(joint_split_pilot, "frozen_sites", fails)
+    with caplog.at_level(logging.WARNING):
+        third = adapt(rng, density, second, settings, 1)
+    assert np.array_equal(third.frame.sites.precision, second.frame.sites.precision)
+    assert "keeps its sites, since it does not converge" in caplog.text
+    last = adapt(rng, density, third, settings, 2)
+    assert last.frame is third.frame  # what was compared is what is frozen
+    assert last.n_gradient > 9

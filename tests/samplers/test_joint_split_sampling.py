@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import logging
+
+import arviz_stats
+import numpy as np
+import pytest
+
+import gpmcflow
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.samplers.hyperparameter_updates import SliceUpdate
+from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
+from gpmcflow.storage import load_results, write_results
+
+LENGTH = Hyperprior.log_uniform(0.1, 10.0)
+NORMAL = Hyperprior("norm", {"scale": 0.5})
+OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
+SHORT = JointSplitHMC(rounds=(8, 9, 6), max_steps=6)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    rng = np.random.default_rng(0)
+    return JointModel(Poisson(), rng.random((15, 2)), rng.poisson(2.0, 15), LENGTH, NORMAL, OFFSET)
+
+
+@pytest.fixture(scope="module")
+def labels():
+    X = np.random.default_rng(1).random((15, 6))
+    return JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), LENGTH, NORMAL)
+
+
+def digest(tree):
+    groups = [tree[name].to_dataset() for name in ("posterior", "sample_stats", "pilot")]
+    return array_digest({name: group[name].values for group in groups for name in group.data_vars})
+
+
+@pytest.mark.parametrize("name", ["counts", "labels"])
+def test_same_numbers_however_it_is_cut_and_scheduled(name, request, tmp_path):
+    model = request.getfixturevalue(name)
+    sizes = {"n_chains": 3, "n_draws": 10, "n_warmup": 3, "seed": 4}
+    tree = sample_joint(model, SHORT, segment_length=13, **sizes)
+    cut = sample_joint(model, SHORT, segment_length=4, scheduler="threads", n_workers=2, **sizes)
+    stored = sample_joint(model, SHORT, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
+    again = sample_joint(model, SHORT, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
+    assert digest(tree) == digest(cut) == digest(stored.load()) == digest(again.load())
+    one = sample_joint(model, SHORT, **(sizes | {"n_chains": 1}))
+    assert np.array_equal(one.posterior.theta[0], tree.posterior.theta[0])
+    assert digest(tree) != digest(sample_joint(model, SHORT, **(sizes | {"seed": 5})))
+
+
+def test_goes_on_where_a_run_was_killed(counts, tmp_path):
+    sizes = {"n_chains": 2, "n_draws": 12, "n_warmup": 0, "segment_length": 4, "seed": 1}
+    whole = sample_joint(counts, SHORT, **sizes)
+    sample_joint(counts, SHORT, state_dir=tmp_path, **(sizes | {"n_draws": 4}))
+    rounds = sorted((tmp_path / "pilot").rglob("*.npz"))
+    rounds[-1].unlink()  # the last round of a pilot, and more draws than there are
+    assert digest(sample_joint(counts, SHORT, state_dir=tmp_path, **sizes).load()) == digest(whole)
+
+
+def test_layout(counts, tmp_path):
+    tree = sample_joint(counts, SHORT, n_chains=2, n_draws=6, n_warmup=2, thin=3)
+    assert tree.posterior.theta.dims == ("chain", "draw", "theta_dim")
+    assert tree.posterior.theta_dim.values.tolist() == list(counts.names)
+    assert tree.posterior.latent.shape == (2, 6, 15)
+    assert set(tree.sample_stats) == {
+        "complete_log_likelihood", "log_likelihood", "lp", "acceptance_rate", "energy_error",
+        "diverging", "n_gradient",
+    }  # fmt: skip
+    assert tree.trace.complete_log_likelihood.shape == (2, 18)
+    assert np.array_equal(tree.trace.theta[:, 2::3], tree.posterior.theta)
+    theta, f = tree.posterior.theta.values[1, 4], tree.posterior.latent.values[1, 4]
+    assert tree.sample_stats.lp.values[1, 4] == pytest.approx(counts.log_density(theta, f))
+    expected = float(counts.log_likelihood(f, theta))
+    assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(expected)
+    pilot = tree.pilot
+    assert pilot.step_size.shape == pilot.n_gradient.shape == (2, 3)
+    assert np.all(pilot.precision > 0)
+    assert pilot.precision.shape == (2, 15)
+    assert not np.array_equal(pilot.center[0], pilot.center[1])  # each chain has its own
+    steps = 3 * pilot.n_steps[:, -1].values
+    assert np.array_equal(tree.sample_stats.n_gradient, np.repeat(steps[:, None], 6, 1))
+    assert '"sampler":"JointSplitHMC(' in tree.attrs["settings"]
+    write_results(tree, tmp_path / "found.nc")
+    loaded = load_results(tmp_path / "found.nc")
+    assert arviz_stats.ess(loaded, var_names=["theta"]) is not None
+    assert np.array_equal(loaded.pilot.scale, pilot.scale)
+    bare = sample_joint(counts, SHORT, n_chains=1, n_draws=2, n_warmup=0, keep_latents=False)
+    assert "latent" not in bare.posterior
+    lazy = sample_joint(counts, SHORT, n_chains=2, n_draws=6, n_warmup=2, thin=3, compute=False)
+    assert np.array_equal(lazy.posterior.theta.compute(), tree.posterior.theta)
+
+
+def test_through_sample(counts):
+    tree = gpmcflow.sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
+    same = sample_joint(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
+    assert np.array_equal(tree.posterior.theta, same.posterior.theta)
+    with pytest.raises(InputError, match=r"found 'hmc' for a JointModel; allowed: JointSplitHMC"):
+        gpmcflow.sample(counts, "hmc")
+    with pytest.raises(InputError, match=r"tuning has no use"):
+        gpmcflow.sample(counts, SHORT, tuning=gpmcflow.samplers.tuning.TuningSettings())
+
+
+@pytest.mark.parametrize(
+    "settings", [{"kronecker": True}, {"isotropic": True}, {"signal": 1.5}], ids=str
+)
+def test_other_models(settings):
+    side = np.linspace(0, 1, 4)
+    X = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+    y = np.random.default_rng(0).poisson(1.5, 16).astype(float)
+    model = JointModel(Poisson(), X, y, **({"length": LENGTH, "signal": NORMAL} | settings))
+    tree = sample_joint(model, SHORT, n_chains=2, n_draws=20)
+    assert np.all(np.isfinite(tree.posterior.theta))
+    assert tree.sample_stats.acceptance_rate.mean() > 0.3
+
+
+def test_predictions_at_the_cases_are_the_latents(counts, labels):
+    for model in (counts, labels):
+        tree = sample_joint(model, SHORT, n_chains=2, n_draws=20, n_warmup=0, X_new=model.X)
+        f = tree.posterior.latent.values.reshape(-1, 15)
+        assert np.allclose(tree.predictions.latent_mean, f.mean(0), atol=0.02)
+        assert np.allclose(tree.predictions.latent_sd, f.std(0), atol=0.02)
+
+
+def test_pilot_finds_the_posterior_from_a_poor_start():
+    """Regression, where the posterior of theta is known by a grid."""
+    rng = np.random.default_rng(3)
+    X = np.linspace(0, 1, 25)
+    y = np.sin(6 * X) + 0.1 * rng.standard_normal(25)
+    model = JointModel(Gaussian(0.1), X, y, LENGTH, NORMAL)
+    start = [np.log(9.0), -1.4]
+    tree = sample_joint(model, JointSplitHMC(), start_theta=start, n_chains=2, n_draws=800, seed=5)
+    axes = np.linspace(np.log(0.1), np.log(1.5), 60), np.linspace(-1.5, 2.0, 60)
+    thetas = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+    logs = []
+    for theta in thetas:
+        C = model.covariance(theta) + 0.01 * np.eye(25)
+        value = -0.5 * y @ np.linalg.solve(C, y) - 0.5 * np.linalg.slogdet(C)[1]
+        logs.append(value + model.log_prior(theta))
+    w = np.exp(logs - np.max(logs))
+    w /= w.sum()
+    mean = w @ thetas
+    sd = np.sqrt(w @ thetas**2 - mean**2)
+    draws = tree.posterior.theta.values
+    assert np.allclose(draws.mean((0, 1)), mean, atol=0.15 * sd.max())
+    assert np.allclose(draws.std((0, 1)), sd, rtol=0.15)
+    last = tree.pilot.isel(round=-1)
+    assert np.all(last.step_size > 0.25)
+    assert np.all(last.acceptance_rate > 0.65)
+    assert np.all(tree.sample_stats.acceptance_rate.mean("draw") > 0.6)
+    assert not tree.sample_stats.diverging.any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of log_length_2 is 3, .*no density"),
+        ({"start_latents": np.zeros(3)}, r"start_latents has shape \(3,\)"),
+        ({"n_draws": 0}, r"sample_joint: n_draws is 0"),
+        ({"update": SliceUpdate()}, r"update is SliceUpdate\(.*leave it out"),
+        ({"X_new": np.zeros((3, 5))}, r"new inputs have shape \(3, 5\)"),
+    ],
+)
+def test_bad_input(counts, settings, message):
+    with pytest.raises(InputError, match=message) as found:
+        sample_joint(counts, SHORT, **settings)
+    assert "\n" not in str(found.value)
+
+
+def test_hyperpriors_and_starts_that_cannot_be():
+    X = np.linspace(0, 1, 40)
+    zero = Hyperprior("uniform", {"loc": -1.0, "scale": 3.0}, scale="natural")
+    model = JointModel(Logistic(), X, np.ones(40), LENGTH, zero)
+    with pytest.raises(InputError, match=r"of log_signal_sd includes zero"):
+        sample_joint(model, SHORT)
+    model = JointModel(Logistic(), X, np.ones(40), LENGTH, jitter=0.0)
+    with pytest.raises(NumericalError, match=r"give a larger jitter than 0"):
+        sample_joint(model, SHORT, start_theta=[2.0])
+
+
+def test_warnings(caplog, counts):
+    with caplog.at_level(logging.WARNING):
+        sample_joint(counts, SHORT, n_chains=4, n_draws=6, n_warmup=0)
+    assert "R-hat of" in caplog.text
+    assert "above 1.01" in caplog.text
+    caplog.clear()
+    X = np.linspace(0, 1, 40)
+    wide = Hyperprior("norm", {"loc": -5.0, "scale": 1.5})
+    model = JointModel(Logistic(), X, np.ones(40), wide, jitter=0.0)
+    with caplog.at_level(logging.WARNING):
+        tree = sample_joint(model, SHORT, start_theta=[-5.0], n_chains=2, n_draws=60)
+    assert tree.sample_stats.diverging.sum() > 0
+    assert "ended in a failed factorisation" in caplog.text
