@@ -17,6 +17,7 @@ GP_MATRICES, LINEAR_MATRICES = (
     10,
     8,
 )  # n x n and n x d arrays alive at once, a quarter above the studies'
+JOINT_MATRICES = 15  # of a model of hyperparameters and latents
 PER_CHAIN = 16  # arrays of n or d numbers for each chain of a block
 FLOPS = (
     1e9  # a second of one busy core, at matrices of this size; 10 times fewer than a quiet one does
@@ -53,8 +54,10 @@ def memory_mb(
     block = config["execution"]["block_size"]
     if method is not None:
         block = min(block, chains_of(method)) * states_per_chain(method)
-    if config["problems"][problem]["model"] == "gp":
-        numbers = GP_MATRICES * n * n + PER_CHAIN * block * processes * n
+    model = config["problems"][problem]["model"]
+    if model in ("gp", "joint"):
+        matrices = GP_MATRICES if model == "gp" else JOINT_MATRICES
+        numbers = matrices * n * n + PER_CHAIN * block * processes * n
         if method is not None and method.get("sampler") == "rmhmc":
             numbers += block * processes * n * n  # each state's own factor
     else:

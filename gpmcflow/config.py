@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
-from gpmcflow.study_config import STUDY_CHECKS
+from gpmcflow.study_config import STUDY_CHECKS, check_joint_problem
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
@@ -173,6 +173,8 @@ def _as_input_error(error: ValidationError, schema: dict, where: str) -> InputEr
     if error.validator == "uniqueItems":
         twice = next(item for item in found if found.count(item) > 1)
         return InputError(f"{path}: {_shown(twice)} found twice; list each once")
+    if error.validator == "maxProperties":
+        return InputError(f"{path}: found {', '.join(sorted(found))}; give one of them")
     if error.validator in ("minItems", "minProperties", "minLength"):
         return InputError(f"{path}: nothing found; give one at least")
     if error.validator == "pattern":
@@ -252,3 +254,5 @@ def _check_problems(config: dict, catalogue: list[str], where: str) -> None:
     for name, problem in config["problems"].items():
         if problem["dataset"] not in known:
             raise unknown_name(f"{where}: problems.{name}.dataset", problem["dataset"], known)
+        if problem["model"] == "joint":
+            check_joint_problem(problem, f"{where}: problems.{name}")

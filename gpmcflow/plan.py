@@ -7,6 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
+from gpmcflow.studies.surrogate_slice.settings import (
+    has_counts,
+    replicate_files,
+    run_settings,
+    shown_method,
+    surrogate_slice_methods,
+)
 from gpmcflow.study_config import split_hmc_methods
 
 
@@ -134,11 +141,35 @@ def _fast_likelihood(config: dict, study: dict) -> Iterator[PlannedJob]:
     yield PlannedJob("fast_likelihood_figure_cost", f"{folder}/cost.png", needs=(table,))
 
 
+def _surrogate_slice(config: dict, study: dict) -> Iterator[PlannedJob]:
+    needed, runs = [], replicate_files(study)
+    for problem, methods in runs.items():
+        data = data_file(config["problems"][problem]["dataset"])
+        for method, outputs in methods.items():
+            for output in outputs:
+                yield PlannedJob("surrogate_slice_replicate", output, problem, method, (data,))
+            needed += outputs
+    folder = "results/surrogate_slice"
+    picture, table = f"{folder}/illustrations.nc", f"{folder}/efficiency.csv"
+    yield PlannedJob("surrogate_slice_illustrate", picture)
+    yield PlannedJob("surrogate_slice_summarise", table, needs=tuple(needed))
+    figure = f"{folder}/figures/figure_1.png"
+    yield PlannedJob("surrogate_slice_figure_illustrations", figure, needs=(picture,))
+    figure = f"{folder}/figures/figure_3.png"
+    yield PlannedJob("surrogate_slice_figure_3", figure, needs=(table,))
+    for problem, methods in surrogate_slice_methods(study).items():
+        if has_counts(config["problems"][problem]):
+            draws = runs[problem][shown_method(methods)][0]
+            output = f"{folder}/figures/{problem}/intensity.png"
+            yield PlannedJob("surrogate_slice_figure_intensity", output, problem, needs=(draws,))
+
+
 MAX_STAGES = 400  # of sequential Monte Carlo that chooses its own ladder
 STUDIES = {
     "rmhmc_ais": _rmhmc_ais,
     "split_hmc": _split_hmc,
     "fast_likelihood": _fast_likelihood,
+    "surrogate_slice": _surrogate_slice,
 }
 
 
@@ -146,6 +177,9 @@ def method_settings(config: dict, job: PlannedJob) -> dict:
     """Return the settings of a job's method, as its script is given them."""
     if job.rule == "split_hmc_chains":
         return split_hmc_methods(config["studies"]["split_hmc"])[job.problem][job.method]
+    if job.rule == "surrogate_slice_replicate":
+        methods = surrogate_slice_methods(config["studies"]["surrogate_slice"])
+        return run_settings(methods[job.problem][job.method])
     return config["studies"]["rmhmc_ais"]["methods"][job.method]
 
 

@@ -10,6 +10,13 @@ from typing import Any
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
+from gpmcflow.studies.surrogate_slice.settings import (
+    REPRESENTATIONS,
+    SURROGATES,
+    WITHOUT_SITES,
+    has_counts,
+    surrogate_slice_methods,
+)
 
 
 def _require_problem(name: str, problems: dict, model: str, place: str) -> None:
@@ -105,10 +112,75 @@ def _check_fast_likelihood(study: dict, problems: dict, path: str) -> None:
                 )
 
 
+def _check_surrogate_slice(study: dict, problems: dict, path: str) -> None:
+    for problem, methods in study["problems"].items():
+        _require_problem(problem, problems, "joint", f"{path}.problems")
+        for name, method in methods.items():
+            _check_representation(f"{path}.problems.{problem}.{name}", name, method)
+    for problem, methods in surrogate_slice_methods(study).items():
+        for name, method in methods.items():
+            place = f"{path}.problems.{problem}.{name}"
+            _check_sites(place, method, problems[problem])
+            for key in ("iterations", "warmup"):
+                if method[key] % method["thin"]:
+                    raise InputError(
+                        f"{place}.thin: found {method['thin']}; allowed: what divides {key}, which are "
+                        f"{method[key]}"
+                    )
+            if not method["elliptical"] and method["representation"] not in SURROGATES:
+                raise InputError(
+                    f"{place}.elliptical: found 0 with representation {method['representation']}, which "
+                    f"then never reaches all latents; allowed: with {' or '.join(SURROGATES)} only"
+                )
+
+
+def _check_representation(place: str, name: str, method: dict) -> None:
+    kind = method.get("representation", name)
+    if kind not in REPRESENTATIONS:
+        raise InputError(
+            f"{place}.representation: missing, and the method's name is none; give one of "
+            f"{', '.join(REPRESENTATIONS)}"
+        )
+    given = [key for key in ("sites", "site_variance") if key in method]
+    given += ["site_scale"] if method["site_scale"] != 1.0 else []
+    if given and kind in WITHOUT_SITES:
+        raise InputError(
+            f"{place}.{given[0]}: found with representation {kind}, which has no sites; leave it out"
+        )
+    if "site_variance" in method and method["site_scale"] != 1.0:
+        raise InputError(
+            f"{place}.site_variance: found with site_scale, which it overrides; leave one out"
+        )
+
+
+def _check_sites(place: str, method: dict, problem: dict) -> None:
+    """An expansion of a likelihood that has no maximum."""
+    found = problem["likelihood"]
+    found = found if isinstance(found, str) else found["name"]
+    if method["sites"] == "taylor" and found not in ("gaussian", "poisson"):
+        raise InputError(
+            f"{place}.sites: found taylor with likelihood {found}, which has no maximum to expand at; "
+            "allowed: standard, laplace, moments"
+        )
+
+
+def check_joint_problem(problem: dict, path: str) -> None:
+    """Settings of a problem with hyperpriors that do not go together."""
+    if problem["offset"] not in (None, 0, 0.0) and not has_counts(problem):
+        raise InputError(
+            f"{path}.offset: found with a likelihood that has no counts; allowed: with poisson only"
+        )
+    if problem["isotropic"] and isinstance(problem["length"], list) and len(problem["length"]) > 1:
+        raise InputError(
+            f"{path}.length: found a list of {len(problem['length'])} with isotropic; give one for all"
+        )
+
+
 STUDY_CHECKS = {
     "rmhmc_ais": _check_rmhmc_ais,
     "split_hmc": _check_split_hmc,
     "fast_likelihood": _check_fast_likelihood,
+    "surrogate_slice": _check_surrogate_slice,
 }
 
 
@@ -134,6 +206,9 @@ def count_runs(config: Mapping[str, Any]) -> int:
         if "types" in study:
             found = fast_likelihood_types(study).values()
             runs += sum(len(each["methods"]) * each["replicates"] for each in found)
+        elif "elliptical" in study:
+            found = surrogate_slice_methods(study).values()
+            runs += sum(each["replicates"] for methods in found for each in methods.values())
         elif "methods" in study:  # each of them on each problem
             runs += len(study["problems"]) * len(study["methods"])
         else:

@@ -14,9 +14,11 @@ import xarray as xr
 
 from gpmcflow.datasets import loaders
 from gpmcflow.datasets.layout import Parts, build
+from gpmcflow.datasets.point_patterns import coal, redwood, simulated_cox, ten_counts
 from gpmcflow.datasets.shahbaba_simulated import shahbaba_simulated
 from gpmcflow.datasets.sources import SourceFile, fetch
 from gpmcflow.datasets.synthetic import synthetic_gpc
+from gpmcflow.datasets.synthetic_regression import synthetic_regression
 from gpmcflow.errors import InputError, unknown_name
 
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -27,6 +29,7 @@ SAT_TRN = SourceFile(
     "e896dc88a960fa2404160fc4c3cb3dc53fcf4afd80ba920bf2d261bd42d12613",
     f"{UCI}/statlog/satimage/sat.trn",
 )
+MURRAY_ADAMS = "Murray & Adams (2010), Advances in Neural Information Processing Systems 23"
 STATLOG_CITATION = "Srinivasan (1993), Statlog (Landsat Satellite), UCI, doi:10.24432/C55887"
 
 
@@ -83,7 +86,7 @@ CATALOGUE: dict[str, Entry] = {
     "ionosphere": Entry(
         loader=loaders.ionosphere,
         title="Ionosphere, good against bad radar returns",
-        description="200 training and 151 test cases, 33 features",
+        description="200 training and 151 test cases, 33 features; option keep_constant (34)",
         citation="Sigillito, Wing, Hutton & Baker (1989), Johns Hopkins APL Tech. Digest 10, "
         "262-266; UCI, doi:10.24432/C5W01B",
         licence="CC BY 4.0",
@@ -223,6 +226,66 @@ CATALOGUE: dict[str, Entry] = {
         citation="Rasmussen & Williams (2006), Gaussian Processes for Machine Learning, sec. 3.3",
         licence="none needed, generated",
         source="drawn by gpmcflow",
+    ),
+    "synthetic-regression": Entry(
+        loader=synthetic_regression,
+        title="Synthetic Gaussian process regression",
+        description="200 cases, 10 features, one length scale a feature, known latent and noise; "
+        "options n, n_features, noise_sd, least_length, largest_length, seed",
+        citation=MURRAY_ADAMS,
+        licence="none needed, generated",
+        task="regression",
+        source="drawn by gpmcflow",
+    ),
+    "coal": Entry(
+        loader=coal,
+        title="Coal-mining disasters, counts in bins of days",
+        description="112 bins of 365 days, 191 events; comes with gpmcflow; option bin_days",
+        citation="Jarrett (1979), Biometrika 66, 191-193; Hand et al. (1994), A Handbook of Small "
+        "Data Sets",
+        licence="unlimited (R package boot)",
+        task="counts",
+        source="R package boot, coal",
+    ),
+    "redwood": Entry(
+        loader=redwood,
+        title="Redwood seedlings, counts in square cells",
+        description="625 cells of 25 x 25, 195 trees; option side",
+        citation="Strauss (1975), Biometrika 62, 467-475",
+        licence="GPL (>= 2) (R package spatstat.data)",
+        task="counts",
+        files=(
+            SourceFile(
+                "redwood/redwoodfull.csv",
+                "9fcf85e482481e9122259a5314b65e86bd4e4d544e17f8f71012e874580ef28b",
+            ),
+        ),
+        fallback=(
+            SourceFile(
+                "redwood/redwoodfull.txt",
+                "525b6b229a7e281ffc3be66c0de0a8299dc271eb0a57b8f02c3e914f9902c336",
+                "https://github.com/gpstuff-dev/gpstuff/raw/HEAD/gp/demodata/redwoodfull.txt",
+            ),
+        ),
+    ),
+    "simulated-cox": Entry(
+        loader=simulated_cox,
+        title="Simulated log-Gaussian Cox process",
+        description="60 bins of the unit interval, known latent; options n, log_length_scale, "
+        "log_signal_sd, log_rate, seed",
+        citation=MURRAY_ADAMS,
+        licence="none needed, generated",
+        task="counts",
+        source="drawn by gpmcflow",
+    ),
+    "ten-counts": Entry(
+        loader=ten_counts,
+        title="Ten counts, for exact answers",
+        description="10 cases, 1 feature; comes with gpmcflow",
+        citation="none, made up",
+        licence="none needed",
+        task="counts",
+        source="made up for gpmcflow",
     ),
 }
 

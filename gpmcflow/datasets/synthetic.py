@@ -44,8 +44,8 @@ def synthetic_gpc(
     n_features = whole_number("synthetic-gpc: n_features", n_features, 1)
     n_test = whole_number("synthetic-gpc: n_test", n_test, 0)
     seed = whole_number("synthetic-gpc: seed", seed, 0)
-    length_scale = _scale("log_length_scale", log_length_scale)
-    signal_sd = _scale("log_signal_sd", log_signal_sd)
+    length_scale = scale_of("synthetic-gpc: log_length_scale", log_length_scale)
+    signal_sd = scale_of("synthetic-gpc: log_signal_sd", log_signal_sd)
     if n + n_test > MAX_CASES:
         raise ResourceError(
             f"synthetic-gpc: n + n_test is {n + n_test}, which needs "
@@ -56,7 +56,7 @@ def synthetic_gpc(
         np.random.default_rng(sequence) for sequence in np.random.SeedSequence(seed).spawn(3)
     )
     X = of_inputs.standard_normal((n + n_test, n_features))
-    latent, jitter = _draw_latent(X, length_scale, signal_sd, of_latent)
+    latent, jitter = draw_latent(X / length_scale, signal_sd, of_latent, "synthetic-gpc")
     y = np.where(of_labels.random(n + n_test) < ndtr(latent), 1.0, -1.0)
     has_test = n_test > 0
     return Parts(
@@ -78,23 +78,25 @@ def synthetic_gpc(
     )
 
 
-def _draw_latent(
-    X: np.ndarray, length_scale: float, signal_sd: float, rng: np.random.Generator
+def draw_latent(
+    scaled: np.ndarray, signal_sd: float, rng: np.random.Generator, where: str
 ) -> tuple[np.ndarray, float]:
-    """Return f ~ N(0, K) at the rows of `X`, and the jitter it took."""
-    scaled = X / length_scale
+    """Return f ~ N(0, K) at inputs over their length scales, (n, p), and the jitter it took.
+
+    Raises NumericalError, `where` starting its message, where no jitter up to 1e-6 s^2 helps.
+    """
     covariance = signal_sd**2 * np.exp(-0.5 * cdist(scaled, scaled, "sqeuclidean"))
-    white = rng.standard_normal(len(X))
+    white = rng.standard_normal(len(scaled))
     with threadpool_limits(1):  # the bits of a factor depend on the number of threads
         for relative in JITTERS:
             jitter = relative * signal_sd**2
             try:
-                factor = np.linalg.cholesky(covariance + jitter * np.eye(len(X)))
+                factor = np.linalg.cholesky(covariance + jitter * np.eye(len(scaled)))
             except np.linalg.LinAlgError:
                 continue
             return factor @ white, jitter
     raise NumericalError(
-        f"synthetic-gpc: covariance of {len(X)} cases is not positive definite even with jitter "
+        f"{where}: covariance of {len(scaled)} cases is not positive definite even with jitter "
         f"{JITTERS[-1]:g} of the signal variance; use a shorter length scale or more features"
     )
 
@@ -110,14 +112,12 @@ def whole_number(where: str, value: int, least: int) -> int:
     return number
 
 
-def _scale(option: str, value: float) -> float:
-    """Return exp(value) of a finite number within what a double can square."""
+def scale_of(where: str, value: float) -> float:
+    """Return exp(value) of a finite number within what a double can square, named `where`."""
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = math.nan
     if not abs(number) <= 300:
-        raise InputError(
-            f"synthetic-gpc: {option} is {value!r}; allowed: a number between -300 and 300"
-        )
+        raise InputError(f"{where} is {value!r}; allowed: a number between -300 and 300")
     return math.exp(number)

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpmcflow.disk import free_disk, human_bytes, require_disk
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
-from gpmcflow.forecast import fast_likelihood, rmhmc_ais, split_hmc
+from gpmcflow.forecast import fast_likelihood, rmhmc_ais, split_hmc, surrogate_slice
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import share_of_core, startup
 from gpmcflow.plan import PlannedJob, planned_jobs
@@ -38,6 +38,8 @@ RULES = {
     "split_hmc_illustrate": split_hmc.illustrate_cost,
     "fast_likelihood_tune": fast_likelihood.tune_cost,
     "fast_likelihood_replicate": fast_likelihood.replicate_cost,
+    "surrogate_slice_replicate": surrogate_slice.replicate_cost,
+    "surrogate_slice_illustrate": surrogate_slice.illustrate_cost,
     "rmhmc_ais_approximate": rmhmc_ais.approximate_cost,
     "rmhmc_ais_evidence": rmhmc_ais.evidence_cost,
     "rmhmc_ais_posterior": rmhmc_ais.posterior_cost,

@@ -14,7 +14,7 @@ from gpmcflow.datasets.catalogue import CATALOGUE
 from gpmcflow.datasets.sources import SourceFile, cache_folder, find_local, search_folders
 from gpmcflow.execution.blocks import Grid, Program
 from gpmcflow.forecast.timing import MOST_CASES, segment_cost, startup, timed
-from gpmcflow.studies.problems import prepare_data
+from gpmcflow.studies.problems import WITH_OPTIONS, prepare_data
 
 SMALL = 200_000  # bytes of a results file without its draws
 
@@ -45,8 +45,11 @@ class Context:
         """Seconds to make a data set, and the data set; None if it would have to be downloaded."""
         settings, data_dir = self.config["datasets"].get(name), self.config["data_dir"]
 
+        keys = [key for key in settings or () if key in WITH_OPTIONS]
+        entry = WITH_OPTIONS[keys[0]] if keys else name
+
         def make() -> tuple[float, xr.Dataset] | None:
-            if settings is None and not is_local(name, data_dir):
+            if (settings is None or keys) and not is_local(entry, data_dir):
                 return None
             return timed(lambda: prepare_data(name, settings, data_dir))
 

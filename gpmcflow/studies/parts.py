@@ -21,6 +21,8 @@ from gpmcflow.studies.rmhmc_ais import parts as rmhmc_ais_parts
 from gpmcflow.studies.rmhmc_ais import tables as rmhmc_ais_tables
 from gpmcflow.studies.split_hmc import parts as split_hmc_parts
 from gpmcflow.studies.split_hmc import tables as split_hmc_tables
+from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
+from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
 
 PUBLISHED = Path(__file__).parents[2] / "workflow" / "published"
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)
@@ -28,6 +30,7 @@ STUDIES = {
     "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),
     "split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables),
     "fast_likelihood": (fast_likelihood_parts.collect, fast_likelihood_tables.tables),
+    "surrogate_slice": (surrogate_slice_parts.collect, surrogate_slice_tables.tables),
 }
 
 

@@ -17,7 +17,13 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.likelihoods import Likelihood, likelihood
 from gpmcflow.models.multinomial import MultinomialLogit
 
-SIMULATED = {"synthetic": "synthetic-gpc", "shahbaba_simulated": "shahbaba-simulated"}
+# Keys of a data set in the config -> the entry of the catalogue that takes the options below them.
+WITH_OPTIONS = {
+    name.replace("-", "_"): name
+    for name in (
+        "coal", "ionosphere", "redwood", "shahbaba-simulated", "simulated-cox", "synthetic-regression",
+    )
+} | {"synthetic": "synthetic-gpc"}  # fmt: skip
 MATRICES = 8  # n x n float64 arrays alive at once in a fit: covariance, factors, work space
 
 
@@ -27,13 +33,14 @@ def prepare_data(
     """Return a data set of the catalogue, or the user's own one that ``settings`` describe.
 
     ``settings`` is None (a catalogue name), {"csv": path, "target": column, ...} (see
-    `gpmcflow.datasets.load_csv`), {"synthetic": options} or {"shahbaba_simulated": options}.
+    `gpmcflow.datasets.load_csv`), or {key: options} with a key of `WITH_OPTIONS`.
     """
     if settings is None:
         return load_dataset(name, data_dir=data_dir)
-    for key, source in SIMULATED.items():
+    for key, source in WITH_OPTIONS.items():
         if key in settings:
-            return load_dataset(source, **settings[key]).assign_attrs(name=name)
+            dataset = load_dataset(source, data_dir=data_dir, **settings[key])
+            return dataset.assign_attrs(name=name)
     options = {key: value for key, value in settings.items() if key not in ("csv", "target")}
     dataset = load_csv(settings["csv"], settings["target"], **options)
     return dataset.assign_attrs(name=name)

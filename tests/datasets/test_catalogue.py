@@ -26,6 +26,11 @@ def test_names():
         "breast-cancer",
         "shahbaba-simulated",
         "synthetic-gpc",
+        "synthetic-regression",
+        "coal",
+        "redwood",
+        "simulated-cox",
+        "ten-counts",
     }
 
 

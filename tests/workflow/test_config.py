@@ -120,6 +120,11 @@ WRONG = {
         "x.csv",
         "datasets.drawn: key: unknown name 'csv'",
     ),
+    "two kinds of drawn data": (
+        "datasets.drawn.coal",
+        {},
+        "datasets.drawn: found coal, shahbaba_simulated; give one of them",
+    ),
     "unknown problem of the split study": (
         f"{SPLIT}.problems.simulate",
         {"hmc": {"sampler": "latent_hmc"}},
@@ -356,7 +361,8 @@ def test_what_the_snakefile_imports_is_light():
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors",
                "gpmcflow.cluster_resources", "gpmcflow.study_config",
-               "gpmcflow.studies.fast_likelihood.types")  # fmt: skip
+               "gpmcflow.studies.fast_likelihood.types",
+               "gpmcflow.studies.surrogate_slice.settings")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}

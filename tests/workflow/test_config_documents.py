@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpmcflow.approximations.independent_sites import SITE_RULES
 from gpmcflow.config import (
     check_config,
     describe,
@@ -22,6 +23,8 @@ from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.annealing import LADDERS
 from gpmcflow.models.likelihoods import LIKELIHOODS
 from gpmcflow.samplers import HMC, SAMPLERS
+from gpmcflow.samplers.hyperparameter_updates import UPDATES
+from gpmcflow.samplers.representations import REPRESENTATIONS
 from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.study_config import STUDY_CHECKS
 
@@ -33,6 +36,8 @@ PLACES = {
     "methods": "<method>",
     "<problem>": "<method>",
     "types": "<type>",
+    "parameters": "<parameter>",
+    "start": "<coordinate>",
 }
 
 
@@ -121,12 +126,20 @@ def test_names_of_the_schema_are_those_of_the_package():
         assert enum == set(LADDERS)
     samplers = enums(".sampler")
     assert set().union(*samplers) == set(SAMPLERS)
+    for enum in enums(".representation"):
+        assert enum == set(REPRESENTATIONS)
+    for enum in enums(".update"):
+        assert enum == set(UPDATES)
+    for enum in enums(".sites"):
+        assert enum == set(SITE_RULES) - {"constant", "scaled"}
     gp = {"probit", "logistic", "gaussian", "poisson"}
     assert all(enum == gp for enum in enums(".likelihood.name"))
     assert gp <= set(LIKELIHOODS)
     problem = schema["$defs"]["problem"]
-    of_gp, of_linear = (problem[branch]["properties"]["likelihood"] for branch in ("else", "then"))
-    assert set(of_gp["then"]["enum"]) == gp
+    of_joint, of_gp = (problem["else"][branch]["properties"] for branch in ("then", "else"))
+    of_linear = problem["then"]["properties"]["likelihood"]
+    for properties in (of_joint, of_gp):
+        assert set(properties["likelihood"]["then"]["enum"]) == gp
     assert set(of_linear["then"]["enum"]) == gp | {"multinomial"}
 
 

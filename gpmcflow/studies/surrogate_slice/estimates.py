@@ -1,0 +1,260 @@
+"""Runs of a problem by method, and effective samples per unit of cost over their chains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from gpmcflow.diagnostics.autocorrelation import mean_and_error
+from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
+
+COSTS = {
+    "n_lik": "likelihood evaluation",
+    "n_cov": "covariance construction",
+    "n_hyp": "setting of theta",
+    "seconds": "second",
+}
+NO_DATA = 1e6  # noise sd of observations that say nothing
+FINEST = {"line": 112, "plane": 625}  # bins of the paper's Cox processes
+# Site rules that are what the representation has of its own, by likelihood.
+_STANDARD_SITES = {"poisson": {"laplace"}, "logistic": {"moments"}, "probit": {"moments"}}
+
+
+@dataclass(frozen=True)
+class MethodRuns:
+    """All chains of one method on one problem, over its replicates, and its settings."""
+
+    name: str
+    settings: dict
+    likelihood: str
+    chains: tuple[dict, ...]
+
+    @property
+    def representation(self) -> str:
+        """One of the paper's six."""
+        return self.settings.get("representation") or self.name
+
+    @property
+    def site_scale(self) -> float:
+        """Factor of the sites' variances."""
+        scale = self.settings.get("site_scale")
+        return 1.0 if scale is None else float(scale)
+
+    @property
+    def update(self) -> str:
+        """Name of the update of theta: slice or metropolis."""
+        return self.settings.get("update") or "slice"
+
+    @property
+    def width(self) -> float:
+        """Bracket width of slices, or scale of proposals, in widths of the hyperprior."""
+        width = self.settings.get("width" if self.update == "slice" else "scale")
+        return 1.0 if width is None else float(np.mean(width))
+
+    @property
+    def own_sites(self) -> bool:
+        """Whether the sites are those the representation has of its own, at their own scale."""
+        return self.standard_rule and self.site_scale == 1.0
+
+    @property
+    def standard_rule(self) -> bool:
+        """Whether the site rule is the one the representation has of its own."""
+        sites = self.settings.get("sites")
+        if sites in (None, "standard") or self.likelihood == "gaussian":
+            return True
+        if self.representation.endswith("taylor"):
+            return sites == "taylor"
+        return sites in _STANDARD_SITES.get(self.likelihood, set())
+
+    @property
+    def elliptical(self) -> bool:
+        """Whether latents are also updated by elliptical slices."""
+        return self.settings.get("elliptical") != 0
+
+    @property
+    def variant(self) -> str:
+        """What is not as in the paper; nothing for one of the six methods as they are there."""
+        steps = self.settings.get("max_steps")
+        sites = self.settings.get("sites")
+        found = (
+            ("" if self.standard_rule else f"{sites} sites"),
+            ("" if self.site_scale == 1.0 else f"S x {self.site_scale:g}"),
+            (f"{self.update} {self.width:g}" if self.update != "slice" else ""),
+            (f"width {self.width:g}" if self.update == "slice" and self.width != 1.0 else ""),
+            ("" if steps in (None, 1) else f"{steps} steps out"),
+            ("" if self.elliptical else "no elliptical updates"),
+        )
+        return ", ".join(text for text in found if text)
+
+    @property
+    def plain(self) -> bool:
+        """Whether this is one of the six methods as in the paper."""
+        return not self.variant
+
+    def per(self, cost: str) -> np.ndarray:
+        """Effective samples of T per unit of cost, one a chain; nan where nothing was spent."""
+        ess = np.array([chain["ess"] for chain in self.chains], dtype=np.float64)
+        spent = np.array([chain[cost] for chain in self.chains], dtype=np.float64)
+        return ess / np.where(spent > 0.0, spent, np.nan)
+
+    def mean_of(self, top: str, bottom: str) -> tuple[float, float]:
+        """Mean over the chains of a quotient of two counters, and its standard error."""
+        below = [chain[bottom] or math.nan for chain in self.chains]
+        values = [c[top] / under for c, under in zip(self.chains, below, strict=True)]
+        mean, error = mean_and_error(values)
+        return float(mean), float(error)
+
+
+@dataclass(frozen=True)
+class ProblemRuns:
+    """All methods of one problem, with what the paper's problems are told by."""
+
+    name: str
+    settings: dict
+    n_cases: int
+    names: tuple[str, ...]
+    methods: dict[str, MethodRuns] = field(default_factory=dict)
+
+    @property
+    def likelihood(self) -> str:
+        """Name of the likelihood."""
+        return _likelihood(self.settings)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise, nan where the likelihood is not Gaussian or states none."""
+        found = self.settings["likelihood"]
+        return math.nan if isinstance(found, str) else float(found.get("noise_sd", math.nan))
+
+    @property
+    def without_data(self) -> bool:
+        """Whether the noise is so large that the likelihood is constant."""
+        return self.noise_sd >= NO_DATA
+
+    @property
+    def kind(self) -> str:
+        """Which of the paper's problems this is like: classification, regression, line, plane or other."""
+        if self.likelihood in ("logistic", "probit"):
+            return "classification"
+        if self.likelihood == "gaussian":
+            return "other" if self.without_data else "regression"
+        n_lengths = sum(name.startswith("log_length") for name in self.names)
+        n_features = 2 if self.settings.get("kronecker") else n_lengths
+        return {1: "line", 2: "plane"}.get(n_features, "other")
+
+    @property
+    def fine(self) -> bool:
+        """Whether a Cox process has more bins than the paper's."""
+        return self.n_cases > FINEST.get(self.kind, math.inf)
+
+    def plain(self, representation: str) -> MethodRuns | None:
+        """Return the runs of one of the six methods as in the paper."""
+        return self.first(lambda m: m.plain and m.representation == representation)
+
+    def first(self, wanted) -> MethodRuns | None:
+        """Return the first method that is wanted, by name."""
+        return next(self.all(wanted), None)
+
+    def all(self, wanted) -> Iterator[MethodRuns]:
+        """Methods that are wanted, in order."""
+        return (m for m in self.methods.values() if wanted(m))
+
+
+def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:
+    """Group the parts by problem and method, the six methods first, replicates in order."""
+    grouped: dict[str, dict[str, list[dict]]] = {}
+    for part in parts:
+        if part["kind"] == "replicate":
+            methods = grouped.setdefault(part["problem"], {})
+            methods.setdefault(part["method"], []).append(part)
+    found = {}
+    for name in sorted(grouped):
+        methods = []
+        for method, here in grouped[name].items():
+            here = sorted(here, key=lambda part: part["replicate"])
+            chains = tuple(chain for part in here for chain in part["chains"])
+            last = here[-1]
+            likelihood = _likelihood(last["settings"]["problem"])
+            methods.append(MethodRuns(method, last["settings"]["method"], likelihood, chains))
+        methods.sort(key=_place)
+        found[name] = ProblemRuns(
+            name, last["settings"]["problem"], last["n_cases"], tuple(last["names"]),
+            {m.name: m for m in methods},
+        )  # fmt: skip
+    return dict(sorted(found.items(), key=lambda item: _order(item[1])))
+
+
+def _likelihood(problem: dict) -> str:
+    found = problem["likelihood"]
+    return found if isinstance(found, str) else found["name"]
+
+
+def _place(runs: MethodRuns) -> tuple:
+    return not runs.plain, REPRESENTATIONS.index(runs.representation), runs.name
+
+
+def _order(runs: ProblemRuns) -> tuple:
+    kinds = ("classification", "regression", "line", "plane", "other")
+    return kinds.index(runs.kind), runs.fine, -runs.n_cases, runs.name
+
+
+class LogRatio(NamedTuple):
+    """Log of a ratio of two means, its standard error, and the error's degrees of freedom."""
+
+    centre: float
+    error: float
+    freedom: float
+
+    def interval(self) -> tuple[float, float]:
+        """95 % interval by Student's t; the whole line where the error is not known."""
+        if not math.isfinite(self.centre):  # one of the two never moved
+            return (-math.inf, math.inf) if math.isnan(self.centre) else (self.centre, self.centre)
+        if not (math.isfinite(self.error) and self.freedom > 0):
+            return -math.inf, math.inf
+        half = float(student_t.ppf(0.975, self.freedom)) * self.error
+        return self.centre - half, self.centre + half
+
+    @property
+    def ratio(self) -> float:
+        """The ratio itself."""
+        return math.exp(self.centre)
+
+    @property
+    def ratio_error(self) -> float:
+        """Standard error of the ratio, by the delta method."""
+        return self.ratio * self.error if math.isfinite(self.centre) else math.nan
+
+
+def log_mean(values: np.ndarray) -> LogRatio:
+    """Log of the mean of positive values, by the delta method: error se / mean, n - 1 degrees of freedom."""
+    mean, error = (float(v) for v in mean_and_error(values))
+    if not mean > 0.0:
+        return LogRatio(-math.inf if mean == 0.0 else math.nan, math.nan, 0.0)
+    return LogRatio(math.log(mean), error / mean, len(values) - 1)
+
+
+def product(*factors: tuple[LogRatio, float]) -> LogRatio:
+    """Log of a product of independent means, each to a power: errors add up in squares, by Welch's rule.
+
+    Source of the degrees of freedom: Welch (1947).
+    """
+    centre = sum(power * each.centre for each, power in factors)
+    squares = [(power * each.error) ** 2 for each, power in factors]
+    known = [(v, each.freedom) for v, (each, _) in zip(squares, factors, strict=True)]
+    below = sum(v**2 / freedom for v, freedom in known if freedom > 0)
+    least = min(freedom for _, freedom in known)
+    freedom = sum(squares) ** 2 / below if below > 0.0 and least > 0 else least
+    return LogRatio(centre, math.sqrt(sum(squares)), freedom)
+
+
+def log_ratio(a: MethodRuns, b: MethodRuns, cost: str) -> LogRatio:
+    """Log of the ratio of mean effective samples per cost, a's over b's.
+
+    Chains of the two are independent: errors add up in squares, with Welch's degrees of freedom.
+    """
+    return product((log_mean(a.per(cost)), 1.0), (log_mean(b.per(cost)), -1.0))

@@ -1,0 +1,103 @@
+"""Rows of claims: orders and equalities between methods, what was not run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpmcflow.studies.surrogate_slice.estimates import (
+    COSTS,
+    LogRatio,
+    MethodRuns,
+    ProblemRuns,
+    log_ratio,
+)
+from gpmcflow.studies.surrogate_slice.settings import STUDY
+from gpmcflow.studies.verdict import verdict_row
+
+MUCH = 2.0  # factor that "much better" and "by far" are read as
+SAME = (0.5, 2.0)  # ratios that "about equal" is read as
+FEW = 10.0  # effective samples of a chain below which their number is a rough one
+
+Pair = tuple[MethodRuns, MethodRuns]
+
+
+def claim_row(claim: str, row: str, column: str, **cells) -> dict:
+    """Row of a claim in words."""
+    return verdict_row(STUDY, table=f"claim: {claim}", row=row, column=column, **cells)
+
+
+def missing_row(claim: str, need: str, row: str = "", column: str = "") -> dict:
+    """Row of a claim whose run is not there."""
+    return claim_row(claim, row, column, verdict="missing", why=f"not in this config: {need}")
+
+
+def label(problem: ProblemRuns, paper: dict[str, str]) -> str:
+    """Name of a problem, with its size where it is not one of the paper's."""
+    size = "" if problem.name in paper else f", n = {problem.n_cases}"
+    return f"{problem.name}{size}"
+
+
+def above(
+    claim: str, row: str, pairs: Sequence[Pair], cost: str, *, factor: float = 1.0, why: str = ""
+) -> dict:
+    """Row of a claim that the first of each pair has more effective samples per cost than ``factor`` times
+    the second.
+
+    The least ratio is shown. Holds where the 95 % intervals of all ratios are above the factor (each at its
+    own level: no correction is needed for a claim about all), does not hold where one is below.
+    """
+    ratios = [log_ratio(*pair, cost) for pair in pairs]
+    worst = min(range(len(pairs)), key=lambda k: _rank(ratios[k]))
+    ends, limit = [ratio.interval() for ratio in ratios], math.log(factor)
+    if all(low > limit for low, _ in ends):
+        verdict = "holds"
+    else:
+        verdict = "does not hold" if any(high < limit for _, high in ends) else "not resolved"
+    others = "" if len(pairs) == 1 else f"least of {len(pairs)} ratios"
+    return claim_row(
+        claim, row, _column(pairs[worst], cost), printed=f"> {factor:g}", verdict=verdict,
+        why=_joined(why, others, _note(pairs[worst], ratios[worst])), **_shown(ratios[worst]),
+    )  # fmt: skip
+
+
+def equal(claim: str, row: str, pair: Pair, cost: str, why: str = "") -> dict:
+    """Row of a claim that two methods have about as many effective samples per cost: an equivalence test."""
+    ratio = log_ratio(*pair, cost)
+    (low, high), (least, most) = ratio.interval(), map(math.log, SAME)
+    verdict = "holds" if least <= low and high <= most else "not resolved"
+    if high < least or low > most:
+        verdict = "does not hold"
+    return claim_row(
+        claim, row, _column(pair, cost), printed="1", tolerance="0.5 to 2", verdict=verdict,
+        why=_joined(why, _note(pair, ratio)), **_shown(ratio),
+    )  # fmt: skip
+
+
+def _rank(ratio: LogRatio) -> float:
+    return math.inf if math.isnan(ratio.centre) else ratio.centre
+
+
+def _shown(ratio: LogRatio) -> dict:
+    return {"ours": ratio.ratio, "mcse": ratio.ratio_error}
+
+
+def _column(pair: Pair, cost: str) -> str:
+    return f"ESS per {COSTS[cost]}: {pair[0].name} / {pair[1].name}"
+
+
+def _note(pair: Pair, ratio: LogRatio) -> str:
+    """Interval, chains, and chains whose effective size is too small to be trusted."""
+    low, high = ratio.interval()
+    told = f"{len(pair[0].chains)} and {len(pair[1].chains)} chains"
+    if math.isfinite(low) and math.isfinite(high):
+        told = f"95 % interval {math.exp(low):.2g} to {math.exp(high):.2g}; {told}"
+    small = [(min(c["ess"] for c in runs.chains), runs.name) for runs in pair]
+    least, name = min(small)
+    if least < FEW:
+        told += f"; a chain of {name} has only {least:.1f} effective samples"
+    return told
+
+
+def _joined(*texts: str) -> str:
+    return "; ".join(text for text in texts if text)

@@ -1,0 +1,85 @@
+"""One row a results file of the surrogate-slice study: estimates of each chain, counts and seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from arviz_stats.base import array_stats
+
+from gpmcflow.diagnostics.coda_effective_size import effective_size
+from gpmcflow.storage import open_results
+
+COUNTERS = ("n_hyp", "n_cov", "n_lik")
+
+
+def collect(folder: Path) -> list[dict]:
+    """Parts of all finished files of the study below its results folder."""
+    return [replicate_part(path) for path in sorted(folder.glob("*/*/replicate_*.nc"))]
+
+
+def replicate_part(path: str | Path) -> dict:
+    """Problem, method, settings, origin and, of each chain, what `chain_estimates` gives."""
+    tree = open_results(path)
+    attributes = tree.attrs
+    settings = json.loads(attributes["settings"])
+    facts = json.loads(Path(f"{path}.json").read_text())
+    series = traces(tree)
+    stats = tree["sample_stats"].to_dataset()
+    chains = [
+        chain_estimates(series.isel(chain=k), stats.isel(chain=k), facts["seconds"])
+        for k in range(series.sizes["chain"])
+    ]
+    found = {
+        "study": attributes["study"],
+        "kind": "replicate",
+        "part": f"replicate_{settings['replicate']}",
+        "problem": attributes["problem"],
+        "method": attributes["method"],
+        "replicate": int(settings["replicate"]),
+        "seed": int(attributes["seed"]),
+        "data_checksum": attributes["data_checksum"],
+        "settings": {key: settings[key] for key in ("problem", "method")},
+        "facts": facts,
+        "n_cases": int(tree["observed_data"].sizes["case"]),
+        "names": [str(name) for name in series["theta_dim"].values],
+        "chains": chains,
+    }
+    tree.close()
+    return found
+
+
+def traces(tree: xr.DataTree) -> xr.Dataset:
+    """Theta, T and the counters of every iteration kept: (chain, iteration)."""
+    if "trace" in tree:
+        return tree["trace"].to_dataset().load()
+    stats = tree["sample_stats"].to_dataset()[["complete_log_likelihood", *COUNTERS]]
+    every = stats.assign(theta=tree["posterior"].to_dataset()["theta"])
+    return every.rename({"draw": "iteration"}).load()
+
+
+def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dict:
+    """Effective sizes of T and theta (R-CODA's; of T also ArviZ's bulk), moments, sums of the counters.
+
+    ``seconds`` are those of one iteration; the chain's are as many times these as it kept iterations.
+    ``dense_seconds`` are those with a dense covariance: the chain's own, but for a Kronecker one.
+    """
+    T, theta = series["complete_log_likelihood"].values, series["theta"].values
+    n = len(T)
+    return {
+        "iterations": n,
+        "ess": float(effective_size(T)),
+        "ess_bulk": float(array_stats.ess(T[None], chain_axis=0, draw_axis=1, method="bulk")),
+        **{name: int(series[name].values.sum()) for name in COUNTERS},
+        "n_failed": int(stats["n_failed"].values.sum()),
+        "acceptance": float(stats["acceptance_rate"].values.mean()),
+        "seconds": n * seconds["iteration"],
+        "dense_seconds": n * (seconds["dense_iteration"] or seconds["iteration"]),
+        "T_mean": float(T.mean()),
+        "T_sd": float(T.std(ddof=1)),
+        "theta_mean": theta.mean(0).tolist(),
+        "theta_sd": theta.std(0, ddof=1).tolist(),
+        "theta_ess": np.asarray(effective_size(theta.T)).tolist(),
+    }

@@ -1,0 +1,83 @@
+"""The methods of the surrogate-slice study and what a config makes of them. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+STUDY = "surrogate_slice"
+WITHOUT_SITES = ("fixed", "prior-white")
+SURROGATES = ("surr-site", "surr-taylor")
+POSTERIORS = ("post-site", "post-taylor")
+REPRESENTATIONS = (*WITHOUT_SITES, *SURROGATES, *POSTERIORS)
+BASELINE = "surr-site"  # what the paper's bars are relative to
+SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
+OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
+# What the numbers of a run depend on: other studies may change without days of runs lost.
+_CODE = """
+models.compiled_lapack models.compiled_likelihoods models.covariances models.hyperpriors
+models.joint_covariance models.joint_model models.kronecker_covariance models.likelihoods
+models.log_density approximations.independent_sites
+samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
+samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
+samplers.univariate_slice samplers.whitened_factors execution
+studies.surrogate_slice.problems studies.surrogate_slice.study
+"""
+SURROGATE_SLICE_CODE = tuple(_CODE.split())
+
+
+def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
+    """Return {problem: {method: settings}} of the study, complete.
+
+    A method takes the representation of its name where it states none, its sites where those are
+    left out, and what the study says of chains and iterations. Those without sites have ``sites`` None.
+    """
+    return {
+        problem: {name: _complete(study, name, given) for name, given in methods.items()}
+        for problem, methods in study["problems"].items()
+    }
+
+
+def _complete(study: Mapping, name: str, given: Mapping) -> dict:
+    kind = given.get("representation", name)
+    sites = given.get("sites") or ("taylor" if kind.endswith("-taylor") else "standard")
+    found = {
+        "representation": kind,
+        "sites": None if kind in WITHOUT_SITES else sites,
+        "site_scale": given["site_scale"],
+        "update": given["update"],
+    }
+    if "site_variance" in given:
+        found["site_variance"] = given["site_variance"]
+    found |= {key: given[key] for key in OF_UPDATE[given["update"]]}
+    shared = {key: study[key] if given[key] is None else given[key] for key in SHARED}
+    return found | shared
+
+
+def run_settings(method: Mapping) -> dict:
+    """Settings a job depends on: all but the number of jobs."""
+    return {key: value for key, value in method.items() if key != "replicates"}
+
+
+def replicate_files(study: Mapping) -> dict[str, dict[str, list[str]]]:
+    """Return {problem: {method: files of its jobs}}."""
+    return {
+        problem: {
+            name: [
+                f"results/{STUDY}/{problem}/{name}/replicate_{k}.nc"
+                for k in range(method["replicates"])
+            ]
+            for name, method in methods.items()
+        }
+        for problem, methods in surrogate_slice_methods(study).items()
+    }
+
+
+def has_counts(problem: Mapping) -> bool:
+    """Whether a problem of the config has a Poisson likelihood, and so an intensity."""
+    found = problem["likelihood"]
+    return (found if isinstance(found, str) else found["name"]) == "poisson"
+
+
+def shown_method(methods: Mapping) -> str:
+    """Name of the method whose draws a problem's picture shows: the paper's own, or the first."""
+    return BASELINE if BASELINE in methods else next(iter(methods))

@@ -1,0 +1,407 @@
+"""Runs of the surrogate-slice study: config to model and method, results files, parts."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from gpmcflow.approximations.independent_sites import (
+    ConstantSites,
+    LaplaceSites,
+    ScaledSites,
+    StandardSites,
+    TaylorSites,
+)
+from gpmcflow.config import check_config
+from gpmcflow.datasets import load_dataset
+from gpmcflow.diagnostics.coda_effective_size import effective_size
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest
+from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.storage import load_results, write_results
+from gpmcflow.studies import parts
+from gpmcflow.studies.problems import prepare_data
+from gpmcflow.studies.surrogate_slice import study
+from gpmcflow.studies.surrogate_slice.problems import (
+    build_joint_model,
+    representation_of,
+    update_of,
+)
+from gpmcflow.studies.surrogate_slice.settings import (
+    run_settings,
+    shown_method,
+    surrogate_slice_methods,
+)
+
+EXECUTION = {"segment_length": 25}
+TOY = {"dataset": "ten-counts", "model": "joint", "likelihood": "poisson"}
+
+
+def checked(problem: dict | None = None, methods: dict | None = None, **section) -> dict:
+    """A whole config of one problem, with its defaults."""
+    shared = {"iterations": 40, "warmup": 10, **section}
+    shared["problems"] = {"toy": methods or {"surr-site": {}}}
+    return check_config(
+        {"problems": {"toy": TOY | (problem or {})}, "studies": {"surrogate_slice": shared}}
+    )
+
+
+def methods_of(methods: dict, problem: dict | None = None, **section) -> dict:
+    config = checked(problem, methods, **section)
+    return surrogate_slice_methods(config["studies"]["surrogate_slice"])["toy"]
+
+
+def chains(problem=None, method=None, name="surr-site", dataset=None, replicate=0, **more):
+    config = checked(problem, {name: method or {}}, **more)
+    found = surrogate_slice_methods(config["studies"]["surrogate_slice"])["toy"][name]
+    data = load_dataset(TOY["dataset"]) if dataset is None else dataset
+    return study.replicate_chains(
+        data, "toy", config["problems"]["toy"], name, run_settings(found), replicate,
+        seed=5, execution=EXECUTION,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(study, "TIMED_SECONDS", 0.0)
+
+
+# From config to methods
+
+
+def test_methods_are_complete():
+    given = {"surr-taylor": {}, "mh": {"representation": "fixed", "update": "metropolis"}}
+    found = methods_of(given, iterations=80, chains=3, replicates=2)
+    assert found["surr-taylor"] == {
+        "representation": "surr-taylor", "sites": "taylor", "site_scale": 1.0, "update": "slice",
+        "width": 1.0, "max_steps": 1, "elliptical": 10, "iterations": 80, "warmup": 10, "thin": 1,
+        "chains": 3, "replicates": 2,
+    }  # fmt: skip
+    assert found["mh"]["sites"] is None
+    assert (found["mh"]["scale"], found["mh"]["joint"]) == (0.1, False)
+    own = methods_of({"post-site": {"iterations": 60, "chains": 1, "elliptical": 3}}, chains=3)
+    assert [own["post-site"][k] for k in ("iterations", "chains", "elliptical")] == [60, 1, 3]
+    assert "replicates" not in run_settings(own["post-site"])
+    assert (shown_method(found), shown_method({"a": 0, "surr-site": 0})) == (
+        "surr-taylor", "surr-site",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({}, StandardSites()),
+        ({"site_scale": 100.0}, ScaledSites(100.0, StandardSites())),
+        ({"sites": "laplace"}, LaplaceSites()),
+        ({"sites": "taylor", "site_scale": 0.5}, ScaledSites(0.5, TaylorSites())),
+        ({"site_variance": 0.7}, ConstantSites(0.7, StandardSites())),
+    ],
+)
+def test_sites_of_a_method(settings, rule):
+    method = methods_of({"post-site": settings})["post-site"]
+    assert representation_of(method).rule == rule
+
+
+def test_updates_of_a_method():
+    given = {"a": {"width": 0.05, "max_steps": 8}, "b": {"update": "metropolis", "scale": 2.0}}
+    found = methods_of({k: v | {"representation": "surr-site"} for k, v in given.items()})
+    assert update_of(found["a"]) == SliceUpdate(0.05, 8)
+    assert update_of(found["b"]) == MetropolisUpdate(2.0)
+
+
+# From config to model
+
+
+def model_of(dataset=None, **problem):
+    data = load_dataset(TOY["dataset"]) if dataset is None else dataset
+    return build_joint_model(data, "toy", checked(problem)["problems"]["toy"])
+
+
+def test_defaults_of_a_count_problem():
+    model = model_of()
+    centre = np.log(2.3)  # the mean count
+    assert model.names == ("log_length", "log_signal_sd", "offset")
+    assert model.free_priors[0] == Hyperprior.log_uniform(0.1, 10.0)
+    assert model.free_priors[1] == Hyperprior.log_uniform(0.1, 10.0)
+    assert model.free_priors[2].support == pytest.approx((centre - 3.0, centre + 3.0))
+    assert model.jitter == 1e-6
+    gaussian = model_of(likelihood={"name": "gaussian", "noise_sd": 0.4})
+    assert gaussian.likelihood.noise_sd == 0.4
+    assert gaussian.names == ("log_length", "log_signal_sd")
+
+
+def test_log_uniform_is_the_density_of_scipy():
+    prior = model_of().free_priors[0]
+    slow = Hyperprior("loguniform", {"a": 0.1, "b": 10.0}, scale="natural")
+    for theta in (-2.2, 0.0, 1.7):
+        assert prior.log_density(theta) == pytest.approx(slow.log_density(theta), rel=1e-12)
+    assert prior.log_density(2.31) == slow.log_density(2.31) == -np.inf
+
+
+def test_any_distribution_and_fixed_numbers():
+    gamma = {"distribution": "gamma", "parameters": {"a": 2.0, "scale": 0.3}, "scale": "natural"}
+    model = model_of(length=gamma, signal=0.5, offset=0.1)
+    assert model.names == ("log_length",)
+    assert model.free_priors[0] == Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")
+    _, sd, c = model.hyperparameters(np.zeros(1))
+    assert (sd, c) == pytest.approx((0.5, 0.1))
+
+
+BAD = {
+    "negative counts": ({}, {}, lambda d: d.assign(y=d["y"] - 1), "toy.likelihood: data set ten-counts: "),
+    "counts that are not whole": ({}, {}, lambda d: d.assign(y=d["y"] + 0.5), "y[0] is 3.5; allowed: counts"),
+    "labels for probit": ({"likelihood": "probit"}, {}, None, "toy.likelihood: data set ten-counts: probit"),
+    "offset without counts": ({"likelihood": "gaussian", "offset": 1.0}, {}, None, "toy.offset: found"),
+    "rate without counts": ({"likelihood": "gaussian", "offset": "mean-rate"}, {}, None, "toy.offset: found"),
+    "no counts at all": ({}, {}, lambda d: d.assign(y=0 * d["y"]), "toy.offset: all counts are 0"),
+    "duplicates without jitter": (
+        {"jitter": 0.0}, {}, lambda d: d.assign(X=0 * d["X"]), "toy.jitter: cases 0 and 1 have the same",
+    ),
+    "no grid": ({"kronecker": True}, {}, None, "toy.kronecker: found 1 features; allowed: 2"),
+    "start outside the hyperprior": (
+        {"start": {"log_length": 5.0, "log_signal_sd": 0.0, "offset": 0.0}}, {}, None,
+        "toy.start of log_length is 5, where its hyperprior",
+    ),
+    "start of half the coordinates": (
+        {"start": {"log_length": 0.0}}, {}, None, "toy.start: names ['log_length']; allowed: all of",
+    ),
+    "start that does not factorise": (
+        {"jitter": 0.0, "start": {"log_length": 2.3, "log_signal_sd": 0.0, "offset": 0.0}}, {}, None,
+        "toy.jitter: the covariance is not positive definite at the start",
+    ),
+    "unknown distribution": (
+        {"length": {"distribution": "nrm"}}, {}, None, "toy.length[0]: hyperprior: distribution: unknown",
+    ),
+    "unknown parameter": (
+        {"signal": {"distribution": "norm", "parameters": {"lc": 1.0}}}, {}, None,
+        "toy.signal: hyperprior norm: parameter: unknown name 'lc'; did you mean 'loc'?",
+    ),
+    "empty log-uniform": (
+        {"length": {"distribution": "loguniform", "parameters": {"a": 3.0, "b": 1.0}, "scale": "natural"}},
+        {}, None, "toy.length[0]: hyperprior loguniform: parameters {'a': 3.0, 'b': 1.0} are out",
+    ),
+    "lengths too many": ({"length": [1.0, 2.0]}, {}, None, "toy.length has 2 entries; allowed"),
+    "lengths of one": ({"length": [1.0, 2.0], "isotropic": True}, {}, None, "toy.length: found a list of 2"),
+    "negative length": ({"length": -1.0}, {}, None, "toy.length: found -1.0; allowed: a number above 0"),
+    "misspelt rate": ({"offset": "mean"}, {}, None, "toy.offset: unknown name 'mean'; did you mean"),
+    "nothing unknown": (
+        {"length": 0.5, "signal": 1.0, "offset": 0.1}, {}, None, "toy: no coordinate has a hyperprior",
+    ),
+    "not ergodic": (
+        {}, {"elliptical": 0, "representation": "post-site"}, None, "surr-site.elliptical: found 0 with",
+    ),
+    "expansion of a logistic": (
+        {"likelihood": "logistic"}, {"sites": "taylor"}, None, "surr-site.sites: found taylor with",
+    ),
+    "thinning": ({}, {"thin": 3}, None, "surr-site.thin: found 3; allowed: what divides iterations"),
+    "sites of none": (
+        {}, {"representation": "fixed", "sites": "laplace"}, None, "surr-site.sites: found with",
+    ),
+    "two variances": (
+        {}, {"site_scale": 2.0, "site_variance": 1.0}, None, "surr-site.site_variance: found with",
+    ),
+    "setting of the other update": (
+        {}, {"update": "metropolis", "width": 1.0}, None, "surr-site: key: unknown name 'width'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("problem", "method", "change", "text"), BAD.values(), ids=BAD)
+def test_wrong_input_ends_in_one_line_with_the_key(problem, method, change, text):
+    data = load_dataset(TOY["dataset"])
+    with pytest.raises((InputError, NumericalError)) as caught:
+        chains(problem, method, dataset=change(data) if change else data)
+    message = str(caught.value)
+    assert message.startswith("config: ")
+    assert text in message
+    assert len(message.splitlines()) == 1
+
+
+def test_method_that_names_no_representation():
+    with pytest.raises(InputError, match=r"toy\.mine\.representation: missing, and the method's"):
+        checked(None, {"mine": {}})
+
+
+def test_problems_of_other_studies_are_refused():
+    linear = {"dataset": "breast-cancer", "model": "linear"}
+    with pytest.raises(InputError, match="allowed: problems with model: joint"):
+        check_config(
+            {
+                "problems": {"p": linear},
+                "studies": {"surrogate_slice": {"problems": {"p": {"fixed": {}}}}},
+            }
+        )
+
+
+# Runs
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Results folder with two replicates, thinned, and their trees."""
+    folder = tmp_path_factory.mktemp("results")
+    trees = []
+    for k in range(2):
+        tree, facts = chains(method={"thin": 5, "chains": 2}, replicate=k)
+        path = folder / "surrogate_slice" / "toy" / "surr-site" / f"replicate_{k}.nc"
+        write_results(tree, path, sidecar=facts)
+        trees.append(tree)
+    return folder, trees
+
+
+def test_chains_are_those_of_the_library(finished):
+    model, method = model_of(), methods_of({"surr-site": {"thin": 5, "chains": 2}})["surr-site"]
+    expected = sample_joint(
+        model, representation_of(method), update_of(method), n_chains=2, n_draws=8, n_warmup=2,
+        thin=5, seed=5, key=("surrogate_slice", "toy", "surr-site", 0),
+    )  # fmt: skip
+    tree = finished[1][0]
+    np.testing.assert_array_equal(tree["posterior/theta"], expected["posterior/theta"])
+    np.testing.assert_array_equal(tree["trace/n_cov"], expected["trace/n_cov"])
+    assert tree["trace"].sizes["iteration"] == 40
+    other = finished[1][1]["posterior/theta"].values
+    assert not np.isclose(other, tree["posterior/theta"].values).any()  # streams of their own
+
+
+def test_attributes_tell_where_a_file_comes_from(finished):
+    tree = load_results(finished[0] / "surrogate_slice/toy/surr-site/replicate_1.nc")
+    settings = json.loads(tree.attrs["settings"])
+    assert [tree.attrs[k] for k in ("study", "problem", "method")] == [
+        "surrogate_slice", "toy", "surr-site",
+    ]  # fmt: skip
+    assert settings["replicate"] == 1
+    assert settings["method"]["thin"] == 5
+    assert settings["problem"]["dataset"] == "ten-counts"
+    for node in tree.subtree:
+        assert node.attrs["settings"] == tree.attrs["settings"]
+        assert node.attrs["data_checksum"] == load_dataset("ten-counts").attrs["checksum"]
+    assert tree["constant_data"]["feature"].values.tolist() == ["time"]
+
+
+def test_intensity_is_of_the_kept_latents():
+    exposed = {"likelihood": {"name": "poisson", "exposure": 2.0}}
+    for offset in ({}, {"offset": 0.5}):
+        tree, _ = chains(exposed | offset, {"chains": 2})
+        latent, theta = tree["posterior/latent"].values, tree["posterior/theta"].values
+        c = 0.5 if offset else theta[..., 2:]
+        rates = 2.0 * np.exp(latent + c).reshape(-1, 10)
+        np.testing.assert_allclose(tree["intensity/mean"], rates.mean(0), rtol=1e-12)
+        np.testing.assert_allclose(tree["intensity/lower"], np.quantile(rates, 0.05, axis=0))
+        np.testing.assert_allclose(tree["intensity/upper"], np.quantile(rates, 0.95, axis=0))
+    plain, _ = chains({"likelihood": "gaussian"})
+    assert "intensity" not in plain
+
+
+def test_events_of_a_point_pattern_are_kept():
+    data = load_dataset("simulated-cox", n=15, seed=1)
+    tree, _ = chains(dataset=data)
+    events = tree["observed_data/events"]
+    assert events.dims == ("event", "feature")
+    np.testing.assert_array_equal(events.values[:, 0], data["event_time"].values)
+    assert "events" not in chains()[0]["observed_data"]
+
+
+def test_seconds_of_an_iteration(monkeypatch):
+    grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(3.0), indexing="ij"), -1).reshape(-1, 2)
+    data = xr.Dataset(
+        {"X": (("case", "feature"), grid), "y": ("case", np.arange(12.0) % 4)},
+        {"feature": ["a", "b"]},
+        {"checksum": "c", "name": "grid"},
+    )
+    _, facts = chains({"kronecker": True}, {"chains": 2}, dataset=data)
+    seconds = facts["seconds"]
+    assert 0 < seconds["iteration"] < 0.1
+    assert seconds["total"] == pytest.approx(seconds["iteration"] * 40 * 2)
+    assert seconds["dense_iteration"] > 0
+    monkeypatch.setattr(study, "LARGEST_DENSE", 11)
+    assert chains({"kronecker": True}, dataset=data)[1]["seconds"]["dense_iteration"] is None
+    assert chains()[1]["seconds"]["dense_iteration"] is None
+
+
+def test_memory_is_asked_for_before_the_work():
+    from gpmcflow.errors import ResourceError
+
+    config = checked()
+    method = run_settings(methods_of({"surr-site": {}})["surr-site"])
+    with pytest.raises(ResourceError, match="toy: surr-site"):
+        study.replicate_chains(
+            load_dataset("ten-counts"), "toy", config["problems"]["toy"], "surr-site", method, 0,
+            seed=5, execution=EXECUTION, memory_limit=9000,
+        )  # fmt: skip
+
+
+def test_a_csv_file_of_ones_own(tmp_path):
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.uniform(0.0, 40.0, 18))
+    rows = [f"{a:.6f},{int(v)}" for a, v in zip(x, rng.poisson(3.0, 18), strict=True)]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(["hours,calls", *rows]) + "\n")
+    data = prepare_data("mine", {"csv": str(path), "target": "calls", "task": "counts"})
+    tree, _ = chains(dataset=data, method={"chains": 2}, name="post-site")
+    assert tree["posterior"]["theta_dim"].values.tolist() == [
+        "log_length", "log_signal_sd", "offset",
+    ]  # fmt: skip
+    assert np.isfinite(tree["posterior/latent"].values).all()
+    assert tree.attrs["data_checksum"] == data.attrs["checksum"]
+
+
+# Parts
+
+
+def test_parts_hold_the_estimates_of_each_chain(finished, tmp_path):
+    folder, trees = finished
+    written = parts.collect("surrogate_slice", folder, tmp_path)
+    assert [p.name for p in written] == [f"toy.surr-site.replicate_{k}.json" for k in range(2)]
+    part, tree = parts.read_parts(tmp_path)[0], trees[0]
+    assert (part["kind"], part["replicate"], part["n_cases"]) == ("replicate", 0, 10)
+    assert part["names"] == ["log_length", "log_signal_sd", "offset"]
+    assert set(part["settings"]) == {"problem", "method"}
+    trace = tree["trace"]
+    assert len(part["chains"]) == 2
+    for k, chain in enumerate(part["chains"]):
+        T, theta = trace["complete_log_likelihood"].values[k], trace["theta"].values[k]
+        assert chain["iterations"] == 40
+        assert chain["ess"] == pytest.approx(effective_size(T))
+        assert chain["theta_ess"] == pytest.approx([effective_size(theta[:, j]) for j in range(3)])
+        for name in ("n_hyp", "n_cov", "n_lik"):
+            # what is summed over a draw's iterations is the sum over the trace
+            assert chain[name] == trace[name].values[k].sum()
+            assert chain[name] == tree["sample_stats"][name].values[k].sum()
+        assert (chain["T_mean"], chain["T_sd"]) == pytest.approx((T.mean(), T.std(ddof=1)))
+        assert chain["theta_sd"] == pytest.approx(theta.std(0, ddof=1))
+        seconds = part["facts"]["seconds"]["iteration"]
+        assert chain["seconds"] == chain["dense_seconds"] == pytest.approx(40 * seconds)
+
+
+def test_thinning_changes_no_number_of_the_parts(tmp_path):
+    found = []
+    for thin in (1, 5):
+        tree, facts = chains(method={"thin": thin})
+        path = tmp_path / f"{thin}" / "surrogate_slice" / "toy" / "surr-site" / "replicate_0.nc"
+        write_results(
+            tree, path, sidecar=facts | {"seconds": {"iteration": 1.0, "dense_iteration": 2.0}}
+        )
+        parts.collect("surrogate_slice", tmp_path / f"{thin}", tmp_path / f"parts{thin}")
+        found.append(parts.read_parts(tmp_path / f"parts{thin}")[0]["chains"])
+    assert found[0] == found[1]
+    assert found[0][0]["dense_seconds"] == 80.0
+
+
+def test_same_numbers_after_a_stop(tmp_path):
+    """Chains cut into other segments are the same, bit for bit."""
+    config = checked(None, {"surr-site": {}})
+    method = run_settings(methods_of({"surr-site": {}})["surr-site"])
+    digests = set()
+    for length in (1, 25):
+        tree, _ = study.replicate_chains(
+            load_dataset("ten-counts"), "toy", config["problems"]["toy"], "surr-site", method, 0,
+            seed=5, execution={"segment_length": length}, state_dir=tmp_path / f"{length}",
+        )  # fmt: skip
+        posterior = tree["posterior"].to_dataset()
+        digests.add(array_digest({name: posterior[name].values for name in posterior}))
+    assert len(digests) == 1

@@ -1,0 +1,197 @@
+"""The jobs of study surrogate_slice: those of Snakemake, of the plan and of the forecast."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpmcflow.config import check_config, load_yaml
+from gpmcflow.forecast import forecast, forecast_table
+from gpmcflow.plan import planned_jobs
+from gpmcflow.storage import load_results
+from gpmcflow.studies.surrogate_slice.settings import SURROGATE_SLICE_CODE
+from gpmcflow.study_config import count_runs
+
+ROOT = Path(__file__).parents[2]
+CONFIG = {
+    "datasets": {
+        "calls": {"csv": "calls.csv", "target": "calls", "task": "counts"},
+        "drawn": {"synthetic_regression": {"n": 12, "n_features": 2}},
+    },
+    "problems": {
+        "mine": {"dataset": "calls", "model": "joint", "likelihood": "poisson", "isotropic": True},
+        "drawn": {"dataset": "drawn", "model": "joint", "likelihood": {"name": "gaussian"}},
+    },
+    "studies": {
+        "surrogate_slice": {
+            "replicates": 1,
+            "chains": 2,
+            "iterations": 40,
+            "warmup": 10,
+            "thin": 2,
+            "problems": {
+                "mine": {"surr-site": {"replicates": 1}, "post-taylor": {}},
+                "drawn": {"mh": {"representation": "surr-site", "update": "metropolis"}},
+            },
+        }
+    },
+}
+CSV = "hours,place,calls\n" + "".join(f"{k % 5},{k * k % 7}.5,{k * 3 % 5}\n" for k in range(20))
+RUNS = ["mine/surr-site/replicate_0", "mine/post-taylor/replicate_0", "drawn/mh/replicate_0"]
+
+
+def snakemake(folder: Path, config: dict, *arguments: str, fails: bool = False) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    if not (folder / "calls.csv").exists():
+        (folder / "calls.csv").write_text(CSV)
+    command = [sys.executable, "-m", "snakemake", *arguments]
+    command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
+    command += ["--cores", "1", "--configfile", str(path)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    assert (done.returncode != 0) == fails, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("surrogate_slice")
+    snakemake(folder, CONFIG)
+    return folder
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    (tmp_path / "calls.csv").write_text(CSV)
+    monkeypatch.chdir(tmp_path)
+    return check_config(CONFIG)
+
+
+def test_the_jobs_are_those_of_snakemake(tmp_path, config):
+    planned = {job.output: job for job in planned_jobs(config)}
+    text = snakemake(tmp_path, CONFIG, "--dry-run")
+    found = set(re.findall(r"output: (.+)", text))
+    outputs = {name for line in found for name in line.split(", ")}
+    assert set(planned) <= outputs
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE))
+    rules = [job.rule for job in planned.values()]
+    assert {rule: str(rules.count(rule)) for rule in rules} == {
+        rule: n for rule, n in counts.items() if rule not in ("all", "total")
+    }
+    assert rules.count("surrogate_slice_figure_intensity") == 1  # of the counts alone
+    shown = planned["results/surrogate_slice/figures/mine/intensity.png"]
+    assert shown.needs == ("results/surrogate_slice/mine/surr-site/replicate_0.nc",)
+
+
+def test_whole_run_from_a_csv_file_ends_in_tables_and_one_page(finished):
+    results = finished / "results"
+    for name in RUNS:
+        assert (results / "surrogate_slice" / f"{name}.nc.json").is_file()
+    for table in ("verdict", "efficiency", "posterior"):
+        assert len((results / "surrogate_slice" / f"{table}.csv").read_text().splitlines()) > 3
+    tree = load_results(results / "surrogate_slice" / "mine" / "post-taylor" / "replicate_0.nc")
+    assert tree["posterior"].sizes["latent_dim"] == 20
+    assert tree["constant_data"]["feature"].values.tolist() == ["hours", "place"]
+    page = (results / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "Murray &amp; Adams 2010" in page or "Murray & Adams 2010" in page
+
+
+def test_more_replicates_run_no_job_again(finished):
+    more = copy.deepcopy(CONFIG)
+    more["studies"]["surrogate_slice"]["replicates"] = 3
+    text = snakemake(finished, more, "--dry-run", "--quiet", "rules")
+    counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE))
+    assert counts["surrogate_slice_replicate"] == "4"  # one method states its own number
+
+
+def test_wrong_data_end_in_one_line(tmp_path):
+    (tmp_path / "calls.csv").write_text(CSV.replace(",3\n", ",3.5\n"))
+    config = copy.deepcopy(CONFIG)
+    config["datasets"]["calls"]["task"] = "regression"  # which takes any number
+    output = "results/surrogate_slice/mine/surr-site/replicate_0.nc"
+    text = snakemake(tmp_path, config, output, "--quiet", "rules", fails=True)
+    lines = [line for line in text.splitlines() if line.startswith("ERROR:")]
+    assert lines == [
+        "ERROR: config: problems.mine.likelihood: data set calls: poisson likelihood: y[1] is 3.5; "
+        "allowed: counts 0, 1, 2, ..."
+    ]
+
+
+def imports_of(module: str) -> set[str]:
+    """Modules of the package that a module names in its imports; a subpackage counts as one."""
+    path = (ROOT / "gpmcflow").joinpath(*module.split("."))
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    found = set()
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("gpmcflow."):
+            name = node.module.removeprefix("gpmcflow.")
+            found.add("models.likelihoods" if name.startswith("models.likelihoods") else name)
+    return found
+
+
+def test_code_of_the_runs_is_all_they_import():
+    light = "studies.surrogate_slice.settings"  # its effect is in the params
+    waiting, needed = ["studies.surrogate_slice.study"], set()
+    while waiting:
+        module = waiting.pop()
+        # split HMC over (theta, f) is another sampler of `sample_joint`
+        if module in needed | {light} or module.startswith("samplers.joint_split"):
+            continue
+        if module.partition(".")[0] in ("execution", "storage", "errors"):
+            continue
+        needed.add(module)
+        waiting += imports_of(module)
+    assert needed == set(SURROGATE_SLICE_CODE) - {"execution"}
+
+
+def test_forecast_and_count_of_runs(tmp_path, config):
+    assert count_runs(config) == 1 + 1 + 1
+    found = forecast(config, folder=tmp_path)
+    costs = {job.job.output: job.cost for job in found.jobs}
+    assert all(cost is not None and cost.seconds > 0 for cost in costs.values())
+    assert "surrogate_slice_replicate" in forecast_table(found)
+    config["studies"]["surrogate_slice"]["iterations"] = 60_000
+    more = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}
+    name = f"results/surrogate_slice/{RUNS[0]}.nc"
+    assert more[name].seconds > costs[name].seconds + 2.0
+    assert more[name].disk > costs[name].disk
+
+
+def test_paper_has_its_problems_methods_and_sizes(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    paper = check_config(load_yaml(ROOT / "config" / "paper.yaml"))
+    study = paper["studies"]["surrogate_slice"]
+    assert (study["replicates"], study["iterations"], study["warmup"]) == (10, 5000, 1000)
+    six = {"fixed", "prior-white", "surr-site", "surr-taylor", "post-site", "post-taylor"}
+    plain = {
+        problem: {name for name, method in methods.items() if method["replicates"] is None}
+        for problem, methods in study["problems"].items()
+    }
+    four = six - {"surr-taylor", "post-taylor"}
+    assert plain["ionosphere"] == plain["synthetic"] == four
+    assert plain["coal"] == plain["redwoods"] == six
+    assert all(study["problems"]["coal"][name]["iterations"] == 20000 for name in six)
+
+
+def test_data_with_options_that_are_not_here_are_not_downloaded(tmp_path, monkeypatch):
+    from gpmcflow.forecast import context
+
+    monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
+    monkeypatch.setattr(context, "cache_folder", lambda: tmp_path)
+    config = {
+        "datasets": {"cells": {"redwood": {"side": 5}}, "coarse": {"coal": {"bin_days": 4000}}},
+        "studies": {"fast_likelihood": {"types": {"a": {"data": 1}}}},
+    }
+    found = context.Context(check_config(config), tmp_path)
+    assert found.data("cells") is None
+    assert found.data("coarse")[1].sizes["case"] == 11
