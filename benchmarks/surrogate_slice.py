@@ -1,12 +1,13 @@
 """Time of hyperparameter proposals and elliptical updates over that of their bare LAPACK calls, in one run.
 
-    python benchmarks/surrogate_slice.py [--repeats 200]
+    python benchmarks/surrogate_slice.py [--repeats 200] [--pairs 0]
 
 One BLAS thread; medians of interleaved repeats. A proposal moves one length scale: distances, exponentials,
 factorisations, sites, latents, density. Bare: dpotrf, dlauum, dpotrf for surrogate and posterior whitening,
 one dpotrf for the others, on matrices that are there already, and the exponentials of one triangle. An
 elliptical update is one, or a tenth of ten, with the product that draws them and the density that is
-recorded after them; bare: one dtrmv and one dtrsv.
+recorded after them; bare: one dtrmv and one dtrsv. ``--pairs 5`` also runs ten chains of a count model like
+mining on two worker processes and in one process, in turn.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gpmcflow.execution import pin_blas
 from gpmcflow.models.hyperpriors import Hyperprior
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.models.likelihoods import Logistic, Poisson
+from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import representation
 
@@ -154,11 +156,39 @@ def kronecker(repeats: int) -> None:
         print(f" 625  {name:12s} proposal {1e3 * a:7.3f} ms dense, {1e3 * b:7.3f} ms Kronecker")
 
 
+def ten_chains(pairs: int, n_draws: int = 3000) -> None:
+    """Wall time of ten chains on two cores over half of that on one: 1 is a perfect split."""
+    model, ratios = build(112), []
+
+    def run(n_workers: int) -> float:
+        return seconds(
+            lambda: sample_joint(
+                model,
+                "surr-site",
+                n_chains=10,
+                n_draws=n_draws,
+                keep_latents=False,
+                n_workers=n_workers,
+            )
+        )
+
+    run(1)
+    for _ in range(pairs):
+        one, two = run(1), run(2)
+        ratios.append(2.0 * two / one)
+        print(f" 112  ten chains of {n_draws}: one core {one:6.1f} s, two cores {two:6.1f} s")
+    print(f" 112  two cores over half of one core: median {np.median(ratios):5.2f} (goal 1.25)")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=200)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--pairs", type=int, default=0)
+    options = parser.parse_args()
+    repeats = options.repeats
     pin_blas()
+    if options.pairs:
+        ten_chains(options.pairs)
     print("cases; one thread, medians of interleaved repeats")
     for n in GOALS:
         proposals(n, repeats)

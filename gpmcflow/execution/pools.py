@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import threading
@@ -19,6 +20,7 @@ from gpmcflow.errors import InputError, ResourceError, unknown_name
 from gpmcflow.execution.signals import deaf_children
 from gpmcflow.execution.threads import pin_blas
 
+log = logging.getLogger(__name__)
 _LOCAL = ("synchronous", "threads", "processes")
 
 
@@ -116,6 +118,11 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
         with client:
             yield Workers("distributed", client=client)
     elif scheduler == "synchronous":
+        if n_workers > 1:
+            log.warning(
+                "run: n_workers is %d, but scheduler 'synchronous' runs one block after another; give "
+                "scheduler='processes'", n_workers,
+            )  # fmt: skip
         yield Workers("synchronous")
     elif scheduler in _LOCAL:
         pool = _pool(scheduler, n_workers)

@@ -215,6 +215,12 @@ def test_a_task_can_be_run_twice(walk):
     assert array_digest(second[0]) == array_digest(second[1])
 
 
+@pytest.mark.parametrize(("n_workers", "told"), [(1, False), (2, True)])
+def test_workers_that_a_scheduler_does_not_use_are_told(walk, caplog, n_workers, told):
+    run(walk(), **SIZES, segment_length=53, scheduler="synchronous", n_workers=n_workers)
+    assert ("give scheduler='processes'" in caplog.text) == told
+
+
 def test_progress_is_logged(walk, caplog, tmp_path):
     caplog.set_level(logging.INFO, logger="gpmcflow")
     for _ in range(2):
