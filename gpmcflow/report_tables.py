@@ -63,7 +63,7 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         require_columns(frames["verdict"], ["verdict"], "verdict table")
         counts = frames["verdict"]["verdict"].value_counts(sort=False)
         found.append(("verdicts", ", ".join(f"{count} {word}" for word, count in counts.items())))
-    return found
+    return list(dict.fromkeys(found))  # tables of the same problems and methods say so once
 
 
 def verdict_table(frame: pd.DataFrame, path: str, title: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from gpmcflow.errors import InputError, StorageError
 from gpmcflow.report import build_report
+from gpmcflow.report_tables import summary
 from gpmcflow.storage import write_csv, write_figure
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
@@ -228,6 +229,14 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(studies, tmp_path, eviden
         with pytest.raises(kind, match=message) as caught:
             build_report({"rmhmc_ais": study | change}, title="t")
         assert "\n" not in str(caught.value)
+
+
+def test_two_tables_of_the_same_problems_and_methods_say_so_once():
+    frame = pd.DataFrame({"problem": ["a", "b"], "method": ["x", "y"]})
+    assert summary({"efficiency": frame, "posterior": frame}) == [
+        ("problems", "a, b"),
+        ("methods", "x, y"),
+    ]
 
 
 def test_which_method_has_a_block_per_problem_and_no_time_for_a_collapse():
