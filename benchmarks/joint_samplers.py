@@ -25,8 +25,8 @@ from arviz_stats.base import array_stats
 
 from gpmcflow.config import check_config
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
