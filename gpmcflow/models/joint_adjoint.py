@@ -20,10 +20,10 @@ from gpmcflow.models.joint_covariance import (
     LAUUM,
     SYMM,
     TRMM,
-    TRSV,
     TRTRI,
     exponentials,
     factorise_lower,
+    in_place,
     squared_distances_below,
     triangular_product,
     triangular_solve,
@@ -120,31 +120,6 @@ def invert_lower(routines, matrix):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _invert_factorised(routines, matrix):
-    """Inverse of a matrix from its factor, lower triangle, in place."""
-    invert_lower(routines, matrix)
-    letters = np.array([_L], dtype=np.uint8)
-    ints = np.zeros(2, dtype=np.int32)
-    ints[0] = matrix.shape[0]
-    at = ints.ctypes.data
-    call(routines[LAUUM], (letters.ctypes.data, at, matrix.ctypes.data, at, at + ints.itemsize))
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _solve_transposed(routines, matrix, vector):
-    """L^-T v in place."""
-    letters = np.array([_L, _T, _N], dtype=np.uint8)
-    ints = np.ones(2, dtype=np.int32)
-    ints[0] = vector.size
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, at, matrix.ctypes.data, at,
-        vector.ctypes.data, at + ints.itemsize,
-    )  # fmt: skip
-    call(routines[TRSV], pointers)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _transposed_product(routines, triangle, matrix):
     """L' M in place, L a lower triangle and M a full matrix."""
     letters = np.array([_L, _L, _T, _N], dtype=np.uint8)
@@ -191,8 +166,8 @@ def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, t):
         a[i] = omega[i] * (gamma[i] - t[i]) - z2[i]
         alpha[i] = omega[i] * gamma[i]
     for x in (a, alpha):
-        triangular_solve(routines, B, x)
-        _solve_transposed(routines, B, x)
+        triangular_solve(routines, B, False, x)
+        triangular_solve(routines, B, True, x)
         for i in range(n):
             x[i] *= omega[i]
     whitened[:] = a
@@ -213,8 +188,8 @@ def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
     triangular_product(routines, L, False, slope2)
     for i in range(n):
         slope2[i] *= -omega[i]
-    triangular_solve(routines, B, slope2)
-    _solve_transposed(routines, B, slope2)
+    triangular_solve(routines, B, False, slope2)
+    triangular_solve(routines, B, True, slope2)
     for i in range(n):
         adjoint[i] = rho[i] + omega[i] * slope2[i]
     slope1[:] = adjoint
@@ -308,7 +283,8 @@ def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, 
     K-bar = (alpha alpha' - P) / 2 + sym(v-bar a') + sym(L^-T Phi(p z_1') L^-1) is the derivative by K of
     log Z plus a function of t, p = L'v-bar; the last term is that of the Cholesky factor.
     """
-    _invert_factorised(routines, B)
+    invert_lower(routines, B)
+    in_place(routines[LAUUM], _L, B)  # B^-1
     _rank_one_triangle(inverse, p, z1, S)
     _transposed_product(routines, inverse, S)
     _assemble(K, B, S, omega, alpha, a, adjoint)

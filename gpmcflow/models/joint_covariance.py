@@ -79,19 +79,43 @@ def squared_distances_below(Xt, rates, j, column):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def in_place(routine, triangle, matrix):
+    """Overwrite the triangle (a letter) of ``matrix`` by ``routine``, dpotrf or dlauum; LAPACK's info."""
+    letters = np.array([triangle], dtype=np.uint8)
+    ints = np.zeros(2, dtype=np.int32)
+    ints[0] = matrix.shape[0]
+    at = ints.ctypes.data
+    call(routine, (letters.ctypes.data, at, matrix.ctypes.data, at, at + ints.itemsize))
+    return ints[1]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def on_vector(routine, triangle, transposed, matrix, vector):
+    """T v or T'v by dtrmv, T^-1 v or T^-T v by dtrsv, in place, T a triangle (a letter) of ``matrix``."""
+    letters = np.array([triangle, _T if transposed else _N, _N], dtype=np.uint8)
+    ints = np.ones(2, dtype=np.int32)
+    ints[0] = vector.size
+    at, letter = ints.ctypes.data, letters.ctypes.data
+    pointers = (
+        letter, letter + 1, letter + 2, at, matrix.ctypes.data, at,
+        vector.ctypes.data, at + ints.itemsize,
+    )  # fmt: skip
+    call(routine, pointers)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def factorise(routines, triangle, matrix):
+    """Cholesky factor over a triangle (a letter) of ``matrix``; its log det, nan if it fails."""
+    info, total = in_place(routines[POTRF], triangle, matrix), 0.0
+    for j in range(matrix.shape[0]):
+        total += np.log(matrix[j, j])
+    return total if info == 0 else np.nan
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def factorise_lower(routines, matrix):
     """Cholesky factor over the lower triangle of ``matrix`` (column, row); its log det, nan if it fails."""
-    n = matrix.shape[0]
-    letters = np.array([_L], dtype=np.uint8)
-    ints = np.zeros(2, dtype=np.int32)
-    ints[0] = n
-    at = ints.ctypes.data
-    pointers = (letters.ctypes.data, at, matrix.ctypes.data, at, at + ints.itemsize)
-    call(routines[POTRF], pointers)
-    total = 0.0
-    for j in range(n):
-        total += np.log(matrix[j, j])
-    return total if ints[1] == 0 else np.nan
+    return factorise(routines, _L, matrix)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -170,15 +194,7 @@ def plain_distances(Xt, out):
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def triangular_product(routines, matrix, transposed, vector):
     """L v or L'v in place, L the lower triangle of ``matrix`` (column, row)."""
-    letters = np.array([_L, _T if transposed else _N, _N], dtype=np.uint8)
-    ints = np.ones(2, dtype=np.int32)
-    ints[0] = vector.size
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, at, matrix.ctypes.data, at,
-        vector.ctypes.data, at + ints.itemsize,
-    )  # fmt: skip
-    call(routines[TRMV], pointers)
+    on_vector(routines[TRMV], _L, transposed, matrix, vector)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -197,17 +213,9 @@ def triangular_products(routines, matrix, scale, rows):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def triangular_solve(routines, matrix, vector):
-    """L^-1 v in place."""
-    letters = np.array([_L, _N, _N], dtype=np.uint8)
-    ints = np.ones(2, dtype=np.int32)
-    ints[0] = vector.size
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, at, matrix.ctypes.data, at,
-        vector.ctypes.data, at + ints.itemsize,
-    )  # fmt: skip
-    call(routines[TRSV], pointers)
+def triangular_solve(routines, matrix, transposed, vector):
+    """L^-1 v or L^-T v in place."""
+    on_vector(routines[TRSV], _L, transposed, matrix, vector)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -218,12 +226,7 @@ def weighted_gram(routines, matrix, weights, scale, out):
     for j in range(n):
         for i in range(j, n):
             out[j, i] = root[i] * matrix[j, i]
-    letters = np.array([_L], dtype=np.uint8)
-    ints = np.zeros(2, dtype=np.int32)
-    ints[0] = n
-    at = ints.ctypes.data
-    pointers = (letters.ctypes.data, at, out.ctypes.data, at, at + ints.itemsize)
-    call(routines[LAUUM], pointers)
+    in_place(routines[LAUUM], _L, out)
 
 
 class DenseFactor:
@@ -299,7 +302,7 @@ class DenseFactor:
     def solve(self, v: np.ndarray) -> np.ndarray:
         """L^-1 v."""
         out = v.copy()
-        triangular_solve(ROUTINES, self.columns, out)
+        triangular_solve(ROUTINES, self.columns, False, out)
         return out
 
     def dense(self) -> np.ndarray:

@@ -161,7 +161,7 @@ class JointDensity:
         _, _, sd, omega, _ = placed
         gap = f / sd - self._vectors[3]
         z[n:] -= omega * gap
-        triangular_solve(ROUTINES, self._L, gap)
+        triangular_solve(ROUTINES, self._L, False, gap)
         z[:n] += gap
         return z
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,6 +20,53 @@ STATS = {
     "acceptance_rate": "<f8", "n_hyp": "<i8", "n_cov": "<i8", "n_lik": "<i8", "n_failed": "<i8",
 }  # fmt: skip
 TRACED = ("complete_log_likelihood", "n_hyp", "n_cov", "n_lik")
+
+
+class DrawProgram(Protocol):
+    """What the programs of chains over hyperparameters and latents have in common."""
+
+    model: JointModel
+    thin: int
+    X_new: np.ndarray | None
+    keep_latents: bool
+    stats: ClassVar[dict[str, str]]
+    traced: ClassVar[tuple[str, ...]]
+
+
+class StartedProgram(Protocol):
+    """What `starting_point` needs of a program."""
+
+    model: JointModel
+    start_theta: np.ndarray | None
+    start_latents: np.ndarray | None
+
+
+def draw_outputs(program: DrawProgram) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Trailing shapes and types of what each draw of a program gives."""
+    d, n, thin = program.model.dim, program.model.n_cases, program.thin
+    found: dict[str, tuple[tuple[int, ...], str]] = {"theta": ((d,), "<f8")}
+    found |= {name: ((), kind) for name, kind in program.stats.items()}
+    if program.keep_latents:
+        found["latent"] = ((n,), "<f8")
+    if thin > 1:
+        found["trace_theta"] = ((thin, d), "<f8")
+        found |= {f"trace_{name}": ((thin,), program.stats[name]) for name in program.traced}
+    if program.X_new is not None:
+        shape = (len(program.X_new),)
+        found |= {f"new_{name}": (shape, "<f8") for name in ("mean", "variance", "response")}
+    return found
+
+
+def starting_point(
+    program: StartedProgram, rng: np.random.Generator, chain: int
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Theta (d,), drawn from the hyperprior's central half if none is given, and latents (n,) if given."""
+    if program.start_theta is None:
+        theta = program.model.draw_prior(rng, central=0.5)
+    else:
+        theta = program.start_theta[chain % len(program.start_theta)]
+    given = program.start_latents
+    return theta, None if given is None else given[chain % len(given)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,32 +105,15 @@ class JointProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each draw gives."""
-        d, n = self.model.dim, self.model.n_cases
-        found: dict[str, tuple[tuple[int, ...], str]] = {"theta": ((d,), "<f8")}
-        found |= {name: ((), kind) for name, kind in STATS.items()}
-        if self.keep_latents:
-            found["latent"] = ((n,), "<f8")
-        if self.thin > 1:
-            found["trace_theta"] = ((self.thin, d), "<f8")
-            found |= {f"trace_{name}": ((self.thin,), STATS[name]) for name in TRACED}
-        if self.X_new is not None:
-            shape = (len(self.X_new),)
-            found |= {f"new_{name}": (shape, "<f8") for name in ("mean", "variance", "response")}
-        return found
+        return draw_outputs(self)
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States at the starting points."""
         model = self.model
         states = []
         for k, chain in enumerate(rng.chains):
-            generator = rng.generator(k)
-            if self.start_theta is None:
-                theta = model.draw_prior(generator, central=0.5)
-            else:
-                theta = self.start_theta[chain % len(self.start_theta)]
-            f = np.zeros(model.n_cases)
-            if self.start_latents is not None:
-                f = self.start_latents[chain % len(self.start_latents)]
+            theta, f = starting_point(self, rng.generator(k), chain)
+            f = np.zeros(model.n_cases) if f is None else f
             workspace = self.workspace()
             workspace.start(theta, f)
             states.append((theta, f, workspace.point.log_likelihood))

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
-from gpmcflow.samplers.joint_program import JointProgram
-from gpmcflow.samplers.joint_split_program import JointSplitProgram
+from gpmcflow.execution import array_digest
+from gpmcflow.samplers.joint_program import DrawProgram
+from gpmcflow.storage import standard_attributes
 
 
-def results_tree(
-    arrays: dict, n_warmup: int, program: JointProgram | JointSplitProgram
-) -> xr.DataTree:
+def run_attributes(program: DrawProgram, seed: int, key: tuple, **sampler: Any) -> dict:
+    """Attributes of a results file: the sampler's settings, the model's, seed, checksum of the data."""
+    model = program.model
+    settings = {
+        **sampler,
+        "thin": program.thin,
+        "likelihood": repr(model.likelihood),
+        "hyperpriors": [repr(prior) for prior in model.free_priors],
+        "jitter": float(model.jitter),
+        "key": list(key),
+    }
+    checksum = array_digest({"X": model.X, "y": model.y})
+    return standard_attributes(settings=settings, seed=seed, data_checksum=checksum)
+
+
+def results_tree(arrays: dict, n_warmup: int, program: DrawProgram) -> xr.DataTree:
     """Groups ``posterior``, ``sample_stats``, ``observed_data``, ``constant_data``, and those asked for."""
     kept = {name: values[:, n_warmup:] for name, values in arrays.items()}
     model = program.model

@@ -10,16 +10,16 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, pin_blas, run
+from gpmcflow.execution import pin_blas, run
 from gpmcflow.models.joint_model import JointModel, checked_inputs
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
 from gpmcflow.samplers.joint_program import JointProgram
-from gpmcflow.samplers.joint_results import results_tree
+from gpmcflow.samplers.joint_results import results_tree, run_attributes
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint_split_sampling import sample_split
 from gpmcflow.samplers.representations import Representation, representation
 from gpmcflow.samplers.univariate_slice import require_count
-from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.storage import with_attributes
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of proposals whose covariance does not factorise
@@ -116,20 +116,10 @@ def sample_joint(
         compute=compute,
         **execution,
     )
-    described = {
-        "representation": chosen.name,
-        "site_rule": repr(chosen.rule),
-        "update": repr(program.update),
-        "n_elliptical": n_elliptical,
-        "thin": thin,
-        "likelihood": repr(model.likelihood),
-        "hyperpriors": [repr(prior) for prior in model.free_priors],
-        "jitter": float(model.jitter),
-        "key": list(key),
-    }
-    attributes = standard_attributes(
-        settings=described, seed=seed, data_checksum=array_digest({"X": model.X, "y": model.y})
-    )
+    attributes = run_attributes(
+        program, seed, key, representation=chosen.name, site_rule=repr(chosen.rule),
+        update=repr(program.update), n_elliptical=n_elliptical,
+    )  # fmt: skip
     tree = with_attributes(results_tree(arrays, n_warmup, program), attributes)
     if compute:
         _warn(tree["sample_stats"].to_dataset().compute(scheduler="synchronous"), chosen.name)

@@ -13,6 +13,7 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
 from gpmcflow.models.joint_model import JointModel
+from gpmcflow.samplers.joint_program import starting_point
 from gpmcflow.samplers.joint_split_hmc import (
     Frame,
     JointSplitHMC,
@@ -187,15 +188,9 @@ class PilotProgram:
         model, rounds = self.model, []
         for k, chain in enumerate(rng.chains):
             generator = rng.generator(k)
-            if self.start_theta is None:
-                theta = model.draw_prior(generator, central=0.5)
-            else:
-                theta = self.start_theta[chain % len(self.start_theta)]
+            theta, f = starting_point(self, generator, chain)
             x = model.to_normal(theta)
             density = JointDensity(model, _plain_sites(model))
-            f = None
-            if self.start_latents is not None:
-                f = self.start_latents[chain % len(self.start_latents)]
             found = first_round(model, density, x, f)
             if f is None:
                 state = SplitTarget(density, found.frame).start(generator, x, None)

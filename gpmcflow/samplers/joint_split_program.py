@@ -10,7 +10,7 @@ import numpy as np
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.joint_gradient import JointDensity
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.samplers.joint_program import predict_latents
+from gpmcflow.samplers.joint_program import draw_outputs, predict_latents
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC, SplitState, SplitTarget, transition
 from gpmcflow.samplers.joint_split_pilot import PilotProgram, Round, as_round
 from gpmcflow.samplers.representations import Point
@@ -48,18 +48,7 @@ class JointSplitProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each draw gives."""
-        d, n = self.model.dim, self.model.n_cases
-        found: dict[str, tuple[tuple[int, ...], str]] = {"theta": ((d,), "<f8")}
-        found |= {name: ((), kind) for name, kind in self.stats.items()}
-        if self.keep_latents:
-            found["latent"] = ((n,), "<f8")
-        if self.thin > 1:
-            found["trace_theta"] = ((self.thin, d), "<f8")
-            found |= {f"trace_{name}": ((self.thin,), self.stats[name]) for name in TRACED}
-        if self.X_new is not None:
-            shape = (len(self.X_new),)
-            found |= {f"new_{name}": (shape, "<f8") for name in ("mean", "variance", "response")}
-        return found
+        return draw_outputs(self)
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States where the pilots ended."""

@@ -10,14 +10,14 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, run
+from gpmcflow.execution import run
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.models.normal_coordinates import NormalCoordinates
-from gpmcflow.samplers.joint_results import results_tree
+from gpmcflow.samplers.joint_results import results_tree, run_attributes
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint_split_pilot import PilotProgram
 from gpmcflow.samplers.joint_split_program import JointSplitProgram
-from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.storage import with_attributes
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of trajectories that end without a density
@@ -81,19 +81,7 @@ def sample_split(
         compute=compute,
         **execution,
     )
-    described = {
-        "sampler": repr(sampler),
-        "thin": thin,
-        "likelihood": repr(model.likelihood),
-        "hyperpriors": [repr(prior) for prior in model.free_priors],
-        "jitter": float(model.jitter),
-        "key": list(key),
-    }
-    attributes = standard_attributes(
-        settings=described,
-        seed=execution["seed"],
-        data_checksum=array_digest({"X": model.X, "y": model.y}),
-    )
+    attributes = run_attributes(program, execution["seed"], key, sampler=repr(sampler))
     tree = results_tree(arrays, n_warmup, program)
     tree["pilot"] = xr.DataTree(_pilot_group(model, rounds))
     tree = with_attributes(tree, attributes)

@@ -15,17 +15,17 @@ import numba
 import numpy as np
 
 from gpmcflow.approximations.independent_sites import Sites
-from gpmcflow.models.compiled_lapack import call
 from gpmcflow.models.joint_covariance import (
-    POTRF,
     ROUTINES,
     TRMV,
     TRSV,
     DenseFactor,
+    factorise,
+    on_vector,
 )
 from gpmcflow.models.kronecker_covariance import KroneckerFactor
 
-_U, _N, _T = ord("U"), ord("N"), ord("T")
+_U = ord("U")
 _stamps = itertools.count(1)
 
 
@@ -42,16 +42,7 @@ def _reverse_factor(routines, gram, weight, out):
         for i in range(n - j):
             column[i] = weight * row[n - 1 - i]
         column[n - 1 - j] += 1.0
-    letters = np.array([_U], dtype=np.uint8)
-    ints = np.zeros(2, dtype=np.int32)
-    ints[0] = n
-    at = ints.ctypes.data
-    pointers = (letters.ctypes.data, at, out.ctypes.data, at, at + ints.itemsize)
-    call(routines[POTRF], pointers)
-    total = 0.0
-    for j in range(n):
-        total += np.log(out[j, j])
-    return total if ints[1] == 0 else np.nan
+    return factorise(routines, _U, out)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -61,15 +52,7 @@ def _apply(routines, factor, routine, transposed, vector, out):
     work = np.empty(n)
     for i in range(n):
         work[i] = vector[n - 1 - i]
-    letters = np.array([_U, _T if transposed else _N, _N], dtype=np.uint8)
-    ints = np.ones(2, dtype=np.int32)
-    ints[0] = n
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, at, factor.ctypes.data, at,
-        work.ctypes.data, at + ints.itemsize,
-    )  # fmt: skip
-    call(routines[routine], pointers)
+    on_vector(routines[routine], _U, transposed, factor, work)
     for i in range(n):
         out[i] = work[n - 1 - i]
 

@@ -12,6 +12,8 @@ _HOME = {
     "atomic_path": "atomic",
     "load_results": "reading",
     "open_results": "reading",
+    "origin": "sidecar",
+    "read_sidecar": "sidecar",
     "standard_attributes": "schema",
     "with_attributes": "schema",
     "write_csv": "files",

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import socket
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +24,17 @@ def write_sidecar(path: str | os.PathLike, facts: dict) -> None:
     content = {**environment(), **facts}
     text = json.dumps(content, indent=2, sort_keys=True, default=_plain)
     write_text(text + "\n", Path(f"{os.fspath(path)}.json"))
+
+
+def read_sidecar(path: str | os.PathLike) -> dict:
+    """Content of `<path>.json`."""
+    return json.loads(Path(f"{os.fspath(path)}.json").read_text(encoding="utf-8"))
+
+
+def origin(attributes: Mapping[str, Any], facts: dict) -> dict:
+    """Where the numbers of a results file come from: seed, data, settings, and its sidecar's facts."""
+    found = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
+    return found | {"settings": json.loads(attributes["settings"]), "facts": facts}
 
 
 def environment() -> dict:

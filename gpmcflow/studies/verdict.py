@@ -19,6 +19,17 @@ def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, 
     return dict.fromkeys(VERDICT_COLUMNS, "") | known | cells
 
 
+def claim_row(study: str, claim: str, row: str, column: str, **cells) -> dict:
+    """Row of a claim in words."""
+    return verdict_row(study, table=f"claim: {claim}", row=row, column=column, **cells)
+
+
+def missing_row(study: str, claim: str, need: str, row: str = "", column: str = "") -> dict:
+    """Row of a claim whose run is not there: what it needs."""
+    why = f"not in this config: {need}"
+    return claim_row(study, claim, row, column, verdict="missing", why=why)
+
+
 def compare(study: str, entry: dict, ours: float, mcse: float) -> dict:
     """Row for one number of a published table.
 

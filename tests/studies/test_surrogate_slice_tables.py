@@ -116,6 +116,7 @@ def test_errors_of_a_product_add_up_in_squares():
     ("settings", "variant"),
     [({}, ""), ({"sites": "standard", "elliptical": 10, "max_steps": 1}, ""), ({"sites": "laplace"}, ""),
      ({"sites": "moments"}, "moments sites"), ({"site_scale": 100.0}, "S x 100"),
+     ({"site_variance": 2.0}, "S = 2 I"),
      ({"width": 0.1}, "width 0.1"), ({"max_steps": 8}, "8 steps out"),
      ({"update": "metropolis", "scale": 0.5}, "metropolis 0.5"),
      ({"elliptical": 0}, "no elliptical updates")],

@@ -58,7 +58,7 @@ def _order_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> li
     for small, large in ((1, 6), (2, 7), (3, 8), (4, 9), (5, 10)):
         row, column = f"#{large} / #{small}", "efficiency ratio: SOD"
         if not {small, large} <= set(faithful):
-            rows.append(missing_row(claim, row, column, f"types {small} and {large} at full size"))
+            rows.append(missing_row(claim, f"types {small} and {large} at full size", row, column))
             continue
         (a, ea), (b, eb) = (
             log_ratio(faithful[k], "sod", "standard", "efficiency") for k in (large, small)
@@ -79,7 +79,7 @@ def _order_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> li
         found = faithful.get(number)
         if found is None or not {"sod", "nystrom"} <= set(found.methods):
             rows.append(
-                missing_row(claim, f"#{number}", "tau x CPU: nystrom / sod", f"type {number}")
+                missing_row(claim, f"type {number}", f"#{number}", "tau x CPU: nystrom / sod")
             )
             continue
         for name in ("nystrom", "nystrom_spaced"):
@@ -104,7 +104,7 @@ def _grid_rows(types: dict[str, TypeRuns]) -> list[dict]:
             row = below_one(claim, found, pair, "run_cost", "tau x pi-equivalents", why)
             rows.append(row | {"row": f"{found.name}: r = {cell[0]}, s = {cell[1]}"})
     if not rows:
-        rows.append(missing_row(claim, "types 1 and 4", "", "chain_grid: true"))
+        rows.append(missing_row(claim, "chain_grid: true", "types 1 and 4", ""))
     return rows
 
 
@@ -135,7 +135,7 @@ def _nystrom_rows(types: dict[str, TypeRuns], tunings: dict[str, dict]) -> list[
             )
             rows.append(below_one(claim, found, pair, "run_cost", "tau x pi-equivalents", text))
     if not done:
-        rows.append(missing_row(claim, "", "", "nystrom and nystrom_spaced"))
+        rows.append(missing_row(claim, "nystrom and nystrom_spaced", "", ""))
     return rows
 
 
@@ -180,7 +180,7 @@ def _rank_rows(types: dict[str, TypeRuns]) -> list[dict]:
                 )
             )  # fmt: skip
     if not rows:
-        rows.append(missing_row(claim, "one short and one long type", "", "ranks: true"))
+        rows.append(missing_row(claim, "ranks: true", "one short and one long type", ""))
     return rows
 
 
@@ -198,7 +198,7 @@ def _eigen_rows(types: dict[str, TypeRuns]) -> list[dict]:
                     why=f"m = {found.eigen[0][1]} of n = {found.settings['n']}, on the machine of the runs",
                 )
             )  # fmt: skip
-    return rows or [missing_row(claim, "", "", "a type of 400 cases or fewer")]
+    return rows or [missing_row(claim, "a type of 400 cases or fewer", "", "")]
 
 
 def _tempered_rows(types: dict[str, TypeRuns]) -> list[dict]:
@@ -211,7 +211,7 @@ def _tempered_rows(types: dict[str, TypeRuns]) -> list[dict]:
                 row = below_one(claim, found, ("tempered", "sod"), key, what)
                 size = "" if found.is_paper else f", n = {found.settings['n']}"
                 rows.append(row | {"row": f"{found.name}{size}"})
-    return rows or [missing_row(claim, "types 2 to 5", "", "tempered and sod on them")]
+    return rows or [missing_row(claim, "tempered and sod on them", "types 2 to 5", "")]
 
 
 def _noise_rows(tunings: dict[str, dict]) -> list[dict]:
@@ -226,4 +226,4 @@ def _noise_rows(tunings: dict[str, dict]) -> list[dict]:
                 verdict="holds" if ours <= SAME_LIKELIHOOD else "does not hold",
             )
         ]  # fmt: skip
-    return [missing_row(claim, "", "", "any type")]
+    return [missing_row(claim, "any type", "", "")]

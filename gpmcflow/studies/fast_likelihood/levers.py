@@ -50,7 +50,7 @@ def oracle_rows(types: dict[str, TypeRuns]) -> list[dict]:
                 )
             )  # fmt: skip
     return rows or [
-        missing_row(claim, "types 1 and 2", "", "types with another prior, noise, constant")
+        missing_row(claim, "types with another prior, noise, constant", "types 1 and 2", "")
     ]
 
 
@@ -73,7 +73,7 @@ def lever_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> lis
     names = {number: found.name for number, found in faithful.items() if number in FIVE}
     claim = f"the best lever is {GOAL:g} times better in the geometric mean of types 1 to 5"
     if len(names) < len(FIVE):
-        return [*rows, missing_row(claim, "#1 to #5", "", "types 1 to 5 at full size")]
+        return [*rows, missing_row(claim, "types 1 to 5 at full size", "#1 to #5", "")]
     for method, ratios in best.items():
         if not set(names.values()) <= set(ratios):
             continue

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
+from gpmcflow.studies import verdict
 from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.fast_likelihood.estimates import TypeRuns, interval, log_ratio
-from gpmcflow.studies.verdict import verdict_row
 
-
-def claim_row(claim: str, row: str, column: str, **cells) -> dict:
-    """Row of a claim in words."""
-    return verdict_row(STUDY, table=f"claim: {claim}", row=row, column=column, **cells)
-
-
-def missing_row(claim: str, row: str, column: str, need: str) -> dict:
-    """Row of a claim whose run is not there."""
-    return claim_row(claim, row, column, verdict="missing", why=f"not in this config: {need}")
+claim_row, missing_row = partial(verdict.claim_row, STUDY), partial(verdict.missing_row, STUDY)
 
 
 def below_one(
@@ -31,12 +24,12 @@ def below_one(
     if not math.isfinite(centre):
         runs = found.of(pair[0])
         stuck = sum(math.isinf(run["tau"]) for run in runs)
-        verdict = "does not hold" if stuck else "missing"
+        judged = "does not hold" if stuck else "missing"
         why = f"{stuck} of {n} chains never moved; {note}"
-        return claim_row(claim, found.name, column, printed="< 1", verdict=verdict, why=why)
+        return claim_row(claim, found.name, column, printed="< 1", verdict=judged, why=why)
     low, high = interval(centre, error, n)
-    verdict = "holds" if high < 0.0 else "does not hold" if low > 0.0 else "not resolved"
+    judged = "holds" if high < 0.0 else "does not hold" if low > 0.0 else "not resolved"
     return claim_row(
         claim, found.name, column, printed="< 1", ours=math.exp(centre),
-        mcse=math.exp(centre) * error, verdict=verdict, why=note,
+        mcse=math.exp(centre) * error, verdict=judged, why=note,
     )  # fmt: skip

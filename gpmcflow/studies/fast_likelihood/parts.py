@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmcflow.storage import load_results, open_results
+from gpmcflow.storage import load_results, open_results, origin, read_sidecar
 
 
 def collect(folder: Path) -> list[dict]:
@@ -20,7 +20,6 @@ def tuning_part(path: str | Path) -> dict:
     """Settings chosen for a type, what each setting cost on the tuning data, and the checks."""
     tree = load_results(path)
     runs, chosen = tree["runs"].to_dataset(), tree["chosen"].to_dataset()
-    settings = json.loads(tree.attrs["settings"])
     return {
         "part": "tuning",
         "kind": "tuning",
@@ -31,7 +30,7 @@ def tuning_part(path: str | Path) -> dict:
         ),
         "runs": {name: runs[name].values.tolist() for name in runs.data_vars},
         "checks": {name: float(value) for name, value in tree["checks"].data_vars.items()},
-    } | _origin(tree.attrs, settings, path)
+    } | origin(tree.attrs, read_sidecar(path))
 
 
 def replicate_part(path: str | Path) -> dict:
@@ -45,7 +44,7 @@ def replicate_part(path: str | Path) -> dict:
         "study": tree.attrs["study"],
         "problem": tree.attrs["problem"],
         "replicate": int(settings["replicate"]),
-    } | _origin(tree.attrs, settings, path)
+    } | origin(tree.attrs, read_sidecar(path))
     seconds = part["facts"]["seconds"]
     iterations = settings["type"]["iterations"]
     part["methods"] = {
@@ -99,10 +98,3 @@ def method_estimates(found, seconds: dict, iterations: int) -> dict:
         "theta_sd": found["theta_sd"].values.tolist(),
         "theta_tau": found["theta_tau"].values.tolist(),
     }
-
-
-def _origin(attributes: dict, settings: dict, path: str | Path) -> dict:
-    """Where the numbers come from: seed, data, settings, versions, machine."""
-    facts = json.loads(Path(f"{path}.json").read_text())
-    found = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
-    return found | {"settings": settings, "facts": facts}

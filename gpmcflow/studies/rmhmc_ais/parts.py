@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from gpmcflow.storage import open_results
+from gpmcflow.storage import open_results, origin, read_sidecar
 
 STUDY = "rmhmc_ais"
 ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
@@ -81,9 +80,9 @@ def approximation_part(problem: str, path: str | Path, posterior: str | Path | N
             tables["posterior"] = draws["predictions"].to_dataset().load()
     for name in ("laplace", "ep", "posterior"):
         row[f"test_error_{name}"], row[f"test_log_score_{name}"] = _test_scores(tables.get(name))
-    facts = _sidecar(path)
+    facts = read_sidecar(path)
     row |= {f"seconds_{name}": facts["seconds"][name] for name in ("laplace", "ep")}
-    return {"part": "approximation", "problem": problem, "row": row} | _origin(tree, facts)
+    return {"part": "approximation", "problem": problem, "row": row} | origin(tree.attrs, facts)
 
 
 def _test_scores(table: xr.Dataset | None) -> tuple[float, float]:
@@ -104,7 +103,7 @@ def evidence_part(path: str | Path) -> dict:
     tree = open_results(path)
     method = json.loads(tree.attrs["settings"])["method"]
     table = tree["evidence"].to_dataset().load()
-    facts = _sidecar(path)
+    facts = read_sidecar(path)
     timings = {(r["n_temperatures"], r["replicate"]): r for r in facts["seconds"]["runs"]}
     rows = []
     for t in table["n_temperatures"].values:
@@ -119,7 +118,7 @@ def evidence_part(path: str | Path) -> dict:
                 row["pilot_seconds"] = facts["seconds"]["pilot"]
             rows += _with_gap_alarm(pair)
     found = {"part": "evidence", "problem": tree.attrs["problem"], "method": tree.attrs["method"]}
-    return found | {"rows": rows} | _origin(tree, facts)
+    return found | {"rows": rows} | origin(tree.attrs, facts)
 
 
 def _row(tree: xr.DataTree, method: dict, cell: xr.Dataset, direction: str, timing: dict) -> dict:
@@ -174,15 +173,5 @@ def map_part(path: str | Path) -> dict:
     return (
         found
         | {name: table[name].values.tolist() for name in names}
-        | _origin(tree, _sidecar(path))
+        | origin(tree.attrs, read_sidecar(path))
     )
-
-
-def _sidecar(path: str | Path) -> dict:
-    return json.loads(Path(f"{path}.json").read_text())
-
-
-def _origin(tree: xr.DataTree, facts: dict[str, Any]) -> dict:
-    """Where the numbers come from: seed, data, settings, versions, machine."""
-    found = {"seed": int(tree.attrs["seed"]), "data_checksum": tree.attrs["data_checksum"]}
-    return found | {"settings": json.loads(tree.attrs["settings"]), "facts": facts}

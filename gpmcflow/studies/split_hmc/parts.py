@@ -14,7 +14,7 @@ from gpmcflow.diagnostics.autocorrelation import (
     initial_positive_sequence_time,
     mean_and_error,
 )
-from gpmcflow.storage import load_results, open_results
+from gpmcflow.storage import load_results, open_results, origin, read_sidecar
 
 # name in the row -> variable of the trace; tau_theta is of |theta|^2, the intercept included
 SERIES = {
@@ -43,7 +43,7 @@ def chain_part(path: str | Path) -> dict:
     tree = open_results(path)
     trace = tree["trace"].to_dataset().load()
     settings = tree["settings"].to_dataset().load()
-    facts = json.loads(Path(f"{path}.json").read_text())
+    facts = read_sidecar(path)
     wanted = json.loads(tree["settings"].attrs["settings"])["method"]
     g, s = float(trace["n_gradient"].mean()), float(facts["seconds"]["iteration"])
     row = {
@@ -77,7 +77,7 @@ def chain_part(path: str | Path) -> dict:
             _add(row, f"{name}_{unit}", tau * cost)
         row[f"{name}_ess"] = float(array_stats.ess(values, chain_axis=0, draw_axis=1))
         _add(row, f"mean_{variable}", values.mean(1))
-    return row | _origin(tree["settings"].attrs, facts)
+    return row | origin(tree["settings"].attrs, facts)
 
 
 def longest_stay(accepted: np.ndarray) -> int:
@@ -90,7 +90,7 @@ def fit_part(path: str | Path) -> dict:
     """Row of one fit: the mode, how long it took, and the range of frequencies."""
     tree = open_results(path)
     found = tree["map"].to_dataset().load()
-    facts = json.loads(Path(f"{path}.json").read_text())
+    facts = read_sidecar(path)
     frequency = found["frequency"].values
     row = {
         "part": "fit",
@@ -105,29 +105,23 @@ def fit_part(path: str | Path) -> dict:
     if "approximation" in tree:
         row["ranking_differences"] = int(tree["approximation/ranking_differences"])
     names = ("potential", "log_likelihood", "squared_slopes")
-    return row | {name: float(found[name]) for name in names} | _origin(tree.attrs, facts)
+    return row | {name: float(found[name]) for name in names} | origin(tree.attrs, facts)
 
 
 def illustrations_part(path: str | Path) -> dict:
     """Row of the bivariate normal: acceptance and lag-1 autocorrelation of each sampler."""
     tree = load_results(path)
     found = tree["bivariate"].to_dataset()
-    facts = json.loads(Path(f"{path}.json").read_text())
+    facts = read_sidecar(path)
     row = {"part": "illustrations", "study": "split_hmc", "problem": "bivariate normal"}
     for method in found["method"].values:
         here = found.sel({"method": method})
         _add(row, f"{method}_acceptance", here["acceptance"].values)
         _add(row, f"{method}_lag_1", here["lag_1"].values)
-    return row | _origin(tree.attrs, facts)
+    return row | origin(tree.attrs, facts)
 
 
 def _add(row: dict, name: str, by_chain: np.ndarray) -> None:
     """Mean over chains and its standard error; where a chain never moved, inf and nan."""
     mean, error = mean_and_error(by_chain)
     row[name], row[f"{name}_mcse"] = float(mean), float(error)
-
-
-def _origin(attributes: dict, facts: dict) -> dict:
-    """Where the numbers come from: seed, data, settings, versions, machine."""
-    found = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
-    return found | {"settings": json.loads(attributes["settings"]), "facts": facts}

@@ -46,6 +46,11 @@ class MethodRuns:
         return 1.0 if scale is None else float(scale)
 
     @property
+    def site_variance(self) -> float | None:
+        """Variance of all sites set by hand, None where a rule gives them."""
+        return self.settings.get("site_variance")
+
+    @property
     def update(self) -> str:
         """Name of the update of theta: slice or metropolis."""
         return self.settings.get("update") or "slice"
@@ -59,7 +64,7 @@ class MethodRuns:
     @property
     def own_sites(self) -> bool:
         """Whether the sites are those the representation has of its own, at their own scale."""
-        return self.standard_rule and self.site_scale == 1.0
+        return self.standard_rule and self.site_scale == 1.0 and self.site_variance is None
 
     @property
     def standard_rule(self) -> bool:
@@ -84,6 +89,7 @@ class MethodRuns:
         found = (
             ("" if self.standard_rule else f"{sites} sites"),
             ("" if self.site_scale == 1.0 else f"S x {self.site_scale:g}"),
+            ("" if self.site_variance is None else f"S = {self.site_variance:g} I"),
             (f"{self.update} {self.width:g}" if self.update != "slice" else ""),
             (f"width {self.width:g}" if self.update == "slice" and self.width != 1.0 else ""),
             ("" if steps in (None, 1) else f"{steps} steps out"),

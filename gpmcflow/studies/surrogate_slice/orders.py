@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
+from gpmcflow.studies import verdict
 from gpmcflow.studies.surrogate_slice.estimates import (
     COSTS,
     LogRatio,
@@ -13,23 +15,13 @@ from gpmcflow.studies.surrogate_slice.estimates import (
     log_ratio,
 )
 from gpmcflow.studies.surrogate_slice.settings import STUDY
-from gpmcflow.studies.verdict import verdict_row
 
 MUCH = 2.0  # factor that "much better" and "by far" are read as
 SAME = (0.5, 2.0)  # ratios that "about equal" is read as
 FEW = 10.0  # effective samples of a chain below which their number is a rough one
 
 Pair = tuple[MethodRuns, MethodRuns]
-
-
-def claim_row(claim: str, row: str, column: str, **cells) -> dict:
-    """Row of a claim in words."""
-    return verdict_row(STUDY, table=f"claim: {claim}", row=row, column=column, **cells)
-
-
-def missing_row(claim: str, need: str, row: str = "", column: str = "") -> dict:
-    """Row of a claim whose run is not there."""
-    return claim_row(claim, row, column, verdict="missing", why=f"not in this config: {need}")
+claim_row, missing_row = partial(verdict.claim_row, STUDY), partial(verdict.missing_row, STUDY)
 
 
 def label(problem: ProblemRuns, paper: dict[str, str]) -> str:
@@ -51,12 +43,12 @@ def above(
     worst = min(range(len(pairs)), key=lambda k: _rank(ratios[k]))
     ends, limit = [ratio.interval() for ratio in ratios], math.log(factor)
     if all(low > limit for low, _ in ends):
-        verdict = "holds"
+        judged = "holds"
     else:
-        verdict = "does not hold" if any(high < limit for _, high in ends) else "not resolved"
+        judged = "does not hold" if any(high < limit for _, high in ends) else "not resolved"
     others = "" if len(pairs) == 1 else f"least of {len(pairs)} ratios"
     return claim_row(
-        claim, row, _column(pairs[worst], cost), printed=f"> {factor:g}", verdict=verdict,
+        claim, row, _column(pairs[worst], cost), printed=f"> {factor:g}", verdict=judged,
         why=_joined(why, others, _note(pairs[worst], ratios[worst])), **_shown(ratios[worst]),
     )  # fmt: skip
 
@@ -65,11 +57,11 @@ def equal(claim: str, row: str, pair: Pair, cost: str, why: str = "") -> dict:
     """Row of a claim that two methods have about as many effective samples per cost: an equivalence test."""
     ratio = log_ratio(*pair, cost)
     (low, high), (least, most) = ratio.interval(), map(math.log, SAME)
-    verdict = "holds" if least <= low and high <= most else "not resolved"
+    judged = "holds" if least <= low and high <= most else "not resolved"
     if high < least or low > most:
-        verdict = "does not hold"
+        judged = "does not hold"
     return claim_row(
-        claim, row, _column(pair, cost), printed="1", tolerance="0.5 to 2", verdict=verdict,
+        claim, row, _column(pair, cost), printed="1", tolerance="0.5 to 2", verdict=judged,
         why=_joined(why, _note(pair, ratio)), **_shown(ratio),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 from gpmcflow.diagnostics.coda_effective_size import effective_size
-from gpmcflow.storage import open_results
+from gpmcflow.storage import open_results, origin, read_sidecar
 
 COUNTERS = ("n_hyp", "n_cov", "n_lik")
 
@@ -25,7 +25,7 @@ def replicate_part(path: str | Path) -> dict:
     tree = open_results(path)
     attributes = tree.attrs
     settings = json.loads(attributes["settings"])
-    facts = json.loads(Path(f"{path}.json").read_text())
+    facts = read_sidecar(path)
     series = traces(tree)
     stats = tree["sample_stats"].to_dataset()
     chains = [
@@ -39,10 +39,8 @@ def replicate_part(path: str | Path) -> dict:
         "problem": attributes["problem"],
         "method": attributes["method"],
         "replicate": int(settings["replicate"]),
-        "seed": int(attributes["seed"]),
-        "data_checksum": attributes["data_checksum"],
+        **origin(attributes, facts),
         "settings": {key: settings[key] for key in ("problem", "method")},
-        "facts": facts,
         "n_cases": int(tree["observed_data"].sizes["case"]),
         "names": [str(name) for name in series["theta_dim"].values],
         "chains": chains,
