@@ -24,10 +24,12 @@ from gpmcflow.report_tables import (
     summary,
     verdict_table,
     which_method_table,
+    which_sampler_table,
 )
 
 _TABLES = {
     "which_method": which_method_table,
+    "which_sampler": which_sampler_table,
     "evidence": evidence_table,
     "approximations": approximations_table,
 }

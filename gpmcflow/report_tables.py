@@ -56,7 +56,7 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
         alarms = int(frame["alarm"].notna().sum()) if "alarm" in frame else 0
         found.append(("estimates with an alarm", str(alarms)))
     for kind, frame in frames.items():
-        if kind not in ("approximations", "evidence", "verdict", "which_method"):
+        if kind not in ("approximations", "evidence", "verdict", "which_method", "which_sampler"):
             names = [name for name in ("problem", "method") if name in frame]
             found += [(f"{name}s", ", ".join(map(str, frame[name].unique()))) for name in names]
     if "verdict" in frames:
@@ -194,6 +194,17 @@ def which_method_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         ],
         "groups": _grouped(rows),
     }
+
+
+def which_sampler_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
+    """Samplers by the time to 100 effective samples, a block of rows per problem."""
+    note = (
+        "Samplers by CPU seconds of one core to 100 effective samples of what a chain mixes slowest in, "
+        "the complete-data log likelihood T or a hyperparameter; the seconds before the first draw, burn-in "
+        "or pilot, are among them. Joint split HMC moves all at once; the others are slice sampling."
+    )
+    found = plain_table(frame, path)
+    return found | {"caption": "Which sampler to use", "note": f"{note} {found['note']}"}
 
 
 def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from typing import Any
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
 from gpmcflow.studies.surrogate_slice.settings import (
-    REPRESENTATIONS,
+    JOINT,
+    METHODS,
+    OF_UPDATE,
     SURROGATES,
     WITHOUT_SITES,
     has_counts,
@@ -127,7 +129,7 @@ def _check_surrogate_slice(study: dict, problems: dict, path: str) -> None:
                         f"{place}.thin: found {method['thin']}; allowed: what divides {key}, which are "
                         f"{method[key]}"
                     )
-            if not method["elliptical"] and method["representation"] not in SURROGATES:
+            if method["elliptical"] == 0 and method["representation"] not in SURROGATES:
                 raise InputError(
                     f"{place}.elliptical: found 0 with representation {method['representation']}, which "
                     f"then never reaches all latents; allowed: with {' or '.join(SURROGATES)} only"
@@ -136,11 +138,13 @@ def _check_surrogate_slice(study: dict, problems: dict, path: str) -> None:
 
 def _check_representation(place: str, name: str, method: dict) -> None:
     kind = method.get("representation", name)
-    if kind not in REPRESENTATIONS:
+    if kind not in METHODS:
         raise InputError(
             f"{place}.representation: missing, and the method's name is none; give one of "
-            f"{', '.join(REPRESENTATIONS)}"
+            f"{', '.join(METHODS)}"
         )
+    if kind == JOINT:
+        _check_joint_split(place, method)
     given = [key for key in ("sites", "site_variance") if key in method]
     given += ["site_scale"] if method["site_scale"] != 1.0 else []
     if given and kind in WITHOUT_SITES:
@@ -153,11 +157,22 @@ def _check_representation(place: str, name: str, method: dict) -> None:
         )
 
 
+def _check_joint_split(place: str, method: dict) -> None:
+    """Settings of slice sampling and of Metropolis updates, which joint split HMC has no use for."""
+    usual = {"update": "slice", "width": 1.0, "max_steps": 1, "site_scale": 1.0}
+    slicing = {"sites", "site_variance", "elliptical", *usual, *OF_UPDATE["metropolis"]}
+    given = [key for key in method if key in slicing and method[key] != usual.get(key)]
+    if given:
+        raise InputError(
+            f"{place}.{given[0]}: found with representation {JOINT}, which sets itself up; leave it out"
+        )
+
+
 def _check_sites(place: str, method: dict, problem: dict) -> None:
     """An expansion of a likelihood that has no maximum."""
     found = problem["likelihood"]
     found = found if isinstance(found, str) else found["name"]
-    if method["sites"] == "taylor" and found not in ("gaussian", "poisson"):
+    if method.get("sites") == "taylor" and found not in ("gaussian", "poisson"):
         raise InputError(
             f"{place}.sites: found taylor with likelihood {found}, which has no maximum to expand at; "
             "allowed: standard, laplace, moments"

@@ -20,6 +20,7 @@ from gpmcflow.figures.style import legend_below, new_figure, styled, unused
 
 BASE = "surr-site"  # bars are relative to it
 TOP = 4.0  # of the vertical axes in the paper
+LARGEST = 8.0  # bars that are higher are cut, their height written on them
 PANELS = {
     "per_n_lik": "likelihood evaluation",
     "per_n_cov": "covariance construction",
@@ -42,6 +43,7 @@ _FILLS = {
     "post-site": _Fill("#D98C3A", ""),
     "surr-taylor": _Fill("#9CC3E0", "////"),
     "post-taylor": _Fill("#F6DDBB", "\\\\\\\\"),
+    "joint-split": _Fill("#4F8F5B", "xx"),
 }
 _OTHERS = (
     _Fill("#BBBBBB", "xx"),
@@ -56,9 +58,10 @@ def figure_3(efficiency: pd.DataFrame, *, methods: Sequence[str] | None = None) 
     """Effective samples per unit of cost, relative to surr-site: a panel a cost, a bar a method.
 
     ``efficiency`` has one row per problem and method, with columns problem, method, representation, plain
-    (whether it is one of the six as in the paper), and per_n_lik, per_n_cov, per_second with their standard
-    errors (..._mcse) over the chains. Bars are means, error bars one standard error, both over the mean of
-    surr-site; the number below a group is that mean. The axis ends at 4, or above the highest bar.
+    (whether it is one of the six as in the paper, or joint split HMC as it sets itself up), and per_n_lik,
+    per_n_cov, per_second with their standard errors (..._mcse) over the chains. Bars are means, error bars
+    one standard error, both over the mean of surr-site; the number below a group is that mean. The axis ends at 4, or above the highest bar, but at
+    8 at most: higher bars are cut, and their height is written on them.
     ``methods`` are those shown: by default the plain ones. Problems without surr-site are left out.
 
     Raises `InputError` for a missing column.
@@ -121,20 +124,31 @@ def _bars(axes: Axes, table: pd.DataFrame, column: str, problems: list, names: l
                 continue  # the method does not apply
             height, error = row[column] / base, row[f"{column}_mcse"] / base
             at = k + (j + 0.5) * width - 0.5 * GROUP
-            axes.bar(at, height, width, zorder=2, **_patch(name, names))
-            if np.isfinite(error):
+            axes.bar(at, min(height, LARGEST), width, zorder=2, **_patch(name, names))
+            if height > LARGEST:
+                _written(axes, at, height, error)
+                height = LARGEST
+            elif np.isfinite(error):
                 axes.errorbar(
                     at, height, error, color="black", capsize=2.0, linewidth=1.1, zorder=3
                 )
                 _light_error(axes, at, height, error, name)
                 height += error
-            top = max(top, 1.04 * height)
+            top = max(top, min(1.04 * height, LARGEST))
     axes.axhline(1.0, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     axes.set(xlim=(-0.5, len(problems) - 0.5), ylim=(0.0, top), xticks=range(len(problems)))
     axes.set_xticklabels(ticks)
     axes.tick_params(axis="x", length=0)
     axes.grid(visible=False, axis="x")
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def _written(axes: Axes, at: float, height: float, error: float) -> None:
+    """Height of a bar that is cut, with its error, on its upper part."""
+    text = f"{height:.2g} ± {error:.1g}" if np.isfinite(error) else f"{height:.2g}"
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+    axes.text(at, 0.97 * LARGEST, text, rotation=90, ha="center", va="top", fontsize=7.5,
+              bbox=box, zorder=5)  # fmt: skip
 
 
 def _light_error(axes: Axes, at: float, height: float, error: float, name: str) -> None:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import timed
+from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
+from gpmcflow.models.joint_model import JointModel
 from gpmcflow.plan import PlannedJob, method_settings
 from gpmcflow.samplers.joint_program import STATS, TRACED
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
+from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
 from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
     representation_of,
     update_of,
 )
-from gpmcflow.studies.surrogate_slice.settings import run_settings
-from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES, TIMED_SECONDS, iterate
+from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
+from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES
 
 MEASURED_SECONDS = 0.3
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
+GUESSED_STEPS = 8  # of joint split HMC, whose pilot chooses them
 
 
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
@@ -34,8 +40,11 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     draws = (method["iterations"] + method["warmup"]) // thin * chains
     row = dim + len(STATS) + n + (thin * (dim + len(TRACED)) if thin > 1 else 0)
     segments = draws * thin / (10 * context.execution["segment_length"])
-    timing = TIMED_SECONDS * (2 if problem["kronecker"] and n <= LARGEST_DENSE else 1)
-    seconds = draws * thin * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
+    joint = method["representation"] == JOINT
+    twice = problem["kronecker"] and not joint and n <= LARGEST_DENSE
+    timing = TIMED_SECONDS * (2 if twice else 1)
+    pilots = chains * sum(JointSplitHMC().rounds) if joint else 0
+    seconds = (draws * thin + pilots) * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
     return context.single(seconds, 8 * (MATRICES * n * n + draws * row), 2 * 8 * draws * row)
 
 
@@ -47,13 +56,28 @@ def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
 def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     """Seconds of an iteration soon after the start, and the number of coordinates of theta."""
     model = build_joint_model(context.dataset(name), name, context.config["problems"][name])
+    if method["representation"] == JOINT:
+        return GUESSED_STEPS * _gradient_seconds(model), model.dim
     rng, update = np.random.default_rng(0), update_of(method)
     workspace = JointWorkspace(model, representation_of(method))
     workspace.start(model.prior_median(), np.zeros(model.n_cases))
-    iterate(rng, workspace, update, method["elliptical"])  # compiles, and is not counted
-    iterate(rng, workspace, update, method["elliptical"])
+    each = _repeated(lambda: iterate(rng, workspace, update, method["elliptical"]))
+    return each, model.dim
+
+
+def _gradient_seconds(model: JointModel) -> float:
+    """Seconds of a gradient of the joint density."""
+    density = JointDensity(model, FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases)))
+    x, z = np.zeros(model.dim), np.zeros(2 * model.n_cases)
+    return _repeated(lambda: density.evaluate(x, z))
+
+
+def _repeated(work: Callable[[], object]) -> float:
+    """Mean CPU seconds, after two that compile and are not counted."""
+    work()
+    work()
     began, count = time.process_time(), 0
     while not count or time.process_time() - began < MEASURED_SECONDS:
-        iterate(rng, workspace, update, method["elliptical"])
+        work()
         count += 1
-    return (time.process_time() - began) / count, model.dim
+    return (time.process_time() - began) / count

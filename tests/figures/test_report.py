@@ -239,6 +239,22 @@ def test_two_tables_of_the_same_problems_and_methods_say_so_once():
     ]
 
 
+def test_which_sampler_says_what_its_seconds_are():
+    from gpmcflow.report_tables import summary, which_sampler_table
+
+    frame = pd.DataFrame(
+        {"problem": ["p", "p"], "rank": [1, 2], "method": ["a", "b"], "advice": ["use", "do not use: x"],
+         "seconds_to_100": [1.5, np.nan], "T_per_second": [20.0, 0.1], "T_per_second_mcse": [1.0, np.nan]}
+    )  # fmt: skip
+    table = which_sampler_table(frame, "results/s/which_sampler.csv")
+    assert table["caption"] == "Which sampler to use"
+    assert "CPU seconds of one core to 100 effective samples" in table["note"]
+    (first, second) = table["groups"][0][1]
+    assert [cell["text"] for cell in first["cells"]] == ["1", "a", "use", "1.5", "20.0 ± 1.0"]
+    assert second["cells"][3]["text"] == ""
+    assert summary({"which_sampler": frame}) == []  # the other tables have all problems and methods
+
+
 def test_which_method_has_a_block_per_problem_and_no_time_for_a_collapse():
     from gpmcflow.report_tables import which_method_table
 

@@ -116,6 +116,15 @@ def test_the_axis_grows_where_bars_do(efficiency):
     assert second.get_ylim()[1] == 4.0
 
 
+def test_bars_that_are_too_high_are_cut_and_say_so(efficiency):
+    efficiency.loc[efficiency["method"] == "post-site", "per_n_lik"] *= 25.0
+    first, second, _ = figure_3(efficiency).axes
+    assert first.get_ylim() == (0.0, 8.0)
+    assert sorted(drawn_bars(first).values())[-2:] == [8.0, 8.0]
+    assert [text.get_text() for text in first.texts] == ["35 ± 0.3"] * 2
+    assert not second.texts
+
+
 def test_variants_are_left_out_and_plain_methods_named_by_representation(efficiency):
     efficiency.loc[efficiency["method"] == "surr-taylor", ["method", "plain"]] = ["wide", False]
     efficiency.loc[efficiency["method"] == "post-site", "method"] = "my-method"

@@ -19,20 +19,22 @@ from gpmcflow.config import check_config
 from gpmcflow.datasets import load_dataset
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import array_digest
+from gpmcflow.execution import array_digest, code_digest
 from gpmcflow.models.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
 from gpmcflow.studies.problems import prepare_data
-from gpmcflow.studies.surrogate_slice import study
+from gpmcflow.studies.surrogate_slice import pace, study
 from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
     representation_of,
     update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import (
+    JOINT_CODE,
+    SURROGATE_SLICE_CODE,
     run_settings,
     shown_method,
     surrogate_slice_methods,
@@ -68,7 +70,7 @@ def chains(problem=None, method=None, name="surr-site", dataset=None, replicate=
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(study, "TIMED_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "TIMED_SECONDS", 0.0)
 
 
 # From config to methods
@@ -87,6 +89,12 @@ def test_methods_are_complete():
     own = methods_of({"post-site": {"iterations": 60, "chains": 1, "elliptical": 3}}, chains=3)
     assert [own["post-site"][k] for k in ("iterations", "chains", "elliptical")] == [60, 1, 3]
     assert "replicates" not in run_settings(own["post-site"])
+    joint = methods_of({"joint-split": {}, "own": {"representation": "joint-split", "warmup": 4}})
+    assert run_settings(joint["joint-split"]) == {
+        "representation": "joint-split", "update": None, "elliptical": None, "iterations": 40,
+        "warmup": 0, "thin": 1, "chains": 1,
+    }  # fmt: skip
+    assert joint["own"]["warmup"] == 4
     assert (shown_method(found), shown_method({"a": 0, "surr-site": 0})) == (
         "surr-taylor", "surr-site",
     )  # fmt: skip
@@ -204,6 +212,24 @@ BAD = {
     ),
     "two variances": (
         {}, {"site_scale": 2.0, "site_variance": 1.0}, None, "surr-site.site_variance: found with",
+    ),
+    "sites of joint split HMC": (
+        {}, {"representation": "joint-split", "sites": "laplace"}, None,
+        "surr-site.sites: found with representation joint-split, which sets itself up; leave it out",
+    ),
+    "elliptical updates of joint split HMC": (
+        {}, {"representation": "joint-split", "elliptical": 0}, None, "surr-site.elliptical: found with",
+    ),
+    "random walk of joint split HMC": (
+        {}, {"representation": "joint-split", "update": "metropolis"}, None,
+        "surr-site.update: found with",
+    ),
+    "width of joint split HMC": (
+        {}, {"representation": "joint-split", "width": 0.5}, None, "surr-site.width: found with",
+    ),
+    "hyperprior of joint split HMC without a density at the start": (
+        {"start": {"log_length": 5.0, "log_signal_sd": 0.0, "offset": 0.0}},
+        {"representation": "joint-split"}, None, "toy.start of log_length is 5, where its hyperprior",
     ),
     "setting of the other update": (
         {}, {"update": "metropolis", "width": 1.0}, None, "surr-site: key: unknown name 'width'",
@@ -376,6 +402,30 @@ def test_parts_hold_the_estimates_of_each_chain(finished, tmp_path):
         assert chain["theta_sd"] == pytest.approx(theta.std(0, ddof=1))
         seconds = part["facts"]["seconds"]["iteration"]
         assert chain["seconds"] == chain["dense_seconds"] == pytest.approx(40 * seconds)
+
+
+@pytest.mark.parametrize("thin", [1, 5])
+def test_parts_of_joint_split_hmc(tmp_path, thin):
+    """A gradient is one setting of theta, one covariance and one likelihood; pilots are apart."""
+    given = {"thin": thin, "chains": 2, "representation": "joint-split"}
+    tree, facts = chains(method=given, name="joint-split")
+    write_results(
+        tree, tmp_path / "surrogate_slice" / "toy" / "joint-split" / "replicate_0.nc", sidecar=facts
+    )
+    parts.collect("surrogate_slice", tmp_path, tmp_path / "parts")
+    (part,) = parts.read_parts(tmp_path / "parts")
+    pilot = tree["pilot"].to_dataset()
+    assert part["facts"]["code"] == code_digest(*JOINT_CODE) != code_digest(*SURROGATE_SLICE_CODE)
+    for k, chain in enumerate(part["chains"]):
+        steps = int(pilot["n_steps"].values[k, -1])
+        assert chain["n_hyp"] == chain["n_cov"] == chain["n_lik"] == 40 * steps
+        assert chain["n_failed"] == int(tree["sample_stats"]["diverging"].values[k].sum())
+        # a gradient of a pilot costs what one of the chains does
+        each = part["facts"]["seconds"]["iteration"] / float(pilot["n_steps"].values[:, -1].mean())
+        expected = each * pilot["n_gradient"].values[k].sum()
+        assert chain["pilot_seconds"] == pytest.approx(expected)
+    assert part["chains"][0]["iterations"] == 40
+    assert part["facts"]["seconds"]["dense_iteration"] is None
 
 
 def test_thinning_changes_no_number_of_the_parts(tmp_path):

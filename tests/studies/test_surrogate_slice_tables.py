@@ -384,6 +384,41 @@ def test_robust_to_width():
     assert claim(found, "text (4): slice sampling depends")[0]["verdict"] == "does not hold"
 
 
+def test_joint_split_hmc_beside_every_representation():
+    ahead = SIX | {"joint-split": 400.0}
+    (row,) = claim(verdict_of(runs(efficiency=ahead)), "beyond the paper")
+    assert (row["verdict"], row["ours"]) == ("holds", pytest.approx(400.0 / 130.0))
+    assert row["column"] == "ESS per second: joint-split / surr-taylor"
+    assert verdicts(runs(efficiency=SIX | {"joint-split": 60.0}), "beyond") == ["does not hold"]
+    assert verdicts(runs(), "beyond") == ["missing"]
+    # it is none of the methods the paper speaks of
+    paper = verdict_of(runs(efficiency=ahead))
+    assert not paper[paper["table"].str.contains("figure 3")]["column"].str.contains("joint").any()
+
+
+def test_which_sampler_counts_the_slowest_and_what_comes_before():
+    parts = runs(efficiency={"fixed": 1.0, "surr-site": 100.0, "joint-split": 400.0})
+    for each in parts:
+        (found,) = each["chains"]
+        if each["method"] == "joint-split":
+            found["theta_ess"] = [400.0, 200.0, 300.0]
+            found["pilot_seconds"] = 6.0
+        each["settings"]["method"]["warmup"] = 1000 if each["method"] == "surr-site" else None
+    table = tables(parts, PRINTED)["which_sampler"].set_index("method")
+    assert table["rank"].to_dict() == {"joint-split": 1, "surr-site": 2, "fixed": 3}
+    # 200 samples of the slowest in 10 seconds, after 6; 100 in 10, after a fifth of that
+    assert table.loc["joint-split", "seconds_to_100"] == pytest.approx(6.0 + 5.0)
+    assert table.loc["surr-site", "seconds_to_100"] == pytest.approx(2.0 + 10.0)
+    assert table.loc["surr-site", "times_the_best"] == pytest.approx(12.0 / 11.0)
+    assert table["advice"].tolist()[:2] == ["use", "use"]
+    assert table.loc["fixed", "advice"].startswith("do not use: 6 effective samples")
+    assert math.isnan(table.loc["fixed", "seconds_to_100"])
+    assert table.loc["joint-split", "covariances_per_slowest"] == pytest.approx(5e4 / 200.0)
+    rates = np.array(SPREAD) * 10.0
+    assert table.loc["surr-site", "T_per_second"] == pytest.approx(rates.mean())
+    assert table.loc["surr-site", "T_per_second_mcse"] == pytest.approx(rates.std(ddof=1) / 6**0.5)
+
+
 def test_less_than_two_decades_of_widths_show_nothing():
     assert verdicts(runs(variants=widths(90.0)), "text (4)") == ["not resolved"] * 2
 

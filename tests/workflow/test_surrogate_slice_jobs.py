@@ -17,7 +17,7 @@ from gpmcflow.config import check_config, load_yaml
 from gpmcflow.forecast import forecast, forecast_table
 from gpmcflow.plan import planned_jobs
 from gpmcflow.storage import load_results
-from gpmcflow.studies.surrogate_slice.settings import SURROGATE_SLICE_CODE
+from gpmcflow.studies.surrogate_slice.settings import JOINT_CODE, SURROGATE_SLICE_CODE
 from gpmcflow.study_config import count_runs
 
 ROOT = Path(__file__).parents[2]
@@ -38,14 +38,17 @@ CONFIG = {
             "warmup": 10,
             "thin": 2,
             "problems": {
-                "mine": {"surr-site": {"replicates": 1}, "post-taylor": {}},
+                "mine": {"surr-site": {"replicates": 1}, "post-taylor": {}, "joint-split": {}},
                 "drawn": {"mh": {"representation": "surr-site", "update": "metropolis"}},
             },
         }
     },
 }
 CSV = "hours,place,calls\n" + "".join(f"{k % 5},{k * k % 7}.5,{k * 3 % 5}\n" for k in range(20))
-RUNS = ["mine/surr-site/replicate_0", "mine/post-taylor/replicate_0", "drawn/mh/replicate_0"]
+RUNS = [
+    "mine/surr-site/replicate_0", "mine/post-taylor/replicate_0", "mine/joint-split/replicate_0",
+    "drawn/mh/replicate_0",
+]  # fmt: skip
 
 
 def snakemake(folder: Path, config: dict, *arguments: str, fails: bool = False) -> str:
@@ -96,7 +99,7 @@ def test_whole_run_from_a_csv_file_ends_in_tables_and_one_page(finished):
     results = finished / "results"
     for name in RUNS:
         assert (results / "surrogate_slice" / f"{name}.nc.json").is_file()
-    for table in ("verdict", "efficiency", "posterior"):
+    for table in ("verdict", "which_sampler", "efficiency", "posterior"):
         assert len((results / "surrogate_slice" / f"{table}.csv").read_text().splitlines()) > 3
     tree = load_results(results / "surrogate_slice" / "mine" / "post-taylor" / "replicate_0.nc")
     assert tree["posterior"].sizes["latent_dim"] == 20
@@ -111,7 +114,7 @@ def test_more_replicates_run_no_job_again(finished):
     more["studies"]["surrogate_slice"]["replicates"] = 3
     text = snakemake(finished, more, "--dry-run", "--quiet", "rules")
     counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE))
-    assert counts["surrogate_slice_replicate"] == "4"  # one method states its own number
+    assert counts["surrogate_slice_replicate"] == "6"  # one method states its own number
 
 
 def test_wrong_data_end_in_one_line(tmp_path):
@@ -139,23 +142,26 @@ def imports_of(module: str) -> set[str]:
     return found
 
 
-def test_code_of_the_runs_is_all_they_import():
+SPLIT = ("samplers.joint_split", "models.joint_gradient")  # where representations do not go
+
+
+@pytest.mark.parametrize(("code", "left_out"), [(SURROGATE_SLICE_CODE, SPLIT), (JOINT_CODE, ())])
+def test_code_of_the_runs_is_all_they_import(code, left_out):
     light = "studies.surrogate_slice.settings"  # its effect is in the params
     waiting, needed = ["studies.surrogate_slice.study"], set()
     while waiting:
         module = waiting.pop()
-        # split HMC over (theta, f) is another sampler of `sample_joint`
-        if module in needed | {light} or module.startswith("samplers.joint_split"):
+        if module in needed | {light} or module.startswith(left_out):
             continue
         if module.partition(".")[0] in ("execution", "storage", "errors"):
             continue
         needed.add(module)
         waiting += imports_of(module)
-    assert needed == set(SURROGATE_SLICE_CODE) - {"execution"}
+    assert needed == set(code) - {"execution"}
 
 
 def test_forecast_and_count_of_runs(tmp_path, config):
-    assert count_runs(config) == 1 + 1 + 1
+    assert count_runs(config) == 1 + 1 + 1 + 1
     found = forecast(config, folder=tmp_path)
     costs = {job.job.output: job.cost for job in found.jobs}
     assert all(cost is not None and cost.seconds > 0 for cost in costs.values())
@@ -174,7 +180,11 @@ def test_paper_has_its_problems_methods_and_sizes(monkeypatch):
     assert (study["replicates"], study["iterations"], study["warmup"]) == (10, 5000, 1000)
     six = {"fixed", "prior-white", "surr-site", "surr-taylor", "post-site", "post-taylor"}
     plain = {
-        problem: {name for name, method in methods.items() if method["replicates"] is None}
+        problem: {
+            name
+            for name, method in methods.items()
+            if method["replicates"] is None and name != "joint-split"
+        }
         for problem, methods in study["problems"].items()
     }
     four = six - {"surr-taylor", "post-taylor"}

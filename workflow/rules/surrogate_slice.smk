@@ -1,6 +1,6 @@
 # Study surrogate_slice: hyperparameters of latent Gaussian models, six representations of the latents.
 from gpmcflow.studies.surrogate_slice.settings import (
-    SURROGATE_SLICE_CODE,
+    code_of,
     has_counts,
     replicate_files,
     run_settings,
@@ -16,7 +16,7 @@ SURROGATE_SLICE_COX = [
 
 REPORT["surrogate_slice"] = {
     "title": "Slice sampling covariance hyperparameters (Murray & Adams 2010)",
-    "tables": ["verdict", "efficiency", "posterior"],
+    "tables": ["verdict", "which_sampler", "efficiency", "posterior"],
     "figures": [
         [f"results/surrogate_slice/figures/{name}.png", text]
         for name, text in {

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
+from gpmcflow.studies.surrogate_slice.settings import METHODS
 
 COSTS = {
     "n_lik": "likelihood evaluation",
@@ -201,7 +201,7 @@ def _likelihood(problem: dict) -> str:
 
 
 def _place(runs: MethodRuns) -> tuple:
-    return not runs.plain, REPRESENTATIONS.index(runs.representation), runs.name
+    return not runs.plain, METHODS.index(runs.representation), runs.name
 
 
 def _order(runs: ProblemRuns) -> tuple:

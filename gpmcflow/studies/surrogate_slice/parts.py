@@ -32,6 +32,8 @@ def replicate_part(path: str | Path) -> dict:
         chain_estimates(series.isel(chain=k), stats.isel(chain=k), facts["seconds"])
         for k in range(series.sizes["chain"])
     ]
+    for k, spent in enumerate(facts["seconds"].get("pilot") or ()):
+        chains[k]["pilot_seconds"] = spent
     found = {
         "study": attributes["study"],
         "kind": "replicate",
@@ -50,12 +52,19 @@ def replicate_part(path: str | Path) -> dict:
 
 
 def traces(tree: xr.DataTree) -> xr.Dataset:
-    """Theta, T and the counters of every iteration kept: (chain, iteration)."""
+    """Theta, T and the counters of every iteration kept: (chain, iteration).
+
+    A gradient is one setting of theta, one covariance and one evaluation of the likelihood.
+    """
     if "trace" in tree:
-        return tree["trace"].to_dataset().load()
-    stats = tree["sample_stats"].to_dataset()[["complete_log_likelihood", *COUNTERS]]
-    every = stats.assign(theta=tree["posterior"].to_dataset()["theta"])
-    return every.rename({"draw": "iteration"}).load()
+        every = tree["trace"].to_dataset()
+    else:
+        stats = tree["sample_stats"].to_dataset()
+        every = stats.assign(theta=tree["posterior"].to_dataset()["theta"])
+        every = every.rename({"draw": "iteration"})
+    if "n_gradient" in every:
+        every = every.assign(dict.fromkeys(COUNTERS, every["n_gradient"]))
+    return every[["complete_log_likelihood", "theta", *COUNTERS]].load()
 
 
 def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dict:
@@ -66,12 +75,13 @@ def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dic
     """
     T, theta = series["complete_log_likelihood"].values, series["theta"].values
     n = len(T)
+    failed = "n_failed" if "n_failed" in stats else "diverging"
     return {
         "iterations": n,
         "ess": float(effective_size(T)),
         "ess_bulk": float(array_stats.ess(T[None], chain_axis=0, draw_axis=1, method="bulk")),
         **{name: int(series[name].values.sum()) for name in COUNTERS},
-        "n_failed": int(stats["n_failed"].values.sum()),
+        "n_failed": int(stats[failed].values.sum()),
         "acceptance": float(stats["acceptance_rate"].values.mean()),
         "seconds": n * seconds["iteration"],
         "dense_seconds": n * (seconds["dense_iteration"] or seconds["iteration"]),

@@ -9,6 +9,8 @@ WITHOUT_SITES = ("fixed", "prior-white")
 SURROGATES = ("surr-site", "surr-taylor")
 POSTERIORS = ("post-site", "post-taylor")
 REPRESENTATIONS = (*WITHOUT_SITES, *SURROGATES, *POSTERIORS)
+JOINT = "joint-split"  # no representation: latents and hyperparameters move at once
+METHODS = (*REPRESENTATIONS, JOINT)
 BASELINE = "surr-site"  # what the paper's bars are relative to
 SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
 OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
@@ -20,9 +22,16 @@ models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
 samplers.univariate_slice samplers.whitened_factors execution
-studies.surrogate_slice.problems studies.surrogate_slice.study
+studies.surrogate_slice.pace studies.surrogate_slice.problems studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
+_JOINT_CODE = """
+approximations.expectation_propagation approximations.frozen_sites models.case_part
+models.gaussian_sites models.joint_adjoint models.joint_gradient models.latent_gaussian
+models.linear_maps models.normal_coordinates samplers.joint_split_hmc samplers.joint_split_lengths
+samplers.joint_split_pilot samplers.joint_split_program samplers.joint_split_sampling
+"""
+JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
 
 
 def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
@@ -30,6 +39,7 @@ def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
 
     A method takes the representation of its name where it states none, its sites where those are
     left out, and what the study says of chains and iterations. Those without sites have ``sites`` None.
+    Joint split HMC sets itself up; its pilot is its burn-in, unless iterations of ``warmup`` are stated.
     """
     return {
         problem: {name: _complete(study, name, given) for name, given in methods.items()}
@@ -39,6 +49,10 @@ def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
 
 def _complete(study: Mapping, name: str, given: Mapping) -> dict:
     kind = given.get("representation", name)
+    shared = {key: study[key] if given[key] is None else given[key] for key in SHARED}
+    if kind == JOINT:
+        shared |= {"elliptical": None, "warmup": given["warmup"] or 0}
+        return {"representation": kind, "update": None, **shared}
     sites = given.get("sites") or ("taylor" if kind.endswith("-taylor") else "standard")
     found = {
         "representation": kind,
@@ -49,13 +63,17 @@ def _complete(study: Mapping, name: str, given: Mapping) -> dict:
     if "site_variance" in given:
         found["site_variance"] = given["site_variance"]
     found |= {key: given[key] for key in OF_UPDATE[given["update"]]}
-    shared = {key: study[key] if given[key] is None else given[key] for key in SHARED}
     return found | shared
 
 
 def run_settings(method: Mapping) -> dict:
     """Settings a job depends on: all but the number of jobs."""
     return {key: value for key, value in method.items() if key != "replicates"}
+
+
+def code_of(method: Mapping) -> tuple[str, ...]:
+    """Modules the numbers of a method's runs depend on."""
+    return JOINT_CODE if method["representation"] == JOINT else SURROGATE_SLICE_CODE
 
 
 def replicate_files(study: Mapping) -> dict[str, dict[str, list[str]]]:

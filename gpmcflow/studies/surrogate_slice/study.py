@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,25 +11,23 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import chain_generators, code_digest, pin_blas, require_memory
+from gpmcflow.execution import code_digest, pin_blas, require_memory
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.models.likelihoods import Poisson
-from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.surrogate_slice.pace import seconds_of_pilots, seconds_per_iteration
 from gpmcflow.studies.surrogate_slice.problems import (
     at_key,
     build_joint_model,
     representation_of,
     update_of,
 )
-from gpmcflow.studies.surrogate_slice.settings import STUDY, SURROGATE_SLICE_CODE
+from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
 
 MATRICES = 12  # (n, n) float64 arrays alive at once
 SEGMENT_FACTOR = 10  # an iteration of one chain is small: segments are longer here
-TIMED_SECONDS = 1.0
-LEAST_TIMED, MOST_TIMED = 10, 400  # iterations
 LARGEST_DENSE = 1000  # cases
 TAIL = 0.05  # of the intensity's interval, on each side
 
@@ -53,20 +50,22 @@ def replicate_chains(
     Returns the tree of `sample_joint`; ``observed_data`` has the events of a point pattern (event,
     feature), and for counts group ``intensity`` (case: mean, lower, upper of exp(f + c), 5 % and 95 %). The
     sidecar has CPU seconds: of an iteration, one core and one BLAS thread, at states the chains were in
-    after burn-in, of all iterations kept, and of an iteration with a dense covariance where the model has
-    a Kronecker one, as the paper had none. Raises `InputError` with the path of the config's key.
+    after burn-in, of all iterations kept, of an iteration with a dense covariance where a method uses the
+    model's Kronecker one, as the paper had none, and of the pilots of joint split HMC.
+
+    Raises `InputError` with the path of the config's key.
     """
     pin_blas()
     n, what = dataset.sizes["case"], f"{problem_name}: {method_name}"
     require_memory(8 * MATRICES * n * n, memory_limit, what)
     model = build_joint_model(dataset, problem_name, problem)
-    thin = int(method["thin"])
+    thin, joint = int(method["thin"]), method["representation"] == JOINT
+    how = (JointSplitHMC(),) if joint else (representation_of(method), update_of(method))
     try:
         tree = sample_joint(
             model,
-            representation_of(method),
-            update_of(method),
-            n_elliptical=method["elliptical"],
+            *how,
+            n_elliptical=method["elliptical"] or 0,
             n_chains=method["chains"],
             n_draws=method["iterations"] // thin,
             n_warmup=method["warmup"] // thin,
@@ -82,7 +81,7 @@ def replicate_chains(
         raise type(error)(_place(problem_name, method_name, error)) from None
     each = seconds_per_iteration(model, method, tree)
     dense = None
-    if model.kronecker and n <= LARGEST_DENSE:
+    if model.kronecker and not joint and n <= LARGEST_DENSE:
         dense = seconds_per_iteration(replace(model, kronecker=False), method, tree)
     sampled = json.loads(tree.attrs["settings"])
     attributes = standard_attributes(
@@ -100,8 +99,8 @@ def replicate_chains(
         dataset=dataset.attrs["name"],
     )
     seconds = {"iteration": each, "total": each * method["iterations"] * method["chains"]}
-    seconds |= {"dense_iteration": dense}
-    facts = {"seconds": seconds, "code": code_digest(*SURROGATE_SLICE_CODE)}
+    seconds |= {"dense_iteration": dense, "pilot": seconds_of_pilots(tree, each) if joint else None}
+    facts = {"seconds": seconds, "code": code_digest(*code_of(method))}
     groups = xr.DataTree.from_dict(_groups(dataset, model, tree))
     return with_attributes(groups, attributes), facts
 
@@ -119,45 +118,6 @@ def _groups(dataset: xr.Dataset, model: JointModel, tree: xr.DataTree) -> dict[s
     if isinstance(model.likelihood, Poisson):
         groups["intensity"] = intensity(model, tree)
     return groups
-
-
-def seconds_per_iteration(model: JointModel, method: Mapping, tree: xr.DataTree) -> float:
-    """CPU seconds of one iteration of one chain, the mean over states that are spread over the draws.
-
-    The iterations are made again for this, from kept draws of theta and f; their random numbers are
-    others, and their results are dropped.
-    """
-    posterior = tree["posterior"].to_dataset()
-    theta = posterior["theta"].values.reshape(-1, model.dim)
-    latents = posterior["latent"].values.reshape(-1, model.n_cases)
-    update, workspace = update_of(method), JointWorkspace(model, representation_of(method))
-    rng = chain_generators(0, "timing", chains=[0]).generator(0)
-
-    def mean_of(count: int) -> float:
-        total = 0.0
-        states = np.linspace(0, len(theta) - 1, count).astype(int)
-        for k in states:
-            workspace.start(theta[k], latents[k])
-            began = time.process_time()
-            iterate(rng, workspace, update, method["elliptical"])
-            total += time.process_time() - began
-        return total / count
-
-    few = mean_of(LEAST_TIMED)
-    wanted = min(int(TIMED_SECONDS / max(few, 1e-9)), MOST_TIMED)
-    return mean_of(wanted) if wanted > LEAST_TIMED else few
-
-
-def iterate(
-    rng: np.random.Generator,
-    workspace: JointWorkspace,
-    update: HyperparameterUpdate,
-    n_elliptical: int,
-) -> None:
-    """One iteration with all that a chain does in it: sweep, elliptical updates, the recorded density."""
-    update.sweep(rng, workspace)
-    workspace.update_latents(rng, n_elliptical)
-    workspace.complete_log_likelihood()
 
 
 def intensity(model: JointModel, tree: xr.DataTree) -> xr.Dataset:

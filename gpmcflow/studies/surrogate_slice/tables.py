@@ -32,6 +32,7 @@ from gpmcflow.studies.surrogate_slice.estimates import (
 from gpmcflow.studies.surrogate_slice.parts import replicate_part
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
+from gpmcflow.studies.surrogate_slice.which_sampler import joint_rows, which_sampler_rows
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, verdict_row
 
 TABLE = "Figure 3"
@@ -39,14 +40,15 @@ SECOND_TABLE = "independent computation"
 
 
 def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
-    """Frames "verdict", "efficiency" and "posterior" from the result files of the study."""
+    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the result files of the study."""
     parts = [replicate_part(path) for path in paths]
     return tables(parts, yaml.safe_load(Path(published).read_text()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
-    """Frames "verdict", "efficiency" and "posterior" from the parts and the printed numbers.
+    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from parts and printed numbers.
 
+    which_sampler: the plain methods of a problem by the time to 100 effective samples (`which_sampler_rows`).
     efficiency: one row a problem and method; per n_lik, n_cov, n_hyp and second the mean over the chains of
     effective samples of T (R-CODA's), its standard error, and the ratio to surr-site with its own.
     posterior: mean of each coordinate and of T by each method.
@@ -57,12 +59,14 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
         *(row for name in published["problems"] for row in _printed(name, problems, paper, published)),
         *statement_rows(problems, paper),
         *claim_rows(problems, paper, published),
+        *joint_rows(problems, paper),
         *agreement_rows(problems, paper),
         *exact_rows(problems, published["exact"]),
     ]  # fmt: skip
     every = problems.values()
     return {
         "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
+        "which_sampler": pd.DataFrame([row for p in every for row in which_sampler_rows(p)]),
         "efficiency": pd.DataFrame(
             [_efficiency_row(p, m) for p in every for m in p.methods.values()]
         ),

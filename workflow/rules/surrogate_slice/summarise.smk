@@ -8,6 +8,11 @@ rule surrogate_slice_summarise:
         ],
         published=os.path.join(PUBLISHED, "surrogate_slice.yaml"),
     output:
+        which_sampler=report(
+            "results/surrogate_slice/which_sampler.csv",
+            caption="../../report/surrogate_slice/which_sampler_table.rst",
+            category="surrogate_slice",
+        ),
         efficiency=report(
             "results/surrogate_slice/efficiency.csv",
             caption="../../report/surrogate_slice/efficiency_table.rst",

@@ -1,0 +1,102 @@
+"""CPU seconds of one iteration of a method, and of a pilot: one core, one BLAS thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.execution import chain_generators
+from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
+from gpmcflow.models.joint_model import JointModel
+from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
+from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
+from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.studies.surrogate_slice.problems import representation_of, update_of
+from gpmcflow.studies.surrogate_slice.settings import JOINT
+
+TIMED_SECONDS = 1.0
+LEAST_TIMED, MOST_TIMED = 10, 400  # iterations
+
+Step = Callable[[], None]
+
+
+def seconds_per_iteration(model: JointModel, method: Mapping, tree: xr.DataTree) -> float:
+    """CPU seconds of one iteration of one chain, the mean over states that are spread over the draws.
+
+    The iterations are made again for this, from kept draws of theta and f; their random numbers are
+    others, and their results are dropped.
+    """
+    posterior = tree["posterior"].to_dataset()
+    theta = posterior["theta"].values.reshape(-1, model.dim)
+    latents = posterior["latent"].values.reshape(-1, model.n_cases)
+    joint = method["representation"] == JOINT
+    steps_from = _split_steps(model, tree) if joint else _slice_steps(model, method)
+
+    def mean_of(count: int) -> float:
+        total = 0.0
+        states = np.linspace(0, len(theta) - 1, count).astype(int)
+        for k in states:
+            step = steps_from(k, theta[k], latents[k])
+            began = time.process_time()
+            step()
+            total += time.process_time() - began
+        return total / count
+
+    few = mean_of(LEAST_TIMED)
+    wanted = min(int(TIMED_SECONDS / max(few, 1e-9)), MOST_TIMED)
+    return mean_of(wanted) if wanted > LEAST_TIMED else few
+
+
+def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
+    """CPU seconds of the pilot of each chain, by its gradients at the pace of the chains' own."""
+    pilot = tree["pilot"].to_dataset()
+    spent = pilot["n_gradient"].sum("round")
+    return (spent * iteration / pilot["n_steps"].isel(round=-1).mean()).values.tolist()
+
+
+def _slice_steps(model: JointModel, method: Mapping) -> Callable[..., Step]:
+    update, workspace = update_of(method), JointWorkspace(model, representation_of(method))
+    rng = _generator()
+
+    def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
+        workspace.start(theta, latents)
+        return lambda: iterate(rng, workspace, update, method["elliptical"])
+
+    return steps_from
+
+
+def iterate(
+    rng: np.random.Generator,
+    workspace: JointWorkspace,
+    update: HyperparameterUpdate,
+    n_elliptical: int,
+) -> None:
+    """One iteration with all that a chain does in it: sweep, elliptical updates, the recorded density."""
+    update.sweep(rng, workspace)
+    workspace.update_latents(rng, n_elliptical)
+    workspace.complete_log_likelihood()
+
+
+def _split_steps(model: JointModel, tree: xr.DataTree) -> Callable[..., Step]:
+    """Trajectories of joint split HMC with what the pilot of each chain froze."""
+    pilot = tree["pilot"].to_dataset()
+    n_draws = tree["posterior"].sizes["draw"]
+    jitter, rng = JointSplitHMC().jitter, _generator()
+    density = JointDensity(model, FrozenSites(*(pilot[v].values[0] for v in FrozenSites._fields)))
+
+    def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
+        own = pilot.isel(chain=k // n_draws)
+        sites = FrozenSites(*(own[name].values for name in FrozenSites._fields))
+        target = SplitTarget(density, Frame(own["center"].values, own["scale"].values, sites))
+        state = target.start(rng, model.to_normal(theta), latents)
+        step, n_steps = float(own["step_size"][-1]), int(own["n_steps"][-1])
+        return lambda: transition(rng, target, state, step, n_steps, jitter)
+
+    return steps_from
+
+
+def _generator() -> np.random.Generator:
+    return chain_generators(0, "timing", chains=[0]).generator(0)
