@@ -60,8 +60,9 @@ def figure_3(efficiency: pd.DataFrame, *, methods: Sequence[str] | None = None) 
     ``efficiency`` has one row per problem and method, with columns problem, method, representation, plain
     (whether it is one of the six as in the paper, or joint split HMC as it sets itself up), and per_n_lik,
     per_n_cov, per_second with their standard errors (..._mcse) over the chains. Bars are means, error bars
-    one standard error, both over the mean of surr-site; the number below a group is that mean. The axis ends at 4, or above the highest bar, but at
-    8 at most: higher bars are cut, and their height is written on them.
+    one standard error, both over the mean of surr-site; the number below a group is that mean. The axis
+    ends at 4, or above the highest bar, but at 8 at most: higher bars are cut, and their height is written
+    on them.
     ``methods`` are those shown: by default the plain ones. Problems without surr-site are left out.
 
     Raises `InputError` for a missing column.
