@@ -146,7 +146,10 @@ def _bars(axes: Axes, table: pd.DataFrame, column: str, problems: list, names: l
 
 def _written(axes: Axes, at: float, height: float, error: float) -> None:
     """Height of a bar that is cut, with its error, on its upper part."""
-    text = f"{height:.2g} ± {error:.1g}" if np.isfinite(error) else f"{height:.2g}"
+    known = np.isfinite(error) and error > 0.0
+    decimals = -int(np.floor(np.log10(error if known else 0.1 * height)))
+    parts = [round(value, decimals) for value in ((height, error) if known else (height,))]
+    text = " ± ".join(f"{value:.{max(decimals, 0)}f}" for value in parts)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
     axes.text(at, 0.97 * LARGEST, text, rotation=90, ha="center", va="top", fontsize=7.5,
               bbox=box, zorder=5)  # fmt: skip

@@ -121,7 +121,7 @@ def test_bars_that_are_too_high_are_cut_and_say_so(efficiency):
     first, second, _ = figure_3(efficiency).axes
     assert first.get_ylim() == (0.0, 8.0)
     assert sorted(drawn_bars(first).values())[-2:] == [8.0, 8.0]
-    assert [text.get_text() for text in first.texts] == ["35 ± 0.3"] * 2
+    assert [text.get_text() for text in first.texts] == ["35.0 ± 0.3"] * 2
     assert not second.texts
 
 
