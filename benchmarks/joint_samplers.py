@@ -29,12 +29,13 @@ from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
-from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
+from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS, WITHOUT_SITES
 
 ROOT = Path(__file__).parents[1]
 PROBLEMS = ("coal", "synthetic", "ionosphere", "redwoods")
 SLICE_DRAWS = {"coal": 8000, "synthetic": 1500, "ionosphere": 800, "redwoods": 300}
-JOINT_DRAWS = {"coal": 8000, "synthetic": 2000, "ionosphere": 2000, "redwoods": 500}
+KRONECKER = 10  # times as many draws on a grid without sites, whose proposals are so much cheaper
+JOINT_DRAWS = {"coal": 8000, "synthetic": 2000, "ionosphere": 2000, "redwoods": 1000}
 POISSON = ("coal", "redwoods")  # whose likelihood has an expansion of its own at each count
 WORKERS = 2
 WARMUP_SHARE = 0.1  # of the draws, of slice sampling
@@ -80,6 +81,8 @@ def ours(model: JointModel, name: str, problem: str) -> dict:
     """A sampler of the package: `JointSplitHMC`, or slice sampling with a representation."""
     joint = name == "joint-split"
     draws = (JOINT_DRAWS if joint else SLICE_DRAWS)[problem]
+    if model.kronecker and name in WITHOUT_SITES:
+        draws *= KRONECKER
     warmup = 0 if joint else max(100, int(WARMUP_SHARE * draws))
 
     def run(n_draws: int) -> tuple[float, object]:
