@@ -94,7 +94,7 @@ def gradients(n: int, repeats: int) -> None:
 
 def chains(name: str, n_chains: int, n_draws: int, seed: int) -> None:
     model = PROBLEMS[name]()
-    short = JointSplitHMC(rounds=(3, 3))
+    short = JointSplitHMC(rounds=(6, 6))
     sample_joint(model, short, n_chains=1, n_draws=2, n_warmup=0)  # compiles
     began = time.perf_counter()
     tree = sample_joint(

@@ -200,8 +200,9 @@ def which_sampler_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     """Samplers by the time to 100 effective samples, a block of rows per problem."""
     note = (
         "Samplers by CPU seconds of one core to 100 effective samples of what a chain mixes slowest in, "
-        "the complete-data log likelihood T or a hyperparameter; the seconds before the first draw, burn-in "
-        "or pilot, are among them. Joint split HMC moves all at once; the others are slice sampling."
+        "the complete-data log likelihood T, a hyperparameter or a latent value; the seconds before the "
+        "first draw, burn-in or pilot, are among them. joint-split moves all at once; the others are slice "
+        "sampling."
     )
     found = plain_table(frame, path)
     return found | {"caption": "Which sampler to use", "note": f"{note} {found['note']}"}

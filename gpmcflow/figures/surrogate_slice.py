@@ -46,7 +46,7 @@ _FILLS = {
     "joint-split": _Fill("#4F8F5B", "xx"),
 }
 _OTHERS = (
-    _Fill("#BBBBBB", "xx"),
+    _Fill("#BBBBBB", "--"),
     _Fill("#777777", ""),
     _Fill("#EEEEEE", "++"),
     _Fill("#555555", "oo"),
@@ -61,8 +61,8 @@ def figure_3(efficiency: pd.DataFrame, *, methods: Sequence[str] | None = None) 
     (whether it is one of the six as in the paper, or joint split HMC as it sets itself up), and per_n_lik,
     per_n_cov, per_second with their standard errors (..._mcse) over the chains. Bars are means, error bars
     one standard error, both over the mean of surr-site; the number below a group is that mean. The axis
-    ends at 4, or above the highest bar, but at 8 at most: higher bars are cut, and their height is written
-    on them.
+    ends at 4, or above the highest bar, but at 8 at most: bars that reach higher with their error are cut,
+    and their height is written on them.
     ``methods`` are those shown: by default the plain ones. Problems without surr-site are left out.
 
     Raises `InputError` for a missing column.
@@ -125,8 +125,9 @@ def _bars(axes: Axes, table: pd.DataFrame, column: str, problems: list, names: l
                 continue  # the method does not apply
             height, error = row[column] / base, row[f"{column}_mcse"] / base
             at = k + (j + 0.5) * width - 0.5 * GROUP
+            cut = height + (error if np.isfinite(error) else 0.0) > LARGEST
             axes.bar(at, min(height, LARGEST), width, zorder=2, **_patch(name, names))
-            if height > LARGEST:
+            if cut:
                 _written(axes, at, height, error)
                 height = LARGEST
             elif np.isfinite(error):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpmcflow.errors import InputError
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import timed
 from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
@@ -23,11 +24,11 @@ from gpmcflow.studies.surrogate_slice.problems import (
     update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
-from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES
+from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES, where_in_config
 
 MEASURED_SECONDS = 0.3
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
-GUESSED_STEPS = 8  # of joint split HMC, whose pilot chooses them
+GUESSED_STEPS = 12  # of joint split HMC, whose pilot chooses them
 
 
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
@@ -57,7 +58,7 @@ def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     """Seconds of an iteration soon after the start, and the number of coordinates of theta."""
     model = build_joint_model(context.dataset(name), name, context.config["problems"][name])
     if method["representation"] == JOINT:
-        return GUESSED_STEPS * _gradient_seconds(model), model.dim
+        return GUESSED_STEPS * _gradient_seconds(model, name), model.dim
     rng, update = np.random.default_rng(0), update_of(method)
     workspace = JointWorkspace(model, representation_of(method))
     workspace.start(model.prior_median(), np.zeros(model.n_cases))
@@ -65,9 +66,13 @@ def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     return each, model.dim
 
 
-def _gradient_seconds(model: JointModel) -> float:
+def _gradient_seconds(model: JointModel, problem: str) -> float:
     """Seconds of a gradient of the joint density."""
-    density = JointDensity(model, FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases)))
+    sites = FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
+    try:
+        density = JointDensity(model, sites)
+    except InputError as error:
+        raise InputError(where_in_config(problem, JOINT, error)) from None
     x, z = np.zeros(model.dim), np.zeros(2 * model.n_cases)
     return _repeated(lambda: density.evaluate(x, z))
 

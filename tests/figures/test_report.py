@@ -243,14 +243,14 @@ def test_which_sampler_says_what_its_seconds_are():
     from gpmcflow.report_tables import summary, which_sampler_table
 
     frame = pd.DataFrame(
-        {"problem": ["p", "p"], "rank": [1, 2], "method": ["a", "b"], "advice": ["use", "do not use: x"],
+        {"problem": ["p", "p"], "method": ["a", "b"], "rank": [1, 2], "advice": ["use", "do not use: x"],
          "seconds_to_100": [1.5, np.nan], "T_per_second": [20.0, 0.1], "T_per_second_mcse": [1.0, np.nan]}
     )  # fmt: skip
     table = which_sampler_table(frame, "results/s/which_sampler.csv")
     assert table["caption"] == "Which sampler to use"
     assert "CPU seconds of one core to 100 effective samples" in table["note"]
     (first, second) = table["groups"][0][1]
-    assert [cell["text"] for cell in first["cells"]] == ["1", "a", "use", "1.5", "20.0 ± 1.0"]
+    assert [cell["text"] for cell in first["cells"]] == ["a", "1", "use", "1.5", "20.0 ± 1.0"]
     assert second["cells"][3]["text"] == ""
     assert summary({"which_sampler": frame}) == []  # the other tables have all problems and methods
 

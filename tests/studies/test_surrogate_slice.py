@@ -405,6 +405,31 @@ def test_parts_hold_the_estimates_of_each_chain(finished, tmp_path):
 
 
 @pytest.mark.parametrize("thin", [1, 5])
+def test_iterations_are_timed_with_the_pilot_of_their_own_chain(monkeypatch, thin):
+    seen, made = [], pace.transition
+    tree, _ = chains(method={"chains": 2, "thin": thin}, name="joint-split")
+
+    def recorded(rng, target, state, step, n_steps, jitter):
+        seen.append((target.center, target.density.sites, state.theta, step, n_steps))
+        return made(rng, target, state, step, n_steps, jitter)
+
+    monkeypatch.setattr(pace, "transition", recorded)
+    method = run_settings(methods_of({"joint-split": {"chains": 2, "thin": thin}})["joint-split"])
+    pace.seconds_per_iteration(model_of(), method, tree)
+    theta, pilot = tree["posterior/theta"].values, tree["pilot"].to_dataset()
+    owners = [
+        int(np.flatnonzero(np.isclose(theta, at, rtol=1e-9).all(-1).any(1))[0])
+        for _, _, at, _, _ in seen
+    ]
+    assert set(owners) == {0, 1}
+    for k, (center, sites, _, step, n_steps) in zip(owners, seen, strict=True):
+        own = pilot.isel(chain=k)
+        np.testing.assert_array_equal(center, own["center"])
+        np.testing.assert_array_equal(sites.precision, own["precision"])
+        assert (step, n_steps) == (own["step_size"].values[-1], own["n_steps"].values[-1])
+
+
+@pytest.mark.parametrize("thin", [1, 5])
 def test_parts_of_joint_split_hmc(tmp_path, thin):
     """A gradient is one setting of theta, one covariance and one likelihood; pilots are apart."""
     given = {"thin": thin, "chains": 2, "representation": "joint-split"}
@@ -420,10 +445,16 @@ def test_parts_of_joint_split_hmc(tmp_path, thin):
         steps = int(pilot["n_steps"].values[k, -1])
         assert chain["n_hyp"] == chain["n_cov"] == chain["n_lik"] == 40 * steps
         assert chain["n_failed"] == int(tree["sample_stats"]["diverging"].values[k].sum())
-        # a gradient of a pilot costs what one of the chains does
+        # a gradient costs the same in all chains and in their pilots
         each = part["facts"]["seconds"]["iteration"] / float(pilot["n_steps"].values[:, -1].mean())
+        assert chain["seconds"] == chain["dense_seconds"] == pytest.approx(each * chain["n_lik"])
         expected = each * pilot["n_gradient"].values[k].sum()
         assert chain["pilot_seconds"] == pytest.approx(expected)
+        latents = tree["posterior/latent"].values[k]
+        sizes = [effective_size(latents[:, i]) for i in range(10)]
+        assert chain["latent_ess"] == pytest.approx(min(sizes))
+    total = sum(chain["seconds"] for chain in part["chains"])
+    assert total == pytest.approx(part["facts"]["seconds"]["total"])
     assert part["chains"][0]["iterations"] == 40
     assert part["facts"]["seconds"]["dense_iteration"] is None
 
@@ -438,6 +469,9 @@ def test_thinning_changes_no_number_of_the_parts(tmp_path):
         )
         parts.collect("surrogate_slice", tmp_path / f"{thin}", tmp_path / f"parts{thin}")
         found.append(parts.read_parts(tmp_path / f"parts{thin}")[0]["chains"])
+    full, thinned = (each[0].pop("latent_ess") for each in found)  # of the kept values only
+    assert 0.0 < thinned <= 8.0
+    assert full != thinned
     assert found[0] == found[1]
     assert found[0][0]["dense_seconds"] == 80.0
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from gpmcflow.storage import write_csv
 from gpmcflow.studies.parts import PUBLISHED
 from gpmcflow.studies.surrogate_slice import agreement
 from gpmcflow.studies.surrogate_slice.estimates import (
@@ -21,6 +22,7 @@ from gpmcflow.studies.surrogate_slice.estimates import (
 )
 from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
 from gpmcflow.studies.surrogate_slice.tables import tables
+from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS
 from gpmcflow.studies.verdict import VERDICT_COLUMNS
 
 PRINTED = yaml.safe_load((PUBLISHED / "surrogate_slice.yaml").read_text())
@@ -403,6 +405,9 @@ def test_which_sampler_counts_the_slowest_and_what_comes_before():
         if each["method"] == "joint-split":
             found["theta_ess"] = [400.0, 200.0, 300.0]
             found["pilot_seconds"] = 6.0
+            found["latent_ess"] = 250.0
+        elif each["method"] == "surr-site":
+            found["latent_ess"] = 1e3
         each["settings"]["method"]["warmup"] = 1000 if each["method"] == "surr-site" else None
     table = tables(parts, PRINTED)["which_sampler"].set_index("method")
     assert table["rank"].to_dict() == {"joint-split": 1, "surr-site": 2, "fixed": 3}
@@ -411,12 +416,39 @@ def test_which_sampler_counts_the_slowest_and_what_comes_before():
     assert table.loc["surr-site", "seconds_to_100"] == pytest.approx(2.0 + 10.0)
     assert table.loc["surr-site", "times_the_best"] == pytest.approx(12.0 / 11.0)
     assert table["advice"].tolist()[:2] == ["use", "use"]
+    # by the delta method
+    error = 100.0 * np.std(SPREAD, ddof=1) / 6**0.5 * 10.0 / 10.0**2
+    assert table.loc["surr-site", "seconds_to_100_mcse"] == pytest.approx(error)
     assert table.loc["fixed", "advice"].startswith("do not use: 6 effective samples")
     assert math.isnan(table.loc["fixed", "seconds_to_100"])
     assert table.loc["joint-split", "covariances_per_slowest"] == pytest.approx(5e4 / 200.0)
     rates = np.array(SPREAD) * 10.0
     assert table.loc["surr-site", "T_per_second"] == pytest.approx(rates.mean())
     assert table.loc["surr-site", "T_per_second_mcse"] == pytest.approx(rates.std(ddof=1) / 6**0.5)
+
+
+def test_which_sampler_by_latent_values_that_are_slower():
+    parts = runs(efficiency={"surr-site": 100.0, "post-site": 100.0})
+    for each in parts:
+        if each["method"] == "post-site":
+            each["chains"][0]["latent_ess"] = 50.0
+    table = tables(parts, PRINTED)["which_sampler"].set_index("method")
+    assert table.loc["surr-site", "advice"] == "use"
+    # fewer than 100 a chain: R-CODA's size is too large then
+    assert table.loc["post-site", "advice"] == "slower; rough: 50 effective samples a chain"
+    assert table.loc["post-site", "slowest_per_second"] == pytest.approx(5.0)
+    assert table.loc["post-site", "latents_per_second"] == pytest.approx(5.0)
+    assert math.isnan(table.loc["surr-site", "latents_per_second"])
+
+
+def test_variants_alone_leave_a_table_that_can_be_read(tmp_path):
+    parts = runs(
+        efficiency={}, variants={"a": (50.0, {"representation": "surr-site", "width": 0.5})}
+    )
+    table = tables(parts, PRINTED)["which_sampler"]
+    assert table.empty
+    write_csv(table, tmp_path / "which_sampler.csv")
+    assert list(pd.read_csv(tmp_path / "which_sampler.csv").columns) == COLUMNS
 
 
 def test_less_than_two_decades_of_widths_show_nothing():

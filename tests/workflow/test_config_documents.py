@@ -24,8 +24,8 @@ from gpmcflow.evidence.annealing import LADDERS
 from gpmcflow.models.likelihoods import LIKELIHOODS
 from gpmcflow.samplers import HMC, SAMPLERS
 from gpmcflow.samplers.hyperparameter_updates import UPDATES
-from gpmcflow.samplers.representations import REPRESENTATIONS
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.studies.surrogate_slice.settings import METHODS
 from gpmcflow.study_config import STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def test_names_of_the_schema_are_those_of_the_package():
     samplers = enums(".sampler")
     assert set().union(*samplers) == set(SAMPLERS)
     for enum in enums(".representation"):
-        assert enum == {*REPRESENTATIONS, "joint-split"}
+        assert enum == set(METHODS)
     for enum in enums(".update"):
         assert enum == set(UPDATES)
     for enum in enums(".sites"):

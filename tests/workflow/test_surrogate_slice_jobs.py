@@ -14,8 +14,10 @@ import pytest
 import yaml
 
 from gpmcflow.config import check_config, load_yaml
+from gpmcflow.errors import InputError
 from gpmcflow.forecast import forecast, forecast_table
 from gpmcflow.plan import planned_jobs
+from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.storage import load_results
 from gpmcflow.studies.surrogate_slice.settings import JOINT_CODE, SURROGATE_SLICE_CODE
 from gpmcflow.study_config import count_runs
@@ -171,6 +173,27 @@ def test_forecast_and_count_of_runs(tmp_path, config):
     name = f"results/surrogate_slice/{RUNS[0]}.nc"
     assert more[name].seconds > costs[name].seconds + 2.0
     assert more[name].disk > costs[name].disk
+
+
+def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
+    from gpmcflow.forecast import surrogate_slice as costs
+
+    monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, 3))
+    found = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}
+    joint, slices = (found[f"results/surrogate_slice/{RUNS[k]}.nc"].seconds for k in (2, 1))
+    # two chains: 890 transitions before the first draw in place of 10 iterations
+    pilots, warmup = 2 * sum(JointSplitHMC().rounds), 2 * 10
+    assert joint - slices == pytest.approx(0.5 * (pilots - warmup), abs=1.0)
+
+
+def test_forecast_of_a_hyperprior_without_a_transform_names_the_key(tmp_path, config):
+    config["problems"]["mine"]["length"] = {
+        "distribution": "norm", "parameters": {"loc": 1.0, "scale": 1.0}, "scale": "natural",
+    }  # fmt: skip
+    with pytest.raises(
+        InputError, match=r"config: studies\.surrogate_slice\.problems\.mine\.joint-split"
+    ):
+        forecast(config, folder=tmp_path)
 
 
 def test_paper_has_its_problems_methods_and_sizes(monkeypatch):

@@ -1,5 +1,7 @@
-# Study surrogate_slice: hyperparameters of latent Gaussian models, six representations of the latents.
+# Study surrogate_slice: hyperparameters of latent Gaussian models, six representations and a joint sampler.
 from gpmcflow.studies.surrogate_slice.settings import (
+    JOINT_CODE,
+    SURROGATE_SLICE_CODE,
     code_of,
     has_counts,
     replicate_files,
@@ -10,6 +12,9 @@ from gpmcflow.studies.surrogate_slice.settings import (
 
 SURROGATE_SLICE = surrogate_slice_methods(STUDIES["surrogate_slice"])
 SURROGATE_SLICE_RUNS = replicate_files(STUDIES["surrogate_slice"])
+SURROGATE_SLICE_DIGESTS = {
+    code: code_digest(*code) for code in (SURROGATE_SLICE_CODE, JOINT_CODE)
+}
 SURROGATE_SLICE_COX = [
     name for name in SURROGATE_SLICE if has_counts(config["problems"][name])
 ]
@@ -21,7 +26,9 @@ REPORT["surrogate_slice"] = {
         [f"results/surrogate_slice/figures/{name}.png", text]
         for name, text in {
             "figure_3": "Effective samples per likelihood evaluation, covariance construction and "
-            "second, relative to surr-site, with standard errors over the chains.",
+            "second, relative to surr-site, with standard errors over the chains; burn-in and pilots "
+            "are not counted. A gradient of joint-split counts as one of each, and takes the time of "
+            "several; bars above 8 are cut, their height written on them.",
             "figure_1": "Three functions from the same whitened draw, and what each of them leaves "
             "of the posterior of the length scale.",
             "figure_2": "Proposals of another length scale by prior whitening and by surrogate data.",

@@ -32,8 +32,10 @@ def replicate_part(path: str | Path) -> dict:
         chain_estimates(series.isel(chain=k), stats.isel(chain=k), facts["seconds"])
         for k in range(series.sizes["chain"])
     ]
-    for k, spent in enumerate(facts["seconds"].get("pilot") or ()):
-        chains[k]["pilot_seconds"] = spent
+    for chain, each in zip(chains, latent_sizes(tree), strict=True):
+        chain["latent_ess"] = each
+    if facts["seconds"].get("pilot"):
+        _own_seconds(chains, facts["seconds"]["pilot"])
     found = {
         "study": attributes["study"],
         "kind": "replicate",
@@ -49,6 +51,21 @@ def replicate_part(path: str | Path) -> dict:
     }
     tree.close()
     return found
+
+
+def _own_seconds(chains: list[dict], pilots: list[float]) -> None:
+    """Seconds of each chain of joint split HMC by its share of the gradients, and of its pilot."""
+    mean = sum(chain["n_cov"] for chain in chains) / len(chains)
+    for chain, pilot in zip(chains, pilots, strict=True):
+        for name in ("seconds", "dense_seconds"):
+            chain[name] *= chain["n_cov"] / mean
+        chain["pilot_seconds"] = pilot
+
+
+def latent_sizes(tree: xr.DataTree) -> list[float]:
+    """Least effective size (R-CODA's) of the kept latent values of each chain; thinning bounds it."""
+    latents = tree["posterior"]["latent"].values
+    return [float(np.min(effective_size(chain.T))) for chain in latents]
 
 
 def traces(tree: xr.DataTree) -> xr.Dataset:
@@ -71,7 +88,8 @@ def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dic
     """Effective sizes of T and theta (R-CODA's; of T also ArviZ's bulk), moments, sums of the counters.
 
     ``seconds`` are those of one iteration; the chain's are as many times these as it kept iterations.
-    ``dense_seconds`` are those with a dense covariance: the chain's own, but for a Kronecker one.
+    ``dense_seconds`` are those with a dense covariance: the chain's own, but for a Kronecker one. Of joint
+    split HMC ``n_failed`` are trajectories.
     """
     T, theta = series["complete_log_likelihood"].values, series["theta"].values
     n = len(T)

@@ -78,7 +78,7 @@ def replicate_chains(
             progress=what,
         ).load()
     except (InputError, NumericalError) as error:
-        raise type(error)(_place(problem_name, method_name, error)) from None
+        raise type(error)(where_in_config(problem_name, method_name, error)) from None
     each = seconds_per_iteration(model, method, tree)
     dense = None
     if model.kronecker and not joint and n <= LARGEST_DENSE:
@@ -137,7 +137,7 @@ def intensity(model: JointModel, tree: xr.DataTree) -> xr.Dataset:
     )
 
 
-def _place(problem: str, method: str, error: Exception) -> str:
+def where_in_config(problem: str, method: str, error: Exception) -> str:
     """Message of what a sampler refuses, with the path of the key in the config."""
     text, path = str(error).removeprefix("sample_joint: "), f"config: problems.{problem}"
     if text.startswith("start_theta "):

@@ -32,7 +32,7 @@ from gpmcflow.studies.surrogate_slice.estimates import (
 from gpmcflow.studies.surrogate_slice.parts import replicate_part
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
-from gpmcflow.studies.surrogate_slice.which_sampler import joint_rows, which_sampler_rows
+from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS, joint_rows, which_sampler_rows
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, verdict_row
 
 TABLE = "Figure 3"
@@ -66,7 +66,9 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     every = problems.values()
     return {
         "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
-        "which_sampler": pd.DataFrame([row for p in every for row in which_sampler_rows(p)]),
+        "which_sampler": pd.DataFrame(
+            [row for p in every for row in which_sampler_rows(p)], columns=COLUMNS
+        ),
         "efficiency": pd.DataFrame(
             [_efficiency_row(p, m) for p in every for m in p.methods.values()]
         ),

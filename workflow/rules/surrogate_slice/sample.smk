@@ -27,7 +27,9 @@ rule surrogate_slice_replicate:
         problem=lambda w: config["problems"][w.problem],
         method=lambda w: run_settings(SURROGATE_SLICE[w.problem][w.method]),
         seed=config["seed"],
-        code=lambda w: code_digest(*code_of(SURROGATE_SLICE[w.problem][w.method])),
+        code=lambda w: SURROGATE_SLICE_DIGESTS[
+            code_of(SURROGATE_SLICE[w.problem][w.method])
+        ],
     script:
         "../../scripts/surrogate_slice/replicate.py"
 
