@@ -350,6 +350,20 @@ def test_methods_that_disagree_are_seen():
     assert (a["verdict"], b["verdict"]) == ("holds", "does not hold")
 
 
+def test_a_baseline_that_mixes_too_slowly_is_no_reference():
+    """Its own mean is far off, and its error is not known."""
+
+    def methods(name, k):
+        found = typical(name, k)
+        slow = {"theta_tau": [400.0], "theta_mean": [1.5]} if name == "b" else {"theta_mean": [1.5]}
+        return found | {"standard": found["standard"] | slow}
+
+    verdict = verdict_of(study(settings_of(a={"data": 1}, b={"data": 4}), methods))
+    a, b = claim(verdict, "all methods draw")
+    assert (a["verdict"], b["verdict"]) == ("does not hold", "holds")
+    assert "6 chains left out" in b["why"]
+
+
 def test_claims_of_one_computation():
     checks = {"forms": 1e-13, "not_orthonormal": 3.0, "general_noise": 1e-10}
     tuning = {"kind": "tuning", "problem": "a", "checks": checks, "runs": {}}
