@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -45,3 +46,17 @@ def test_no_verdict_is_left_without_reason():
         verdict = pd.read_csv(RESULTS / study / "verdict.csv")
         differs = verdict[verdict["verdict"] == "differs"]
         assert differs["why"].str.len().gt(20).all()
+
+
+@pytest.mark.parametrize(("problem", "unknowns"), [("ionosphere", 35), ("coal", 3)])
+@pytest.mark.parametrize("method", ["surr-site", "prior-white"])
+def test_joint_split_hmc_has_the_posterior_means_of_slice_sampling(problem, unknowns, method):
+    """Every hyperparameter and T, long chains of the real data, within 4 joint standard errors."""
+    published = ROOT / "workflow" / "published" / "surrogate_slice.yaml"
+    again = parts.rebuild("surrogate_slice", RESULTS / "surrogate_slice" / "parts", published)
+    table = again["posterior"].query("problem == @problem").set_index(["method", "coordinate"])
+    ours, theirs = table.loc["joint-split"], table.loc[method]
+    assert len(ours) == len(theirs) == unknowns + 1
+    error = np.hypot(ours["mcse"], theirs["mcse"])
+    assert ((ours["mean"] - theirs["mean"]).abs() < 4.0 * error).all()
+    assert (error < 0.5 * ours["sd"]).all()  # a mean that is off by two deviations would be seen
