@@ -76,8 +76,6 @@ def main() -> None:
     parser.add_argument("draws_file")
     parser.add_argument("--warmup", type=int, default=500)
     parser.add_argument("--draws", type=int, default=500)
-    parser.add_argument("--max-tree-depth", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     problem = dict(np.load(options.problem))
     problem["likelihood"] = str(problem["likelihood"])
@@ -88,12 +86,7 @@ def main() -> None:
         for name, site in zip(names, sites, strict=True)
         if not np.all(problem[f"{name}_bounds"][0] == problem[f"{name}_bounds"][1])
     ]
-    sampler = NUTS(
-        model,
-        target_accept_prob=0.9,
-        dense_mass=[tuple(moving)],
-        max_tree_depth=options.max_tree_depth,
-    )
+    sampler = NUTS(model, target_accept_prob=0.9, dense_mass=[tuple(moving)])
     mcmc = MCMC(
         sampler,
         num_warmup=options.warmup,
@@ -104,11 +97,10 @@ def main() -> None:
     )
     began = time.perf_counter()
     fields = ("num_steps", "accept_prob", "diverging")
-    keys = jax.random.split(jax.random.PRNGKey(options.seed))
+    keys = jax.random.split(jax.random.PRNGKey(0))
     mcmc.warmup(keys[0], problem, extra_fields=fields, collect_warmup=True)
     jax.block_until_ready(mcmc.get_samples())
     warm = time.perf_counter() - began
-    warmup_steps = np.asarray(mcmc.get_extra_fields(group_by_chain=True)["num_steps"])
     began = time.perf_counter()
     mcmc.run(keys[1], problem, extra_fields=fields)
     draws = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
@@ -123,9 +115,6 @@ def main() -> None:
         seconds_warmup=warm,
         seconds_sampling=sampling,
         n_gradient=extra["num_steps"].sum(),
-        n_gradient_warmup=warmup_steps.sum(),
-        acceptance=extra["accept_prob"].mean(),
-        diverging=extra["diverging"].sum(),
     )
     print(
         f"warm-up {warm:.1f} s, sampling {sampling:.1f} s, {extra['num_steps'].mean():.0f} steps a draw, "

@@ -172,7 +172,7 @@ def _check_sites(place: str, method: dict, problem: dict) -> None:
     """An expansion of a likelihood that has no maximum."""
     found = problem["likelihood"]
     found = found if isinstance(found, str) else found["name"]
-    if method.get("sites") == "taylor" and found not in ("gaussian", "poisson"):
+    if method["sites"] == "taylor" and found not in ("gaussian", "poisson"):
         raise InputError(
             f"{place}.sites: found taylor with likelihood {found}, which has no maximum to expand at; "
             "allowed: standard, laplace, moments"

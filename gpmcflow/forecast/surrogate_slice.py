@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.forecast.context import Context, Cost
-from gpmcflow.forecast.timing import timed
-from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
+from gpmcflow.forecast.timing import repeated, timed
+from gpmcflow.models.joint_gradient import JointDensity
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.plan import PlannedJob, method_settings
 from gpmcflow.samplers.joint_program import STATS, TRACED
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
+from gpmcflow.samplers.joint_split_pilot import plain_sites
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
@@ -26,7 +24,6 @@ from gpmcflow.studies.surrogate_slice.problems import (
 from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
 from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES, where_in_config
 
-MEASURED_SECONDS = 0.3
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
 GUESSED_STEPS = 12  # of joint split HMC, whose pilot chooses them
 
@@ -62,27 +59,15 @@ def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     rng, update = np.random.default_rng(0), update_of(method)
     workspace = JointWorkspace(model, representation_of(method))
     workspace.start(model.prior_median(), np.zeros(model.n_cases))
-    each = _repeated(lambda: iterate(rng, workspace, update, method["elliptical"]))
+    each = repeated(lambda: iterate(rng, workspace, update, method["elliptical"]))
     return each, model.dim
 
 
 def _gradient_seconds(model: JointModel, problem: str) -> float:
     """Seconds of a gradient of the joint density."""
-    sites = FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
     try:
-        density = JointDensity(model, sites)
+        density = JointDensity(model, plain_sites(model))
     except InputError as error:
         raise InputError(where_in_config(problem, JOINT, error)) from None
     x, z = np.zeros(model.dim), np.zeros(2 * model.n_cases)
-    return _repeated(lambda: density.evaluate(x, z))
-
-
-def _repeated(work: Callable[[], object]) -> float:
-    """Mean CPU seconds, after two that compile and are not counted."""
-    work()
-    work()
-    began, count = time.process_time(), 0
-    while not count or time.process_time() - began < MEASURED_SECONDS:
-        work()
-        count += 1
-    return (time.process_time() - began) / count
+    return repeated(lambda: density.evaluate(x, z))

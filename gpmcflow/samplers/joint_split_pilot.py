@@ -190,7 +190,7 @@ class PilotProgram:
             generator = rng.generator(k)
             theta, f = starting_point(self, generator, chain)
             x = model.to_normal(theta)
-            density = JointDensity(model, _plain_sites(model))
+            density = JointDensity(model, plain_sites(model))
             found = first_round(model, density, x, f)
             if f is None:
                 state = SplitTarget(density, found.frame).start(generator, x, None)
@@ -212,7 +212,8 @@ class PilotProgram:
         return {name: values[:, -1].copy() for name, values in out.items()}, out
 
 
-def _plain_sites(model: JointModel) -> FrozenSites:
+def plain_sites(model: JointModel) -> FrozenSites:
+    """Sites that know nothing of the data, to build a density with before any are fitted."""
     return FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
 
 

@@ -125,6 +125,23 @@ def test_bars_that_are_too_high_are_cut_and_say_so(efficiency):
     assert not second.texts
 
 
+@pytest.mark.parametrize(("error", "text"), [(0.5, "7.7 ± 0.5"), (0.2, None), (np.nan, None)])
+def test_a_bar_is_cut_where_its_error_reaches_too_high(efficiency, error, text):
+    rows = efficiency["method"] == "post-site"
+    base = efficiency.loc[rows, "per_n_lik"] / 1.4
+    efficiency.loc[rows, "per_n_lik"] = 7.7 * base
+    efficiency.loc[rows, "per_n_lik_mcse"] = error * base
+    axes = figure_3(efficiency).axes[0]
+    assert [found.get_text() for found in axes.texts] == ([text] * 2 if text else [])
+
+
+def test_a_cut_bar_without_an_error_has_two_digits(efficiency):
+    efficiency.loc[efficiency["method"] == "post-site", "per_n_lik"] *= 110.0
+    efficiency["per_n_lik_mcse"] = np.nan
+    axes = figure_3(efficiency).axes[0]
+    assert [found.get_text() for found in axes.texts] == ["150"] * 2
+
+
 def test_variants_are_left_out_and_plain_methods_named_by_representation(efficiency):
     efficiency.loc[efficiency["method"] == "surr-taylor", ["method", "plain"]] = ["wide", False]
     efficiency.loc[efficiency["method"] == "post-site", "method"] = "my-method"

@@ -91,8 +91,8 @@ def test_methods_are_complete():
     assert "replicates" not in run_settings(own["post-site"])
     joint = methods_of({"joint-split": {}, "own": {"representation": "joint-split", "warmup": 4}})
     assert run_settings(joint["joint-split"]) == {
-        "representation": "joint-split", "update": None, "elliptical": None, "iterations": 40,
-        "warmup": 0, "thin": 1, "chains": 1,
+        "representation": "joint-split", "sites": None, "update": None, "elliptical": None,
+        "iterations": 40, "warmup": 0, "thin": 1, "chains": 1,
     }  # fmt: skip
     assert joint["own"]["warmup"] == 4
     assert (shown_method(found), shown_method({"a": 0, "surr-site": 0})) == (
@@ -440,6 +440,7 @@ def test_parts_of_joint_split_hmc(tmp_path, thin):
     parts.collect("surrogate_slice", tmp_path, tmp_path / "parts")
     (part,) = parts.read_parts(tmp_path / "parts")
     pilot = tree["pilot"].to_dataset()
+    assert len(set(pilot["n_steps"].values[:, -1])) == 2  # chains whose iterations cost differently
     assert part["facts"]["code"] == code_digest(*JOINT_CODE) != code_digest(*SURROGATE_SLICE_CODE)
     for k, chain in enumerate(part["chains"]):
         steps = int(pilot["n_steps"].values[k, -1])

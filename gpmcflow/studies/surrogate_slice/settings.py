@@ -52,7 +52,7 @@ def _complete(study: Mapping, name: str, given: Mapping) -> dict:
     shared = {key: study[key] if given[key] is None else given[key] for key in SHARED}
     if kind == JOINT:
         shared |= {"elliptical": None, "warmup": given["warmup"] or 0}
-        return {"representation": kind, "update": None, **shared}
+        return {"representation": kind, "sites": None, "update": None, **shared}
     sites = given.get("sites") or ("taylor" if kind.endswith("-taylor") else "standard")
     found = {
         "representation": kind,
