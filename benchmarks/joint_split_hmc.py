@@ -25,9 +25,9 @@ from gpmcflow import JointModel, JointSplitHMC, load_dataset, sample_joint
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.execution import pin_blas
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Logistic, Poisson
 from gpmcflow.models.joint_gradient import JointDensity
-from gpmcflow.models.likelihoods import Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.3}
 PRIOR = Hyperprior.log_uniform(0.1, 10.0)

@@ -16,9 +16,9 @@ from scipy.linalg import blas
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.execution import pin_blas
+from gpmcflow.likelihoods import likelihood
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import likelihood
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 

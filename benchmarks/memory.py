@@ -21,10 +21,10 @@ from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import pin_blas
+from gpmcflow.likelihoods import Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results

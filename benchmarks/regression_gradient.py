@@ -18,9 +18,9 @@ from scipy.linalg import blas
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.datasets import load_dataset
 from gpmcflow.execution import chain_generators, pin_blas
+from gpmcflow.likelihoods import Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import DataSplitHMC, LatentHMC, Sampler, SplitHMC
 

@@ -22,10 +22,10 @@ from scipy.linalg import blas, lapack
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.datasets import load_dataset
 from gpmcflow.execution import pin_blas
+from gpmcflow.likelihoods import Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import curvature_metric, fixed_point
 from gpmcflow.samplers.curvature_metric import Arrival, CurvatureSystem

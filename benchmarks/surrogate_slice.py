@@ -19,9 +19,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.execution import pin_blas
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Logistic, Poisson
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import representation

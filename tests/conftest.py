@@ -14,9 +14,9 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
+from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Likelihood, Logistic, Poisson, Probit
 
 
 @pytest.fixture(scope="session")

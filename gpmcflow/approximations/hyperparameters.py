@@ -14,9 +14,9 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.covariances import SquaredExponential, squared_distances
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Likelihood
 
 logger = logging.getLogger(__name__)
 

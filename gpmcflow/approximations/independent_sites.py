@@ -16,7 +16,7 @@ import numba
 import numpy as np
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.models.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
 
 LARGEST_VARIANCE = 1e6  # of a site: precisions below its inverse are raised to it
 

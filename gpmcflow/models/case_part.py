@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from scipy.linalg import blas
 
-from gpmcflow.models.likelihoods import Likelihood
+from gpmcflow.likelihoods import Likelihood
 
 # Predictors of a row block: 256 KB, so that they stay in the cache between the two products. Measured:
 # 1.1 times the bare products at (10000, 101) and 16 chains, 1.25 without blocks.

@@ -15,7 +15,6 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from gpmcflow.models.compiled_lapack import call
 from gpmcflow.models.joint_covariance import (
     LAUUM,
     SYMM,
@@ -28,6 +27,7 @@ from gpmcflow.models.joint_covariance import (
     triangular_product,
     triangular_solve,
 )
+from gpmcflow.numerics.lapack import call
 
 _L, _R, _N, _T = ord("L"), ord("R"), ord("N"), ord("T")
 BLOCK = 32  # diagonal blocks inverted by dtrtri

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 from numba.extending import get_cython_function_address
 
-from gpmcflow.models.compiled_lapack import call
+from gpmcflow.numerics.lapack import call
 
 POTRF, LAUUM, TRSV, TRMV, TRMM, TRTRI, SYMM = range(7)
 # As in `compiled_lapack`: given to the loops as an argument, so that they can be kept on disk.

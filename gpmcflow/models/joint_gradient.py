@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
+from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.joint_adjoint import (
     condition,
     covariance_adjoint,
@@ -21,7 +22,6 @@ from gpmcflow.models.joint_adjoint import (
 )
 from gpmcflow.models.joint_covariance import DIRECT, ROUTINES, plain_distances, triangular_solve
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Poisson
 from gpmcflow.models.normal_coordinates import NormalCoordinates
 
 LARGEST = 150.0  # |log| of a scale above which squares overflow: such a point has no density

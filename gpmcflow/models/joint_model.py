@@ -11,11 +11,11 @@ import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, text_digest
+from gpmcflow.likelihoods import Likelihood, Poisson
 from gpmcflow.models.covariances import squared_distances
-from gpmcflow.models.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.models.joint_covariance import DenseFactor
 from gpmcflow.models.kronecker_covariance import KroneckerFactor, grid_axes
-from gpmcflow.models.likelihoods import Likelihood, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 
 JITTER = 1e-6
 

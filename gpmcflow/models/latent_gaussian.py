@@ -11,7 +11,7 @@ from scipy.linalg import lapack
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.models.likelihoods import Likelihood
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.linear_maps import pull_back, push_forward
 
 

@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.special import ndtr
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.hyperpriors import Hyperprior
 from gpmcflow.models.joint_model import JointModel
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 TRIED = np.array([-6.0, -3.0, 0.0, 3.0, 6.0])  # a transform has to be usable where chains go
 _SQRT_2PI = np.sqrt(2.0 * np.pi)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.models import compiled_lapack as compiled
 from gpmcflow.models.case_part import sites_density
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward
 from gpmcflow.models.tempered import Target
+from gpmcflow.numerics import batched_factors as compiled
+from gpmcflow.numerics.lapack import ROUTINES
 from gpmcflow.samplers.fixed_point import FixedPointSolver
 from gpmcflow.samplers.generalised_leapfrog import Solved
 
@@ -230,7 +231,7 @@ class _Cases(_Space):
         """Factor B of each chain; log |B| = log |G|, (chain,)."""
         log_det = np.empty(len(root))
         compiled.factor_case_matrices(
-            compiled.ROUTINES, self.gram, root, slot, NEGLIGIBLE, self.factors, self.active,
+            ROUTINES, self.gram, root, slot, NEGLIGIBLE, self.factors, self.active,
             self.sizes, log_det,
         )  # fmt: skip
         return log_det
@@ -239,7 +240,7 @@ class _Cases(_Space):
         """t_i = (d'_i / d_i) [1 - (B^(-1))_ii]: exact where d_i is tiny, as the quotient cancels."""
         inverse = np.empty_like(weight)
         compiled.case_inverse_diagonals(
-            compiled.ROUTINES, slot, self.factors, self.active, self.sizes, inverse
+            ROUTINES, slot, self.factors, self.active, self.sizes, inverse
         )
         held = weight > 1e-300
         return np.where(held, weight_slope / np.where(held, weight, 1.0), 0.0) * (1.0 - inverse)
@@ -249,7 +250,7 @@ class _Cases(_Space):
         image = self.push(momentum)
         held = np.empty_like(image)
         compiled.solve_case_matrices(
-            compiled.ROUTINES, root, slot, self.factors, self.active, self.sizes, image, held
+            ROUTINES, root, slot, self.factors, self.active, self.sizes, image, held
         )
         return momentum - self.pull(held)
 
@@ -266,18 +267,18 @@ class _Coordinates(_Space):
         """Factor G of each chain; log |G|, (chain,)."""
         log_det = np.empty(len(root))
         compiled.factor_coordinate_matrices(
-            compiled.ROUTINES, self.design, root, slot, self.factors, log_det
+            ROUTINES, self.design, root, slot, self.factors, log_det
         )
         return log_det
 
     def trace(self, weight: np.ndarray, weight_slope: np.ndarray, slot: np.ndarray) -> np.ndarray:
         """t_i = d'_i |L^(-1) u_i|^2."""
         variance = np.empty_like(weight)
-        compiled.coordinate_variances(compiled.ROUTINES, self.design, slot, self.factors, variance)
+        compiled.coordinate_variances(ROUTINES, self.design, slot, self.factors, variance)
         return weight_slope * variance
 
     def divide(self, momentum: np.ndarray, root: np.ndarray, slot: np.ndarray) -> np.ndarray:
         """G^(-1) p (chain, d)."""
         out = np.array(momentum, order="C")
-        compiled.solve_coordinate_matrices(compiled.ROUTINES, slot, self.factors, out)
+        compiled.solve_coordinate_matrices(ROUTINES, slot, self.factors, out)
         return out

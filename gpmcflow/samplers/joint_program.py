@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Poisson
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import Point, Representation

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.models.compiled_likelihoods import (
+from gpmcflow.likelihoods.compiled import (
     elliptical_updates,
     likelihood_code,
     log_likelihood,

@@ -23,7 +23,7 @@ from gpmcflow.approximations.independent_sites import (
     TaylorSites,
 )
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.models.compiled_likelihoods import LikelihoodCode, log_likelihood
+from gpmcflow.likelihoods.compiled import LikelihoodCode, log_likelihood
 from gpmcflow.models.joint_covariance import DenseFactor
 from gpmcflow.models.kronecker_covariance import KroneckerFactor
 from gpmcflow.samplers.whitened_factors import WhitenedFactors

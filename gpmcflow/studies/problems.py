@@ -11,10 +11,10 @@ from gpmcflow.approximations.hyperparameters import evidence_grid, maximise_evid
 from gpmcflow.datasets import load_csv, load_dataset
 from gpmcflow.errors import InputError
 from gpmcflow.execution import require_memory
+from gpmcflow.likelihoods import Likelihood, likelihood
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Likelihood, likelihood
 from gpmcflow.models.multinomial import MultinomialLogit
 
 # Keys of a data set in the config -> the entry of the catalogue that takes the options below them.

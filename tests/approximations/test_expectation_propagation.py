@@ -7,8 +7,8 @@ from scipy.stats import multivariate_normal
 from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
 
 LABELS = {n: np.where(np.arange(n) % 3 == 1, -1.0, 1.0) for n in (1, 2, 3, 6, 20)}
 

@@ -11,9 +11,9 @@ from gpmcflow.approximations.hyperparameters import (
     maximise_evidence,
 )
 from gpmcflow.errors import NumericalError
+from gpmcflow.likelihoods import Logistic, Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic, Probit
 
 
 @pytest.fixture(scope="module")

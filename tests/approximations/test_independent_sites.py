@@ -17,7 +17,7 @@ from gpmcflow.approximations.independent_sites import (
     wright_omega,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 
 VARIANCES = (1e-3, 0.07, 1.0, 30.0, 1e4)
 LABELS = np.array([1.0, -1.0])

@@ -7,9 +7,9 @@ from scipy.stats import multivariate_normal
 
 from gpmcflow.approximations.laplace import laplace, tempered_mode
 from gpmcflow.errors import NumericalError
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 
 

@@ -11,8 +11,8 @@ from gpmcflow.approximations.perturbative_correction import (
     second_order_correction,
     standardised_cumulants,
 )
+from gpmcflow.likelihoods import Gaussian, Likelihood, Probit
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Likelihood, Probit
 
 TIGHT = {"tolerance": 1e-13, "max_sweeps": 2000}
 

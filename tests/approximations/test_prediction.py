@@ -10,10 +10,10 @@ from gpmcflow.approximations.prediction import (
     probability_positive,
 )
 from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import Logistic, Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic, Probit
 
 COVARIANCE = SquaredExponential((0.8, 1.9), 1.7)
 X_NEW = np.random.default_rng(1).uniform(-2.0, 2.0, (6, 2))

@@ -14,8 +14,8 @@ from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.parallel_tempering import temper, tempering_evidence
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.sequential_monte_carlo import particle_evidence, resample_move
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.likelihoods import Gaussian
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 

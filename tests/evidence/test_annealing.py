@@ -18,9 +18,9 @@ from gpmcflow.evidence.annealing import (
 )
 from gpmcflow.evidence.ladders import check_ladder, linear, power
 from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import (
     HMC,

@@ -18,8 +18,8 @@ from gpmcflow.evidence.importance_sampling import (
     smooth_weights,
 )
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.likelihoods import Gaussian
 
 RUN = {"block_size": 1000, "n_draws": 4000}
 

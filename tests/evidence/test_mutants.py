@@ -17,9 +17,9 @@ from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import power
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 

@@ -29,9 +29,9 @@ from gpmcflow.evidence.parallel_tempering import (
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import swap, swap_log_probability
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, RMHMC, DataSplitHMC, PreconditionedSplitHMC, make_sampler
 from gpmcflow.samplers.protocol import STATISTICS

@@ -9,9 +9,9 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import geometric, linear
 from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import RMHMC, PreconditionedSplitHMC
 

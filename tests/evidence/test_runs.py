@@ -14,9 +14,9 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.datasets import load_dataset
 from gpmcflow.evidence.annealing import annealed_importance_sampling, evidence_dataset
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Probit
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, open_results, write_results
 

@@ -25,9 +25,9 @@ from gpmcflow.evidence.sequential_monte_carlo import (
     sequential_monte_carlo,
 )
 from gpmcflow.execution import array_digest, chain_generators
+from gpmcflow.likelihoods import Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
 from gpmcflow.samplers.pilot import systematic_resample

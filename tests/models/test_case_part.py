@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
+from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models import case_part
 from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import Target, TemperedPath
 
 SETTINGS = {

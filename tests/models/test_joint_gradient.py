@@ -5,11 +5,11 @@ import pytest
 
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models import joint_adjoint, joint_gradient
-from gpmcflow.models.hyperpriors import Hyperprior
 from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 LENGTH = Hyperprior.log_uniform(0.2, 3.0)
 GAMMA = Hyperprior("gamma", {"a": 3.0, "scale": 0.3}, scale="natural")

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.joint_model import JointModel, checked_inputs
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 LENGTH = Hyperprior.log_uniform(0.1, 10.0)
 SIGNAL = Hyperprior("norm", {"scale": 0.5})

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import Gaussian, Logistic, Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, factorise
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Probit
 
 Y = np.array([1.0, -1.0, 1.0])
 

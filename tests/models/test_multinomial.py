@@ -10,9 +10,9 @@ from gpmcflow.approximations.laplace import laplace
 from gpmcflow.approximations.multinomial_laplace import multinomial_laplace
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Logistic
 from gpmcflow.models import multinomial
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic
 from gpmcflow.models.multinomial import MultinomialLogit, MultinomialTarget
 from gpmcflow.samplers import DataSplitHMC, LatentHMC, PreconditionedSplitHMC, SplitHMC
 

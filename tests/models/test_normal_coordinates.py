@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Logistic
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Logistic
 from gpmcflow.models.normal_coordinates import NormalCoordinates
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 PRIORS = [
     Hyperprior.log_uniform(0.1, 10.0),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import Logistic, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes, SplitCases
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic, Probit
 from gpmcflow.models.tempered import Target, TemperedPath
 
 

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import expit
 
 from gpmcflow.approximations.laplace import laplace
+from gpmcflow.likelihoods import Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Logistic
 from gpmcflow.models.tempered import Target
 
 

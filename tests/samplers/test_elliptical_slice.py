@@ -7,12 +7,12 @@ import pytest
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
-from gpmcflow.models.compiled_likelihoods import (
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods.compiled import (
     elliptical_updates,
     likelihood_code,
     log_likelihood,
 )
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers.elliptical_slice import EllipticalSlice, elliptical_slice
 

@@ -11,9 +11,9 @@ import pytest
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Poisson, Probit
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import (
     HMC,

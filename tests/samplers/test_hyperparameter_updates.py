@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.joint_covariance import ROUTINES, DenseFactor, factorise_lower
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import (
     MetropolisUpdate,
     SliceUpdate,

@@ -8,9 +8,9 @@ import pytest
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.representations import REPRESENTATIONS, Surrogate

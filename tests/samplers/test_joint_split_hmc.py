@@ -5,10 +5,10 @@ import pytest
 
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.joint_gradient import JointDensity
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_split_hmc import (
     Frame,
     JointSplitHMC,

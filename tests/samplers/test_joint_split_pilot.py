@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import joint_split_pilot
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
 from gpmcflow.samplers.joint_split_lengths import Lengths, choose_length

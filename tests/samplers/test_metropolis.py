@@ -7,9 +7,9 @@ import pytest
 
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import IndependenceMetropolis, LatentHMC, RandomWalkMetropolis
 

@@ -11,10 +11,10 @@ from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, Sites
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.models.compiled_likelihoods import likelihood_code
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods.compiled import likelihood_code
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import (
     REPRESENTATIONS,

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC
 from gpmcflow.samplers.curvature_metric import Arrival, CurvatureSystem, Kick

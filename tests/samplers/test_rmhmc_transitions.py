@@ -9,9 +9,9 @@ import pytest
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Gaussian, Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Poisson, Probit
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import RMHMC
 from gpmcflow.samplers.curvature_metric import CurvatureSystem

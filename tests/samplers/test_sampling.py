@@ -7,9 +7,9 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Poisson
 from gpmcflow.samplers import HMC, SAMPLERS, PreconditionedSplitHMC, make_sampler
 from gpmcflow.samplers.sampling import sample
 

@@ -18,9 +18,9 @@ from scipy.special import expit
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import (
     HMC,

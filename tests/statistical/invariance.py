@@ -21,9 +21,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_expit, log_ndtr
 from scipy.stats import ks_2samp, norm, poisson
 
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import RMHMC
 from gpmcflow.samplers.hamiltonian import HamiltonianSampler

@@ -15,9 +15,9 @@ import pytest
 
 from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, ScaledSites
 from gpmcflow.diagnostics.coda_effective_size import effective_size
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.elliptical_slice import EllipticalSlice
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate, UpdateInfo
 from gpmcflow.samplers.joint_sampling import sample_joint

@@ -11,11 +11,11 @@ from scipy.special import expit
 
 from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.diagnostics.coda_effective_size import effective_size
+from gpmcflow.likelihoods import Logistic, Poisson
 from gpmcflow.models import joint_gradient
-from gpmcflow.models.hyperpriors import Hyperprior
 from gpmcflow.models.joint_gradient import FrozenSites, JointDensity, scales_with_amplitude
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Logistic, Poisson
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpmcflow.approximations.hyperparameters import fit_ep
 from gpmcflow.errors import InputError, ResourceError
-from gpmcflow.models.likelihoods import Gaussian, Probit
+from gpmcflow.likelihoods import Gaussian, Probit
 from gpmcflow.studies import stages
 from gpmcflow.studies.problems import (
     build_model,

@@ -20,7 +20,7 @@ from gpmcflow.datasets import load_dataset
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, code_digest
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.storage import load_results, write_results

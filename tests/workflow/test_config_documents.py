@@ -21,7 +21,7 @@ from gpmcflow.config import (
 )
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.annealing import LADDERS
-from gpmcflow.models.likelihoods import LIKELIHOODS
+from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.samplers import HMC, SAMPLERS
 from gpmcflow.samplers.hyperparameter_updates import UPDATES
 from gpmcflow.samplers.tuning import TuningSettings

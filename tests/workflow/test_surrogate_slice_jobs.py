@@ -140,7 +140,7 @@ def imports_of(module: str) -> set[str]:
     for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("gpmcflow."):
             name = node.module.removeprefix("gpmcflow.")
-            found.add("models.likelihoods" if name.startswith("models.likelihoods") else name)
+            found.add("likelihoods" if name.startswith("likelihoods") else name)
     return found
 
 

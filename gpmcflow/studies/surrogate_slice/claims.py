@@ -290,7 +290,7 @@ def _sign_row() -> dict:
     import numpy as np
 
     from gpmcflow.approximations.independent_sites import LaplaceSites
-    from gpmcflow.models.likelihoods import Poisson
+    from gpmcflow.likelihoods import Poisson
 
     likelihood, y, k = Poisson(), np.array([3.0]), 1.0
     w, b, _ = LaplaceSites()(likelihood, y, k)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Gaussian
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import representation
 from gpmcflow.storage import standard_attributes, with_attributes

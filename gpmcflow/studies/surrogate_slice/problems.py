@@ -15,9 +15,9 @@ from gpmcflow.approximations.independent_sites import (
     site_rule,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.models.hyperpriors import Hyperprior
+from gpmcflow.likelihoods import likelihood
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import likelihood
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, hyperparameter_update
 from gpmcflow.samplers.representations import Representation, representation
 from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE, has_counts

@@ -16,8 +16,8 @@ SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
 OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
-models.compiled_lapack models.compiled_likelihoods models.covariances models.hyperpriors
-models.joint_covariance models.joint_model models.kronecker_covariance models.likelihoods
+numerics.batched_factors likelihoods.compiled models.covariances parameters.hyperpriors
+models.joint_covariance models.joint_model models.kronecker_covariance likelihoods
 models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations

@@ -12,8 +12,8 @@ import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import code_digest, pin_blas, require_memory
+from gpmcflow.likelihoods import Poisson
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.likelihoods import Poisson
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.storage import standard_attributes, with_attributes

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 from scipy.special import erfc
 
-from gpmcflow.models.likelihoods.base import Likelihood, flat_rows
-from gpmcflow.models.likelihoods.labels import validate_labels
+from gpmcflow.likelihoods.base import Likelihood, flat_rows
+from gpmcflow.likelihoods.labels import validate_labels
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
 # computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit, likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit, likelihood
 
 
 def test_likelihoods_by_name():

@@ -1,4 +1,4 @@
-"""Log likelihoods of one chain for compiled loops; values agree with `gpmcflow.models.likelihoods`."""
+"""Log likelihoods of one chain for compiled loops; values agree with `gpmcflow.likelihoods`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
-from gpmcflow.models.likelihoods.probit import _erfcx
+from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+from gpmcflow.likelihoods.probit import _erfcx
 
 _GAUSSIAN, _LOGISTIC, _PROBIT, _POISSON = range(4)
 

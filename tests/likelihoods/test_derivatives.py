@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from gpmcflow.models.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
 LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])

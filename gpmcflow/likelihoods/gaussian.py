@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.base import Likelihood
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma, kstest
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.hyperpriors import Hyperprior, hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 
 PRIORS = {
     "uniform": Hyperprior.log_uniform(0.1, 10.0),

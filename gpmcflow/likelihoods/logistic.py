@@ -8,8 +8,8 @@ import numba
 import numpy as np
 from scipy.special import expit
 
-from gpmcflow.models.likelihoods.base import Likelihood, flat_rows
-from gpmcflow.models.likelihoods.labels import draw_labels, validate_labels
+from gpmcflow.likelihoods.base import Likelihood, flat_rows
+from gpmcflow.likelihoods.labels import draw_labels, validate_labels
 
 
 # NumPy's exp and log use vector instructions; the loops between them are one pass each.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpmcflow.errors import unknown_name
-from gpmcflow.models.likelihoods.base import Likelihood
-from gpmcflow.models.likelihoods.gaussian import Gaussian
-from gpmcflow.models.likelihoods.logistic import Logistic
-from gpmcflow.models.likelihoods.poisson import Poisson
-from gpmcflow.models.likelihoods.probit import Probit
+from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.gaussian import Gaussian
+from gpmcflow.likelihoods.logistic import Logistic
+from gpmcflow.likelihoods.poisson import Poisson
+from gpmcflow.likelihoods.probit import Probit
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     "probit": Probit,

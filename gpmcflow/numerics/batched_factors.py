@@ -1,45 +1,11 @@
-"""LAPACK from compiled loops: the factorisations that every chain of a batch needs for itself."""
+"""Factorisations that every chain of a batch needs for itself, LAPACK called from compiled loops."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import get_cython_function_address, intrinsic
 
-
-def _addresses() -> np.ndarray:
-    """Where SciPy's own LAPACK and BLAS routines are, in the order of the constants below."""
-    lapack = [
-        get_cython_function_address("scipy.linalg.cython_lapack", name)
-        for name in ("dpotrf", "dtrtri")
-    ]
-    blas = [
-        get_cython_function_address("scipy.linalg.cython_blas", name) for name in ("dtrsv", "dsyrk")
-    ]
-    return np.array(lapack + blas, dtype=np.int64)
-
-
-POTRF, TRTRI, TRSV, SYRK = range(4)
-# Passed to the loops as an argument: what is compiled then holds no address and can be kept on disk.
-ROUTINES = _addresses()
-_L, _N, _T = ord("L"), ord("N"), ord("T")
-
-
-@intrinsic
-def call(typingctx, address, pointers):
-    """Call a Fortran routine: its address, and a tuple with the address of each argument."""
-    count = pointers.count
-
-    def codegen(context, builder, signature, args):
-        byte = ir.IntType(8).as_pointer()
-        routine = ir.FunctionType(ir.VoidType(), [byte] * count).as_pointer()
-        given = [builder.inttoptr(builder.extract_value(args[1], k), byte) for k in range(count)]
-        builder.call(builder.inttoptr(args[0], routine), given)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, pointers), codegen
+from gpmcflow.numerics.lapack import LOWER, PLAIN, POTRF, SYRK, TRANSPOSED, TRSV, TRTRI, call
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -52,7 +18,7 @@ def factor_case_matrices(routines, gram, root, slots, keep, factors, active, siz
     ``log_det`` (chain,) receives log |B|, nan where B does not factorise.
     """
     n = gram.shape[0]
-    letters = np.array([_L], dtype=np.uint8)
+    letters = np.array([LOWER], dtype=np.uint8)
     ints = np.zeros(3, dtype=np.int32)  # order, leading dimension, info
     ints[1] = n
     size = ints.itemsize
@@ -87,7 +53,7 @@ def factor_case_matrices(routines, gram, root, slots, keep, factors, active, siz
 def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
     """D^(1/2) B^(-1) D^(1/2) x of each chain into ``out`` (chain, n), from `factor_case_matrices`."""
     n = x.shape[1]
-    letters = np.array([_L, _N, _T], dtype=np.uint8)
+    letters = np.array([LOWER, PLAIN, TRANSPOSED], dtype=np.uint8)
     ints = np.ones(3, dtype=np.int32)  # order, leading dimension, increment
     ints[1] = factors.shape[2]
     size = ints.itemsize
@@ -112,7 +78,7 @@ def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
 def case_inverse_diagonals(routines, slots, factors, active, sizes, out):
     """(B^(-1))_ii = |L_B^(-1) e_i|^2 of each chain into ``out`` (chain, n); 1 in inactive rows."""
     n = factors.shape[1]
-    letters = np.array([_L, _N], dtype=np.uint8)
+    letters = np.array([LOWER, PLAIN], dtype=np.uint8)
     ints = np.zeros(3, dtype=np.int32)
     ints[1] = n
     size = ints.itemsize
@@ -141,7 +107,7 @@ def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
     ``design`` is U (n, d) in C order, ``root`` (chain, n) is D^(1/2).
     """
     n, d = design.shape
-    letters = np.array([_L, _N], dtype=np.uint8)
+    letters = np.array([LOWER, PLAIN], dtype=np.uint8)
     ints = np.zeros(4, dtype=np.int32)  # order, inner dimension, leading dimension, info
     ints[0], ints[1], ints[2] = d, n, d
     numbers = np.array([1.0, 0.0])
@@ -170,7 +136,7 @@ def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
 @numba.njit(error_model="numpy", nogil=True, cache=True)
 def solve_coordinate_matrices(routines, slots, factors, x):
     """(I + U' D U)^(-1) x of each chain, in place, from `factor_coordinate_matrices`."""
-    letters = np.array([_L, _N, _T], dtype=np.uint8)
+    letters = np.array([LOWER, PLAIN, TRANSPOSED], dtype=np.uint8)
     ints = np.ones(2, dtype=np.int32)
     ints[0] = x.shape[1]
     for p in range(x.shape[0]):
@@ -184,7 +150,7 @@ def solve_coordinate_matrices(routines, slots, factors, x):
 def coordinate_variances(routines, design, slots, factors, out):
     """(U (I + U' D U)^(-1) U')_ii = |L^(-1) u_i|^2 of each chain into ``out`` (chain, n)."""
     n, d = design.shape
-    letters = np.array([_L, _N], dtype=np.uint8)
+    letters = np.array([LOWER, PLAIN], dtype=np.uint8)
     ints = np.zeros(2, dtype=np.int32)
     ints[0] = d
     inverse = np.zeros((d, d))

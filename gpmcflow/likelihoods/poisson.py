@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.base import Likelihood
 
 
 @dataclass(frozen=True)

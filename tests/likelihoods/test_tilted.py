@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from gpmcflow.models.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
-from gpmcflow.models.likelihoods.base import central_moments_to_cumulants
+from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+from gpmcflow.likelihoods.base import central_moments_to_cumulants
 
 MEAN = np.array([-3.0, -0.7, 0.0, 0.9, 4.1, 2.0])
 VARIANCE = np.array([0.05, 1.0, 30.0, 1e3, 6.0, 1e-4])

@@ -4,8 +4,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from gpmcflow.models.likelihoods import Probit
-from gpmcflow.models.likelihoods.probit import log_phi_derivatives, log_phi_high_derivatives
+from gpmcflow.likelihoods import Probit
+from gpmcflow.likelihoods.probit import log_phi_derivatives, log_phi_high_derivatives
 
 Z = np.concatenate(
     [
