@@ -40,16 +40,22 @@ class Entry(NamedTuple):
 
     name: str  #: within its owner, such as "length_scale[age]"
     setting: Hyperprior | Parameter | float  #: a number is in the parameter's own units
-    coordinate: str = LOG  #: the model's coordinate is the log of the parameter, or the parameter itself
+    coordinate: str = (
+        LOG  #: the model's coordinate is the log of the parameter, or the parameter itself
+    )
 
 
-def checked_setting(value: Setting, where: str, *, positive: bool = True) -> Hyperprior | Parameter | float:
+def checked_setting(
+    value: Setting, where: str, *, positive: bool = True
+) -> Hyperprior | Parameter | float:
     """Setting of a parameter; `InputError` that begins with ``where`` unless it is one."""
     if isinstance(value, Parameter):
         checked_setting(value.value, where, positive=positive)
         return value
     value = hyperprior(value, where)
-    if not isinstance(value, Hyperprior) and not (np.isfinite(value) and (value > 0 or not positive)):
+    if not isinstance(value, Hyperprior) and not (
+        np.isfinite(value) and (value > 0 or not positive)
+    ):
         kind = "a positive number" if positive else "a finite number"
         raise InputError(f"{where} is {value!r}; allowed: {kind}, or a hyperprior")
     return value
