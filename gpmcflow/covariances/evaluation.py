@@ -1,0 +1,48 @@
+"""Matrices of covariances whose parameters are all numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.inputs import inputs_of, new_inputs
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
+from gpmcflow.errors import InputError
+
+
+def _buffers(covariance: Covariance, X: Any) -> tuple[CovarianceBuffers, np.ndarray, Any]:
+    inputs = inputs_of(X)
+    covariance, columns = bind(covariance, inputs)
+    values, places = [], []
+    for term, entries in leaf_entries(covariance, columns, inputs.names):
+        for entry in entries:
+            if not isinstance(entry.setting, float):
+                raise InputError(
+                    f"{covariance!r}: {term or 'it'} has {entry.name} = {entry.setting!r}; allowed: numbers, "
+                    "to evaluate it"
+                )
+        places.append(np.arange(len(values), len(values) + len(entries)))
+        values += [entry.setting for entry in entries]
+    full = np.log(np.array(values, dtype=np.float64))
+    tape = Tape(covariance, columns, places, np.zeros(len(full), dtype=bool), inputs.values)
+    return CovarianceBuffers(tape), full, inputs
+
+
+def covariance_matrix(covariance: Covariance, X: Any, X2: Any = None) -> np.ndarray:
+    """Matrix of the rows of X (n, p) with those of X2 (m, p), or of X itself: (n, m)."""
+    buffers, full, inputs = _buffers(covariance, X)
+    if X2 is not None:
+        return np.ascontiguousarray(buffers.cross(full, new_inputs(X2, inputs, (), "new").values).T)
+    n = len(inputs.values)
+    K = np.empty((n, n))
+    buffers.fill(full, K)
+    lower = np.tril(K.T)
+    return lower + np.tril(lower, -1).T
+
+
+def prior_variances(covariance: Covariance, X: Any) -> np.ndarray:
+    """k(x, x) of the rows of X, (n,)."""
+    buffers, full, inputs = _buffers(covariance, X)
+    return buffers.diagonal(full, inputs.values)

@@ -1,0 +1,135 @@
+"""Inputs as covariances see them: numbers, names of columns, levels of columns with words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.errors import InputError, unknown_name
+
+
+class Inputs(NamedTuple):
+    """n cases of p columns."""
+
+    values: np.ndarray  #: (n, p); codes 0, 1, .. in columns of words
+    names: tuple[str, ...]  #: (p,)
+    levels: dict[
+        str, tuple[str, ...]
+    ]  #: words of each column that has them, in the order of their codes
+
+    @property
+    def numeric(self) -> tuple[int, ...]:
+        """Places of the columns that hold numbers."""
+        return tuple(k for k, name in enumerate(self.names) if name not in self.levels)
+
+    def place(self, column: str | int, where: str) -> int:
+        """Place of a column by its name or place; `InputError` with the nearest name."""
+        if isinstance(column, (int, np.integer)) and not isinstance(column, bool):
+            if -len(self.names) <= column < len(self.names):
+                return int(column) % len(self.names)
+            raise InputError(
+                f"{where}: column {column}; allowed: 0 to {len(self.names) - 1}, or a name"
+            )
+        if column not in self.names:
+            raise unknown_name(f"{where}: column", str(column), self.names)
+        return self.names.index(column)
+
+
+def inputs_of(X: Any) -> Inputs:
+    """Inputs of an array (n, p) or (n,), a DataFrame, or an xarray variable with a feature coordinate.
+
+    Columns of an array are x1, x2, ... Raises `InputError` for other than finite numbers in columns of
+    numbers, and for missing words.
+    """
+    if isinstance(X, Inputs):
+        return X
+    if isinstance(X, pd.Series):
+        X = X.to_frame()
+    if isinstance(X, pd.DataFrame):
+        names = tuple(str(name) for name in X.columns)
+        columns, levels = [], {}
+        for k, name in enumerate(names):
+            column = X.iloc[:, k]
+            if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+                columns.append(column.to_numpy(dtype=np.float64))
+                continue
+            if column.isna().any():
+                row = int(np.flatnonzero(column.isna())[0])
+                raise InputError(
+                    f"X: column {name!r}, row {row} is missing; drop the row, or fill it in"
+                )
+            words = column.astype(str)
+            levels[name] = tuple(sorted(words.unique()))
+            codes = {word: float(code) for code, word in enumerate(levels[name])}
+            columns.append(words.map(codes).to_numpy(dtype=np.float64))
+        values = np.column_stack(columns) if columns else np.empty((len(X), 0))
+    else:
+        names, levels = None, {}
+        if isinstance(X, xr.DataArray):
+            dim = X.dims[-1]
+            if X.ndim == 2 and dim in X.coords:
+                names = tuple(str(name) for name in X[dim].values)
+            X = X.values
+        try:
+            values = np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                "X: an array of other than numbers; give a DataFrame for columns with words"
+            ) from None
+        values = values[:, None] if values.ndim == 1 else values
+        if values.ndim != 2:
+            raise InputError(f"X has shape {values.shape}; allowed: (n, p) or (n,)")
+        names = names or tuple(f"x{k + 1}" for k in range(values.shape[1]))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X: two columns are named {twice!r}; rename one")
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        row, k = (int(i) for i in wrong[0])
+        raise InputError(
+            f"X: column {names[k]!r}, row {row} is {values[row, k]}; give finite numbers, or drop the row"
+        )
+    return Inputs(np.ascontiguousarray(values), names, levels)
+
+
+def new_inputs(X: Any, like: Inputs, groups: Sequence[str], unseen: str = "error") -> Inputs:
+    """New inputs with the columns and codes of those a model was made with.
+
+    A level not seen before is a new one in columns of ``groups`` (each row its own); elsewhere
+    `InputError`, unless ``unseen`` is "new", which takes it as different from all. A DataFrame may have
+    more columns, in any order.
+    """
+    if unseen not in ("error", "new"):
+        raise unknown_name("predict: unseen", unseen, ("error", "new"))
+    if isinstance(X, pd.DataFrame):
+        for name in like.names:
+            if name not in map(str, X.columns):
+                raise unknown_name("new inputs: column", name, tuple(map(str, X.columns)))
+        frame = X.rename(columns=str)[list(like.names)].copy()
+        values = np.empty((len(frame), len(like.names)))
+        for k, name in enumerate(like.names):
+            if name not in like.levels:
+                values[:, k] = pd.to_numeric(frame[name], errors="coerce")
+                continue
+            codes = {word: code for code, word in enumerate(like.levels[name])}
+            words = frame[name].astype(str)
+            values[:, k] = words.map(codes)
+            fresh = np.flatnonzero(np.isnan(values[:, k]))
+            if fresh.size and name not in groups and unseen == "error":
+                raise InputError(
+                    f"new inputs: column {name!r}, row {fresh[0]} has the level {words.iloc[fresh[0]]!r}, "
+                    f'which was not seen; allowed: {", ".join(like.levels[name])}; or unseen="new"'
+                )
+            values[fresh, k] = len(codes) + np.unique(words.iloc[fresh], return_inverse=True)[1]
+        return inputs_of(values)._replace(names=like.names, levels=like.levels)
+    given = inputs_of(X)
+    if given.values.shape[1] != len(like.names):
+        raise InputError(
+            f"new inputs have {given.values.shape[1]} columns; allowed: {len(like.names)}: "
+            f"{', '.join(like.names)}"
+        )
+    return given._replace(names=like.names, levels=like.levels)

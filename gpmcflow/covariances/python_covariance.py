@@ -1,0 +1,125 @@
+"""A user's own Python function as a covariance: a matrix that is given to the tape before each pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpmcflow.covariances import passes
+from gpmcflow.covariances.expressions import Leaf
+from gpmcflow.errors import InputError
+from gpmcflow.parameters.parameter import Entry, Setting, checked_setting
+
+STEP = 1e-5  # of the central differences in the log of a parameter
+
+
+@dataclass(frozen=True, repr=False)
+class PythonCovariance(Leaf):
+    """k = function(X, X2, parameters), positive semidefinite: (n, m) for rows of X (n, p) and X2 (m, p).
+
+    ``given`` maps names of positive parameters to numbers or hyperpriors; the function is called with their
+    values by name. ``gradient``(X, X2, parameters) may return {name: derivative by the log of it (n, m)};
+    without it central differences are taken. Slower than the package's own covariances, and not part of a
+    config's text. For worker processes both functions have to be picklable.
+    """
+
+    function: Callable
+    given: Mapping[str, Setting] = field(default_factory=dict)
+    gradient: Callable | None = None
+
+    code, term, has_amplitude = passes.GIVEN, "python", False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked = {
+            key: checked_setting(value, f"PythonCovariance: {key}")
+            for key, value in self.given.items()
+        }
+        object.__setattr__(self, "given", checked)
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """None that is a field of its own."""
+        return ()
+
+    def entries(self, columns: Sequence[str]) -> tuple[Entry, ...]:
+        """Its parameters."""
+        return tuple(Entry(key, value) for key, value in self.given.items())
+
+    def __hash__(self) -> int:
+        return hash((self.function, tuple(self.given), self.columns, self.name))
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return f"PythonCovariance({name}, {self.given!r}, columns={self.columns!r})"
+
+    def __str__(self) -> str:
+        raise InputError(
+            "PythonCovariance: a function has no text; take covariances with a name in a config"
+        )
+
+    def matrix(self, X: np.ndarray, X2: np.ndarray, logs: np.ndarray) -> np.ndarray:
+        """Its values at the logs of its parameters. Raises `InputError` for a matrix of another shape."""
+        values = np.asarray(self.function(X, X2, self._named(logs)), dtype=np.float64)
+        if values.shape != (len(X), len(X2)):
+            raise InputError(
+                f"{self!r}: the function gives shape {values.shape}; allowed: {(len(X), len(X2))}"
+            )
+        return values
+
+    def slopes(self, X: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
+        """Derivatives by the logs of its parameters, (n, n) each."""
+        if self.gradient is not None:
+            values = self.gradient(X, X, self._named(logs))
+            return [np.asarray(values[key], dtype=np.float64) for key in self.given]
+        steps = STEP * np.eye(len(logs))
+        return [
+            (self.matrix(X, X, logs + h) - self.matrix(X, X, logs - h)) / (2.0 * STEP)
+            for h in steps
+        ]
+
+    def _named(self, logs: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.given, np.exp(logs).tolist(), strict=True))
+
+
+def _given(tape):
+    """(leaf, columns, places) of the tape's Python functions, in the order of their matrices."""
+    bound = zip(tape.leaves, tape.leaf_columns, tape.leaf_places, strict=True)
+    return [
+        (leaf, list(columns), np.asarray(places, dtype=np.int64))
+        for leaf, columns, places in bound
+        if leaf.code == passes.GIVEN
+    ]
+
+
+def given_matrices(tape, full: np.ndarray, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+    """Values between cases and new ones as (function, new case, case)."""
+    out = np.empty((tape.n_given, len(X2), len(X)))
+    for k, (leaf, columns, places) in enumerate(_given(tape)):
+        out[k] = leaf.matrix(X[:, columns], X2[:, columns], full[places]).T
+    return out
+
+
+def fill_given(tape, full: np.ndarray, out: np.ndarray) -> None:
+    """Values between the cases into ``out`` (function, case, case)."""
+    if tape.n_given:
+        out[:] = given_matrices(tape, full, tape.X, tape.X)
+
+
+def given_diagonals(tape, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Prior variances at inputs, (function, 1, case)."""
+    out = np.empty((tape.n_given, 1, len(X)))
+    for k, (leaf, columns, places) in enumerate(_given(tape)):
+        rows = X[:, columns]
+        out[k, 0] = [leaf.matrix(x[None], x[None], full[places])[0, 0] for x in rows]
+    return out
+
+
+def add_given_slopes(tape, full: np.ndarray, adjoints: np.ndarray, slopes: np.ndarray) -> None:
+    """Contract the functions' adjoints, whose lower triangles stand for both, with their derivatives."""
+    for adjoint, (leaf, columns, places) in zip(adjoints, _given(tape), strict=True):
+        weight = np.triu(adjoint)  # (column, row): rows at or below the diagonal
+        for place, slope in zip(places, leaf.slopes(tape.X[:, columns], full[places]), strict=True):
+            slopes[place] += float((weight * slope).sum())

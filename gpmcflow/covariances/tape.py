@@ -1,0 +1,290 @@
+"""A covariance expression on given inputs as a tape, and the buffers in which one chain evaluates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from gpmcflow.covariances import passes
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.covariances.python_covariance import (
+    add_given_slopes,
+    fill_given,
+    given_diagonals,
+    given_matrices,
+)
+from gpmcflow.errors import InputError
+from gpmcflow.parameters.parameter import Entry
+
+_NONE, _NO_SLOPES = np.empty((0, 0, 0)), np.empty(0)
+
+
+def bind(covariance: Covariance, inputs: Inputs) -> tuple[Covariance, list[tuple[int, ...]]]:
+    """The expression with its defaults, and the places of each leaf's columns.
+
+    Raises `InputError` for unknown columns, words in a column of numbers, and two free amplitudes in a
+    product.
+    """
+    covariance = covariance.with_defaults()
+    _refuse_scales(covariance)
+    return covariance, [_places(leaf, inputs) for leaf in covariance.leaves()]
+
+
+def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
+    who = type(leaf).__name__
+    if leaf.code in (passes.CONSTANT, passes.WHITE):
+        if leaf.columns is not None:
+            raise InputError(f"{who}: columns {leaf.columns}; allowed: none, as it has no inputs")
+        return ()
+    if leaf.columns is None:
+        places = inputs.numeric
+        if leaf.levels_allowed or not places:
+            raise InputError(f"{who}: no columns are named; name one of {', '.join(inputs.names)}")
+    else:
+        places = tuple(inputs.place(column, who) for column in leaf.columns)
+    for place in places:
+        name = inputs.names[place]
+        if name in inputs.levels and not leaf.levels_allowed:
+            raise InputError(
+                f"{who}: column {name!r} holds words ({', '.join(inputs.levels[name][:3])}, ..); allowed: in "
+                "categorical and group only"
+            )
+    if leaf.code == passes.PERIODIC and len(places) != 1:
+        raise InputError(f"{who}: {len(places)} columns; allowed: one; name it by columns=")
+    return places
+
+
+def _refuse_scales(covariance: Covariance) -> None:
+    if not isinstance(covariance, (Sum, Product)):
+        return
+    if isinstance(covariance, Product):
+        scales = [s for s in (f.free_scales() for f in covariance.operands()) if s]
+        if len(scales) > 1:
+            raise InputError(
+                f"covariance: the amplitudes of {scales[0][0]} and {scales[1][0]} are both free in one "
+                "product, and cannot be told apart; give one of them a number"
+            )
+    _refuse_scales(covariance.left)
+    _refuse_scales(covariance.right)
+
+
+def leaf_entries(
+    covariance: Covariance, columns: Sequence[tuple[int, ...]], names: Sequence[str]
+) -> list[tuple[str, tuple[Entry, ...]]]:
+    """(name of the term, parameters) of each leaf.
+
+    The term is the leaf's ``name``, else that of its kind, numbered where it repeats, and empty where there
+    is one leaf.
+    """
+    leaves = covariance.leaves()
+    kinds = [leaf.term for leaf in leaves if leaf.name is None]
+    counts: dict[str, int] = {}
+    groups = []
+    for leaf, places in zip(leaves, columns, strict=True):
+        term = leaf.name
+        if term is None:
+            counts[leaf.term] = counts.get(leaf.term, 0) + 1
+            term = f"{leaf.term}_{counts[leaf.term]}" if kinds.count(leaf.term) > 1 else leaf.term
+            term = "" if len(leaves) == 1 else term
+        groups.append((term, leaf.entries([names[k] for k in places])))
+    return groups
+
+
+class Tape:
+    """A bound expression as a table of whole numbers; see `gpmcflow.covariances.passes`.
+
+    ``columns`` are the places of each leaf's columns in X (n, p), ``places`` those of its parameters in the
+    vector of all coordinates (logs of positive parameters), of which ``free`` says which are sampled.
+    """
+
+    def __init__(
+        self,
+        covariance: Covariance,
+        columns: Sequence[tuple[int, ...]],
+        places: Sequence[np.ndarray],
+        free: np.ndarray,
+        X: np.ndarray,
+    ) -> None:
+        self.X, self.Xt = X, np.ascontiguousarray(X.T)
+        self.centre = 0.5 * (X.min(0) + X.max(0))
+        self.leaves, self.leaf_columns, self.leaf_places = covariance.leaves(), columns, places
+        self.free = np.ascontiguousarray(free, dtype=np.bool_)
+        rows: list[list[int]] = []
+        of_rows: list[int] = []
+        self.n_slots = self.n_given = 0
+        self._add(covariance, iter(zip(columns, places, strict=True)), rows, of_rows)
+        self.table = np.array(rows, dtype=np.int64)
+        self.columns = np.array(of_rows, dtype=np.int64)
+
+    def _add(self, covariance: Covariance, bound: Iterator, rows: list, of_rows: list) -> int:
+        row = [-1] * passes.WIDTH
+        if isinstance(covariance, (Sum, Product)):
+            row[passes.LEFT] = self._add(covariance.left, bound, rows, of_rows)
+            row[passes.RIGHT] = self._add(covariance.right, bound, rows, of_rows)
+            row[passes.CODE] = passes.SUM if isinstance(covariance, Sum) else passes.PRODUCT
+        else:
+            columns, places = next(bound)
+            self._add_leaf(covariance, columns, [int(place) for place in places], row, of_rows)
+        rows.append(row)
+        return len(rows) - 1
+
+    def _add_leaf(
+        self, leaf: Leaf, columns: tuple, places: list[int], row: list, of_rows: list
+    ) -> None:
+        amplitude = places.pop() if leaf.has_amplitude else -1
+        extra = places.pop() if leaf.extra else -1
+        if leaf.scales and any(place != places[0] + k for k, place in enumerate(places)):
+            raise InputError(
+                f"{type(leaf).__name__}: some of its length scales are shared with another term; share all "
+                "of them in the same order, or write a product of one covariance a column"
+            )
+        row[passes.CODE], row[passes.N_COLUMNS], row[passes.ROW] = (
+            leaf.code,
+            len(columns),
+            len(of_rows),
+        )
+        row[passes.SCALE], row[passes.N_SCALES] = (
+            (places[0], len(places)) if leaf.scales else (-1, 0)
+        )
+        row[passes.EXTRA], row[passes.AMPLITUDE] = extra, amplitude
+        row[passes.DEGREE] = getattr(leaf, "degree", -1)
+        of_rows += columns * 3 if leaf.code == passes.PERIODIC else columns
+        if leaf.code == passes.GIVEN:
+            row[passes.SLOT], self.n_given = self.n_given, self.n_given + 1
+        elif leaf.code <= passes.RATIONAL_QUADRATIC and len(columns) > passes.DIRECT:
+            row[passes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
+
+    @property
+    def n_cases(self) -> int:
+        """Number n of cases."""
+        return len(self.X)
+
+    @cached_property
+    def common_scale(self) -> int | None:
+        """Place of a parameter whose square multiplies the whole expression, or None: a free one first."""
+        used = self.table[:, [passes.SCALE, passes.EXTRA, passes.AMPLITUDE]]
+        scales = [s for s in self._scales(len(self.table) - 1) if np.count_nonzero(used == s) == 1]
+        return min(scales, key=lambda place: not self.free[place], default=None)
+
+    def _scales(self, node: int) -> list[int]:
+        row = self.table[node]
+        if row[passes.CODE] == passes.PRODUCT:
+            return self._scales(row[passes.LEFT]) + self._scales(row[passes.RIGHT])
+        leaf = row[passes.CODE] < passes.SUM and row[passes.AMPLITUDE] >= 0
+        return [int(row[passes.AMPLITUDE])] if leaf else []
+
+    def moved_leaf(self, place: int) -> tuple[int, int] | None:
+        """(node, column of X) whose length scale alone this place is, of a leaf with a slot; else None."""
+        t = self.table
+        first, count = t[:, passes.SCALE], t[:, passes.N_SCALES]
+        nodes = np.flatnonzero((first >= 0) & (first <= place) & (place < first + count))
+        others = np.count_nonzero(t[:, [passes.EXTRA, passes.AMPLITUDE]] == place)
+        if len(nodes) != 1 or others or t[nodes[0], passes.SLOT] < 0 or count[nodes[0]] == 1:
+            return None
+        node = int(nodes[0])
+        return node, int(self.columns[t[node, passes.ROW] + place - first[node]])
+
+
+class CovarianceBuffers:
+    """Work space of one chain for the passes over a tape. ``full`` is the vector of all coordinates."""
+
+    def __init__(self, tape: Tape, jitter: float = 0.0) -> None:
+        self.tape, self.jitter = tape, jitter
+        n = tape.n_cases
+        self._Z = np.empty((len(tape.columns) + 1, n))
+        self._slots = np.empty((tape.n_slots, n, n))
+        self._given = np.empty((tape.n_given, n, n))
+        self._fresh = np.full(len(tape.table), passes.FRESH)
+        self._kept = np.full(len(tape.table), passes.KEPT)
+
+    def fill(self, full: np.ndarray, K: np.ndarray) -> float:
+        """K with K_ii (1 + jitter) into the lower triangle of ``K`` (column, row); its trace."""
+        tape = self.tape
+        self._prepare(full, tape.Xt, self._Z)
+        fill_given(tape, full, self._given)
+        return self._sweep(passes.FILL, full, self._fresh, 0.0, _NONE, self._slots, K)
+
+    def fill_from(
+        self,
+        other: CovarianceBuffers,
+        full: np.ndarray,
+        before: np.ndarray,
+        place: int,
+        K: np.ndarray,
+    ) -> float:
+        """As `fill`, where only the coordinate at ``place`` differs from ``before``, that of ``other``.
+
+        One length scale of a leaf that keeps its distances changes them by O(1) a pair.
+        """
+        tape, moved = self.tape, self.tape.moved_leaf(place)
+        if moved is None:
+            return self.fill(full, K)
+        node, column = moved
+        self._prepare(full, tape.Xt, self._Z)
+        fill_given(tape, full, self._given)
+        self._Z[-1] = tape.Xt[column]
+        source = self._kept.copy()
+        source[node] = passes.MOVED
+        change = float(np.exp(-2.0 * full[place]) - np.exp(-2.0 * before[place]))
+        return self._sweep(passes.FILL, full, source, change, other._slots, self._slots, K)
+
+    @property
+    def drifts(self) -> bool:
+        """Whether `fill_from` changes distances that are kept, so that rounding piles up."""
+        return self.tape.n_slots > 0
+
+    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float = 0.0) -> np.ndarray:
+        """sum_ij (S + shift I)_ij dK_ij / d full_k of all coordinates, K being what was filled last.
+
+        Of S (column, row), symmetric, the lower triangle counts. Coordinates that are fixed may be left at 0.
+        """
+        tape, slopes = self.tape, np.zeros(len(full))
+        twins = np.empty_like(self._given)
+        passes.sweep(
+            passes.ADJOINT, tape.table, full, tape.free, self._Z, self._Z, self._kept, 0.0, self._slots,
+            _NONE, self._given, twins, self.jitter, shift, S, slopes,
+        )  # fmt: skip
+        if tape.n_given:
+            add_given_slopes(tape, full, twins, slopes)
+        return slopes
+
+    def cross(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """Covariances of latents at new inputs (m, p) with those of the cases, (m, n); no jitter."""
+        tape = self.tape
+        Z, Z_new = self._prepared(full, tape.X), self._prepared(full, X_new)
+        given = given_matrices(tape, full, tape.X, X_new)
+        out = np.empty((len(X_new), tape.n_cases))
+        self._apart(passes.CROSS, full, Z, Z_new, given, out)
+        return out
+
+    def diagonal(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
+        Z = self._prepared(full, X_new)
+        out = np.empty((1, len(X_new)))
+        self._apart(passes.DIAGONAL, full, Z, Z, given_diagonals(self.tape, full, X_new), out)
+        return (1.0 + self.jitter) * out[0]
+
+    def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        Z = np.empty((len(self.tape.columns), len(X)))
+        self._prepare(full, np.ascontiguousarray(X.T), Z)
+        return Z
+
+    def _prepare(self, full: np.ndarray, Xt: np.ndarray, Z: np.ndarray) -> None:
+        passes.prepare(self.tape.table, self.tape.columns, full, Xt, self.tape.centre, Z)
+
+    def _sweep(self, mode, full, source, change, old, slots, matrix) -> float:
+        tape = self.tape
+        return passes.sweep(
+            mode, tape.table, full, tape.free, self._Z, self._Z, source, change, old, slots, self._given,
+            _NONE, self.jitter, 0.0, matrix, _NO_SLOPES,
+        )  # fmt: skip
+
+    def _apart(self, mode, full, Z, Z_new, given, out) -> None:
+        tape = self.tape
+        passes.sweep(
+            mode, tape.table, full, tape.free, Z, Z_new, self._fresh, 0.0, _NONE, _NONE, given, _NONE,
+            0.0, 0.0, out, _NO_SLOPES,
+        )  # fmt: skip
