@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
@@ -43,6 +43,13 @@ class Covariance:
         """Leaves whose free ``signal_sd`` multiplies the whole expression."""
         raise NotImplementedError
 
+    def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
+        """The expression as `parse_covariance` reads it, hyperpriors by their names in ``priors``."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text()
+
     def __call__(self, X: Any, X2: Any = None) -> np.ndarray:
         """Matrix of the rows of X (n, p) with those of X2 (m, p), or of X itself: (n, m).
 
@@ -77,15 +84,17 @@ class _Pair(Covariance):
             parts += part.operands() if type(part) is type(self) else [part]
         return parts
 
-    def __str__(self) -> str:
-        return f" {self.sign} ".join(
-            f"({part})" if isinstance(part, Sum) and isinstance(self, Product) else str(part)
-            for part in self.operands()
-        )
+    def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
+        """As `Covariance.text`."""
+        return self._joined(lambda part: part.text(priors))
 
     def __repr__(self) -> str:
+        return self._joined(repr)
+
+    def _joined(self, show: Callable[[Covariance], str]) -> str:
+        bracketed = isinstance(self, Product)
         return f" {self.sign} ".join(
-            f"({part!r})" if isinstance(part, Sum) and isinstance(self, Product) else repr(part)
+            f"({show(part)})" if bracketed and isinstance(part, Sum) else show(part)
             for part in self.operands()
         )
 
@@ -227,24 +236,24 @@ class Leaf(Covariance):
             settings["columns"] = self.columns
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in settings.items())})"
 
-    def __str__(self) -> str:
-        columns = [] if self.columns is None else [str(column) for column in self.columns]
-        settings = [f"{key}={_text(value)}" for key, value in self._settings().items()]
+    def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
+        """As `Covariance.text`."""
+        names = {prior: name for name, prior in (priors or {}).items()}
+        columns = [c if str(c).isidentifier() else repr(c) for c in self.columns or ()]
+        settings = [f"{key}={_text(value, names)}" for key, value in self._settings().items()]
         return f"{self.term}({', '.join([*columns, *settings])})"
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, names: Mapping[Hyperprior, str]) -> str:
     if isinstance(value, tuple):
-        return (
-            f"({', '.join(map(_text, value))},)"
-            if len(value) == 1
-            else f"({', '.join(map(_text, value))})"
+        return f"({', '.join(_text(each, names) for each in value)},)".replace(
+            ",)", ")" if value[1:] else ",)"
         )
     if isinstance(value, Parameter):
-        return value.name
+        return f"shared({value.name!r}, {_text(value.value, names)})"
     if isinstance(value, Hyperprior):
         shown = "".join(f", {key}={number!r}" for key, number in value.parameters.items())
-        return f"prior({value.distribution!r}{shown}, on={value.scale!r})"
+        return names.get(value, f"prior({value.distribution!r}, on={value.scale!r}{shown})")
     return repr(value)
 
 

@@ -1,0 +1,100 @@
+"""Covariance expressions as text: ``matern32(age, bmi, ard=True) + categorical(sex) + linear(dose, sd=5.0)``.
+
+Positional names are columns (in quotes where they are no Python names), parameters go by keyword: numbers,
+names of the given hyperpriors, ``prior('gamma', on='natural', a=2.0)``, ``shared('ell', ...)``, or tuples of
+these. The text is read as a syntax tree of calls, ``+`` and ``*``; nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NoReturn
+
+from gpmcflow.covariances.expressions import LEAVES, Covariance
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
+from gpmcflow.parameters.parameter import Parameter
+
+_SHOWN = "calls of covariances, + and *, such as 'matern32(age) + linear(dose, sd=5.0)'"
+
+
+def parse_covariance(
+    text: str, priors: Mapping[str, Any] | None = None, where: str = "covariance"
+) -> Covariance:
+    """Covariance of a text; ``priors`` are hyperpriors (or mappings of their fields) by name.
+
+    Raises `InputError` that begins with ``where`` for anything else than the text may hold.
+    """
+    named = {key: hyperprior(value, f"priors.{key}") for key, value in (priors or {}).items()}
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"{where}: {text!r} cannot be read ({error}); allowed: {_SHOWN}") from None
+    return _Reader(text, named, where).expression(tree)
+
+
+class _Reader:
+    def __init__(self, text: str, priors: Mapping[str, Hyperprior | float], where: str) -> None:
+        self.text, self.priors, self.where = text, priors, where
+
+    def expression(self, node: ast.AST) -> Covariance:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
+            left, right = self.expression(node.left), self.expression(node.right)
+            return left + right if isinstance(node.op, ast.Add) else left * right
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.leaf(node)
+        self.refuse(node, _SHOWN)
+
+    def leaf(self, node: ast.Call) -> Covariance:
+        name = node.func.id
+        if name not in LEAVES:
+            raise unknown_name(f"{self.where}: covariance", name, LEAVES)
+        kind = LEAVES[name]
+        columns = tuple(self.column(argument) for argument in node.args)
+        allowed = [f.name for f in fields(kind) if f.name != "columns"]
+        settings = {}
+        for keyword in node.keywords:
+            if keyword.arg not in allowed:
+                raise unknown_name(f"{self.where}: {name}: parameter", str(keyword.arg), allowed)
+            settings[keyword.arg] = self.value(keyword.value)
+        try:
+            return kind(columns=columns or None, **settings)
+        except InputError as error:
+            raise InputError(f"{self.where}: {error}") from None
+
+    def column(self, node: ast.AST) -> str | int:
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, ast.Constant) and type(node.value) in (str, int):
+            return node.value
+        self.refuse(node, "names of columns first, then parameters by keyword")
+
+    def value(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float, str, bool):
+            return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            number = self.value(node.operand)
+            return -number if isinstance(number, (int, float)) else self.refuse(node, "a number")
+        if isinstance(node, ast.Tuple):
+            return tuple(self.value(element) for element in node.elts)
+        if isinstance(node, ast.Name):
+            if node.id not in self.priors:
+                raise unknown_name(f"{self.where}: hyperprior", node.id, self.priors)
+            return self.priors[node.id]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            arguments = [self.value(argument) for argument in node.args]
+            settings = {str(k.arg): self.value(k.value) for k in node.keywords}
+            if node.func.id == "prior" and len(arguments) == 1:
+                scale = settings.pop("on", "log")
+                return Hyperprior(arguments[0], settings, scale)
+            if node.func.id == "shared" and len(arguments) == 2 and not settings:
+                return Parameter(*arguments)
+        self.refuse(
+            node, "a number, the name of a hyperprior, prior(..), shared(..), or a tuple of these"
+        )
+
+    def refuse(self, node: ast.AST, allowed: str) -> NoReturn:
+        part = ast.get_source_segment(self.text.strip(), node) or self.text
+        raise InputError(f"{self.where}: {part!r}; allowed: {allowed}")
