@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-_TINY = 1e-17  # below it the lower tail of a gamma is q^a / Gamma(a + 1), to all digits
+_TINY = 1e-17  # below it the lower tail is c q^a for a gamma and a beta, to all digits
 _LOG_2_PI = np.log(2.0 / np.pi)
 _SQRT_2 = np.sqrt(2.0)
 
@@ -42,7 +42,9 @@ def _gamma_tails(u, a):
 
 def _beta_log_quantile(below, above, a, b):
     low, high = special.betaincinv(a, b, below), special.betaincinv(b, a, above)
-    return np.where(low < 0.5, np.log(low), np.log1p(-high))
+    tail = (np.log(below * a) + special.betaln(a, b)) / a
+    high = np.where(high < 1e-300, 0.0, high)  # in the place of the least number there is
+    return np.where(low < _TINY, tail, np.where(low < 0.5, np.log(low), np.log1p(-high)))
 
 
 def _beta_log_density(u, a, b):
@@ -51,7 +53,8 @@ def _beta_log_density(u, a, b):
 
 def _beta_tails(u, a, b):
     q, rest = np.exp(np.minimum(u, 0.0)), -np.expm1(np.minimum(u, 0.0))
-    return special.betainc(a, b, q), special.betainc(b, a, rest)
+    tail = np.exp(a * u - special.betaln(a, b)) / a
+    return np.where(q < _TINY, tail, special.betainc(a, b, q)), special.betainc(b, a, rest)
 
 
 def _halfnorm_log_quantile(below, above):

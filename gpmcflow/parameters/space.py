@@ -19,8 +19,8 @@ class ParameterSpace:
     Built from (prefix, entries) of each owner of parameters. A parameter is named ``prefix.name``, or just
     ``name`` under an empty prefix; a shared `Parameter` occurs once, where it is first met, under its own
     name. ``full`` are the coordinates of all of them: the log of a positive parameter, or the parameter
-    itself. Those with a hyperprior are free, numbers are fixed. All densities are with respect to coordinates:
-    a hyperprior on the "natural" scale is a density of h = exp(coordinate), whichever the coordinate is.
+    itself. Those with a hyperprior are free, numbers are fixed. Densities are with respect to coordinates;
+    a hyperprior on the "natural" scale is one of h = exp(coordinate), whichever the coordinate is.
 
     >>> wide, shared = Hyperprior("norm"), Parameter("ell", 2.0)
     >>> space = ParameterSpace([("trend", [Entry("sd", wide), Entry("length_scale", shared)]),

@@ -139,7 +139,7 @@ BAD = {
     ),
     "not positive": ([_one("a", "sd", 0.0)], r"parameter a\.sd is 0\.0; allowed: a positive number"),
     "not finite": ([_one("", "mean", np.inf, IDENTITY)], r"parameter mean is inf; allowed: a finite number"),
-    "shared and negative": ([_one("a", "sd", Parameter("s", -1.0))], r"parameter s is -1\.0; allowed: a positive"),
+    "shared and negative": ([_one("a", "sd", Parameter("s", -1.0))], r"parameter s is -1\.0; allowed"),
     "coordinate": ([_one("a", "sd", 1.0, "logit")], r"parameter sd: .*'logit'"),
 }  # fmt: skip
 
