@@ -22,7 +22,7 @@ from gpmcflow.models.joint_adjoint import (
 )
 from gpmcflow.models.joint_covariance import DIRECT, ROUTINES, plain_distances, triangular_solve
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.normal_coordinates import NormalCoordinates
+from gpmcflow.models.normal_coordinates import normal_coordinates
 
 LARGEST = 150.0  # |log| of a scale above which squares overflow: such a point has no density
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -76,7 +76,7 @@ class JointDensity:
     def __init__(self, model: JointModel, sites: FrozenSites) -> None:
         pin_blas()
         self.model = model
-        self.coordinates = NormalCoordinates(model)
+        self.coordinates = normal_coordinates(model)
         n, p = model.X.shape
         self._relative = scales_with_amplitude(model)
         self._K, self._L, self._B, self._S = (np.empty((n, n)) for _ in range(4))

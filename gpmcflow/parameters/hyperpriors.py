@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy import special, stats
+from scipy import stats
 
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.parameters.densities import Form, form_of
 
 SCALES = ("log", "natural")
 _NAMES = sorted(
     name for name in dir(stats) if isinstance(getattr(stats, name), stats.rv_continuous)
 )
-_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,15 @@ class Hyperprior:
         return getattr(stats, self.distribution)(**self.parameters)
 
     @cached_property
-    def _below_zero(self) -> float:  # probability that a natural prior gives to h <= 0: cut off
+    def below_zero(self) -> float:
+        """Probability that a distribution on the natural scale gives to h <= 0; it is cut off."""
         return float(self._frozen.cdf(0.0)) if self.scale == "natural" else 0.0
+
+    @cached_property
+    def form(self) -> Form:
+        """How it is evaluated."""
+        natural = self.scale == "natural"
+        return form_of(self.distribution, self.parameters, natural, self._frozen, self.below_zero)
 
     @cached_property
     def support(self) -> tuple[float, float]:
@@ -106,58 +113,39 @@ class Hyperprior:
             return low, high
         return (float(np.log(low)) if low > 0.0 else -np.inf), float(np.log(high))
 
-    @cached_property
-    def _plain(self) -> tuple[str, float, float]:  # the two priors in common use, without SciPy
-        loc, scale = self.parameters.get("loc", 0.0), self.parameters.get("scale", 1.0)
-        known = self.scale == "log" and self.distribution in ("uniform", "norm")
-        return (self.distribution if known else ""), loc, scale
-
+    @np.errstate(all="ignore")
     def log_density(self, theta: float) -> float:
         """Log p(theta), -inf outside the support."""
         theta = float(theta)
         if not self.support[0] <= theta <= self.support[1]:
             return -np.inf
-        kind, loc, scale = self._plain
-        if kind == "uniform":
-            return float(-np.log(scale))
-        if kind == "norm":
-            return float(-0.5 * ((theta - loc) / scale) ** 2 - np.log(scale) - _LOG_SQRT_2PI)
-        if self.scale == "log":
-            return float(self._frozen.logpdf(theta))
-        with np.errstate(over="ignore"):
-            value = self._frozen.logpdf(np.exp(theta)) + theta
-        return float(value - np.log1p(-self._below_zero))
+        return float(self.form.log_density(theta))
 
+    @np.errstate(all="ignore")
     def quantile(self, probability: np.ndarray | float) -> np.ndarray | float:
         """Theta with this probability below it."""
-        p = np.asarray(probability, dtype=np.float64)
-        kind, loc, scale = self._plain
-        if kind:
-            return loc + scale * (p if kind == "uniform" else special.ndtri(p))
-        if self.scale == "log":
-            return self._frozen.ppf(p)
-        return np.log(self._frozen.ppf(self._below_zero + (1.0 - self._below_zero) * p))
+        return self.form.quantile(np.asarray(probability, dtype=np.float64))
+
+    @np.errstate(all="ignore")
+    def transform(self, x: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """Theta = F^-1(Phi(x)), so that standard normal x have this prior, and phi(x) / p(theta), its slope.
+
+        Both have the shape of x and are accurate in both tails.
+        """
+        return self.form.transform(np.asarray(x, dtype=np.float64))
 
     def from_normal(self, x: np.ndarray | float) -> np.ndarray | float:
-        """Theta = F^-1(Phi(x)): standard normal x have this prior; accurate in both tails."""
-        x = np.asarray(x, dtype=np.float64)
-        above, cut = special.ndtr(-np.abs(x)), 1.0 - self._below_zero
-        low = self._frozen.ppf(self._below_zero + cut * above)
-        value = np.where(x < 0.0, low, self._frozen.isf(cut * above))
-        return value if self.scale == "log" else np.log(value)
-
-    def to_normal(self, theta: np.ndarray | float) -> np.ndarray | float:
-        """x = Phi^-1(F(theta)), the inverse of `from_normal`."""
-        value = np.exp(theta) if self.scale == "natural" else np.asarray(theta, dtype=np.float64)
-        cut = 1.0 - self._below_zero
-        low, high = (self._frozen.cdf(value) - self._below_zero) / cut, self._frozen.sf(value) / cut
-        return np.where(low < 0.5, special.ndtri(np.clip(low, 0, 1)), -special.ndtri(high))
+        """Theta of `transform`."""
+        return self.transform(x)[0]
 
     def normal_slope(self, x: np.ndarray | float) -> np.ndarray | float:
-        """d theta / dx = phi(x) / p(theta) of `from_normal`."""
-        x = np.asarray(x, dtype=np.float64)
-        log_p = np.vectorize(self.log_density, otypes=[float])(self.from_normal(x))
-        return np.exp(-0.5 * x**2 - _LOG_SQRT_2PI - log_p)
+        """D theta / dx of `transform`."""
+        return self.transform(x)[1]
+
+    @np.errstate(all="ignore")
+    def to_normal(self, theta: np.ndarray | float) -> np.ndarray | float:
+        """x = Phi^-1(F(theta)), the inverse of `from_normal`; not finite outside the support."""
+        return self.form.to_normal(np.asarray(theta, dtype=np.float64))
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None = None):
         """Draws of theta."""

@@ -12,7 +12,7 @@ import xarray as xr
 from gpmcflow.errors import InputError
 from gpmcflow.execution import run
 from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.normal_coordinates import NormalCoordinates
+from gpmcflow.models.normal_coordinates import normal_coordinates
 from gpmcflow.samplers.joint_results import results_tree, run_attributes
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint_split_pilot import PilotProgram
@@ -56,7 +56,7 @@ def sample_split(
     Raises `InputError` for hyperpriors with no transform to a normal, `NumericalError` where the covariance
     does not factorise, or expectation propagation fails, at a start.
     """
-    NormalCoordinates(model)  # refuse hyperpriors here, not in a worker
+    normal_coordinates(model)  # refuse hyperpriors here, not in a worker
     _require_density(model, start_theta)
     pilot = PilotProgram(model, sampler, start_theta, start_latents)
     rounds = run(

@@ -1,0 +1,205 @@
+"""How hyperpriors are evaluated: normal, uniform, a closed form on the log of the parameter, or SciPy.
+
+All have `transform`, `quantile`, `log_density` inside the support and `to_normal`, as `Hyperprior` says them.
+Those that are ``like`` each other can be stacked into one of arrays. Callers silence NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from gpmcflow.parameters.families import FAMILIES
+
+_LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+def _normal_log_density(x):
+    return -0.5 * x * x - _LOG_SQRT_2PI
+
+
+def _normal_of(below, above):
+    return np.where(below < 0.5, ndtri(np.maximum(below, 0.0)), -ndtri(np.maximum(above, 0.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Located:
+    loc: Any  # numbers, or arrays (d,) when stacked
+    scale: Any
+    shapes: tuple
+
+    def stack(self, forms: Sequence[_Located]) -> _Located:
+        loc, scale = (
+            np.array([getattr(form, name) for form in forms]) for name in ("loc", "scale")
+        )
+        shapes = tuple(np.array([form.shapes for form in forms]).T)
+        return replace(self, loc=loc, scale=scale, shapes=shapes)
+
+
+class _Normal(_Located):
+    """Theta ~ N(loc, scale^2)."""
+
+    like: Hashable = "normal"
+
+    def transform(self, x):
+        return self.loc + self.scale * x, np.full_like(x, self.scale)
+
+    def quantile(self, p):
+        return self.loc + self.scale * ndtri(p)
+
+    def log_density(self, theta):
+        return _normal_log_density((theta - self.loc) / self.scale) - np.log(self.scale)
+
+    def to_normal(self, theta):
+        return (theta - self.loc) / self.scale
+
+
+class _Uniform(_Located):
+    """Theta uniform on (loc, loc + scale)."""
+
+    like: Hashable = "uniform"
+
+    def transform(self, x):
+        return self.loc + self.scale * ndtr(x), self.scale * np.exp(_normal_log_density(x))
+
+    def quantile(self, p):
+        return self.loc + self.scale * p
+
+    def log_density(self, theta):
+        return -np.log(self.scale)
+
+    def to_normal(self, theta):
+        below = (theta - self.loc) / self.scale
+        return _normal_of(below, 1.0 - below)
+
+
+class _ByTails:
+    """From quantiles and log densities `at`, and `tails`, that are exact below and above."""
+
+    def transform(self, x):
+        theta, log_p = self.at(ndtr(x), ndtr(-x))
+        return theta, np.exp(_normal_log_density(x) - log_p)
+
+    def quantile(self, p):
+        return self.at(p, 1.0 - p)[0]
+
+    def to_normal(self, theta):
+        return _normal_of(*self.tails(theta))
+
+
+@dataclass(frozen=True, eq=False)
+class _Closed(_ByTails, _Located):
+    """One of `FAMILIES`, in u = log((h - loc) / scale) for h = exp(theta), or theta itself."""
+
+    family: str
+    natural: bool  # h = exp(theta)
+    simple: bool  # and no loc: theta = u + log(scale)
+
+    @property
+    def like(self) -> Hashable:
+        return self.family, self.natural, self.simple
+
+    def at(self, below, above):
+        family = FAMILIES[self.family]
+        u = family.log_quantile(below, above, *self.shapes)
+        log_p = family.log_density(u, *self.shapes)
+        if self.simple:
+            return u + np.log(self.scale), log_p
+        h = self.loc + self.scale * np.exp(u)
+        theta = np.log(h) if self.natural else h
+        return theta, log_p + self._log_jacobian(u, theta)
+
+    def _log_jacobian(self, u, theta):  # log |du / dtheta|
+        return (theta if self.natural else 0.0) - u - np.log(self.scale)
+
+    def _u(self, theta):
+        if self.simple:
+            return theta - np.log(self.scale)
+        h = np.exp(theta) if self.natural else theta
+        return np.log(np.maximum((h - self.loc) / self.scale, 0.0))
+
+    def log_density(self, theta):
+        u = self._u(theta)
+        log_p = FAMILIES[self.family].log_density(u, *self.shapes)
+        return log_p if self.simple else log_p + self._log_jacobian(u, theta)
+
+    def tails(self, theta):
+        return FAMILIES[self.family].tails(self._u(theta), *self.shapes)
+
+
+class _FromSciPy(_ByTails):
+    """Any distribution, frozen; on the natural scale it is cut at zero, ``below`` of it being lost.
+
+    F(h) - F(0) has no digits near zero: there it is the integral of the density, by Simpson's rule.
+    """
+
+    def __init__(self, frozen, natural: bool, below: float) -> None:
+        self._frozen, self._natural, self._below = frozen, natural, below
+        self._near = 1e-4 * below  # so little that the density is a parabola
+        self.like: Hashable = (frozen.dist.name, frozen.args, repr(frozen.kwds), natural)
+
+    def stack(self, forms: Sequence[_FromSciPy]) -> _FromSciPy:  # they are equal
+        return self
+
+    def at(self, below, above):
+        left = 1.0 - self._below
+        low, high = self._below + left * below, left * above
+        h = np.where(low < high, self._frozen.ppf(low), self._frozen.isf(high))
+        if self._below > 0.0:
+            h = np.where(left * below < self._near, self._near_zero(left * below), h)
+        log_p = self._frozen.logpdf(h)
+        if not self._natural:
+            return h, log_p
+        return np.log(h), log_p + np.log(h) - np.log(left)
+
+    def log_density(self, theta):
+        if not self._natural:
+            return self._frozen.logpdf(theta)
+        h = np.exp(theta)
+        if not 0.0 < h < np.inf:
+            return -np.inf
+        return self._frozen.logpdf(h) + theta - np.log1p(-self._below)
+
+    def tails(self, theta):
+        h = np.exp(theta) if self._natural else theta
+        low, high = self._frozen.cdf(h) - self._below, self._frozen.sf(h)
+        if self._below > 0.0:
+            low = np.where(low < self._near, self._integral(h), low)
+        return low / (1.0 - self._below), high / (1.0 - self._below)
+
+    def _integral(self, h):
+        pdf = self._frozen.pdf
+        return h / 6.0 * (pdf(0.0) + 4.0 * pdf(0.5 * h) + pdf(h))
+
+    def _near_zero(self, mass):
+        h = mass / self._frozen.pdf(0.0)
+        for _ in range(3):
+            h = h + (mass - self._integral(h)) / self._frozen.pdf(h)
+        return h
+
+
+Form = _Normal | _Uniform | _Closed | _FromSciPy
+
+
+def form_of(
+    distribution: str, given: dict[str, float], natural: bool, frozen, below: float
+) -> Form:
+    """Fastest form of a distribution of theta, or of exp(theta) on the natural scale."""
+    shapes = dict(given)
+    loc, scale = shapes.pop("loc", 0.0), shapes.pop("scale", 1.0)
+    if not natural and distribution in ("norm", "uniform"):
+        return (_Normal if distribution == "norm" else _Uniform)(loc, scale, ())
+    if natural and loc == 0.0 and distribution == "lognorm":
+        return _Normal(float(np.log(scale)), shapes["s"], ())
+    if natural and loc == 0.0 and distribution in ("loguniform", "reciprocal"):
+        low, high = float(np.log(shapes["a"] * scale)), float(np.log(shapes["b"] * scale))
+        return _Uniform(low, high - low, ())
+    if distribution in FAMILIES and below == 0.0:
+        order = (frozen.dist.shapes or "").replace(" ", "").split(",")
+        values = tuple(shapes[name] for name in order if name)
+        return _Closed(loc, scale, values, distribution, natural, natural and loc == 0.0)
+    return _FromSciPy(frozen, natural, below)

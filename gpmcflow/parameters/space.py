@@ -1,0 +1,155 @@
+"""What a model knows of its parameters: names, sharing, coordinates and priors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.normal_coordinates import NormalCoordinates
+from gpmcflow.parameters.parameter import IDENTITY, LOG, Entry, Parameter, checked_setting
+
+
+class ParameterSpace:
+    """All distinct parameters of a model, and the free ones among them, theta (d,).
+
+    Built from (prefix, entries) of each owner of parameters. A parameter is named ``prefix.name``, or just
+    ``name`` under an empty prefix; a shared `Parameter` occurs once, where it is first met, under its own
+    name. ``full`` are the coordinates of all of them: the log of a positive parameter, or the parameter
+    itself. Those with a hyperprior are free, numbers are fixed. Densities are with respect to coordinates;
+    a hyperprior on the "natural" scale is one of h = exp(coordinate), whichever the coordinate is.
+
+    >>> wide, shared = Hyperprior("norm"), Parameter("ell", 2.0)
+    >>> space = ParameterSpace([("trend", [Entry("sd", wide), Entry("length_scale", shared)]),
+    ...                         ("", [Entry("noise_sd", 0.5)])])
+    >>> space.names, space.natural(np.array([0.0]))
+    (('trend.sd',), {'trend.sd': 1.0, 'ell': 2.0, 'noise_sd': 0.5})
+
+    Raises `InputError` for two parameters of one name, a shared one with two values or two coordinates, and a
+    number that the parameter cannot be.
+    """
+
+    def __init__(self, groups: Sequence[tuple[str, Sequence[Entry]]]) -> None:
+        self._place: dict[str, int] = {}
+        self._first: list[tuple[Entry, str]] = []  # of each parameter, with its owner
+        self._places = [
+            np.array([self._placed(prefix, k, entry) for entry in entries], dtype=int)
+            for k, (prefix, entries) in enumerate(groups)
+        ]
+        #: names of all parameters, by place in `full`
+        self.all_names = tuple(self._place)
+        #: hyperprior or fixed coordinate of all parameters
+        self.priors = tuple(
+            _prior(name, entry)
+            for name, (entry, _) in zip(self.all_names, self._first, strict=True)
+        )
+        is_free = [isinstance(prior, Hyperprior) for prior in self.priors]
+        #: places of the free parameters
+        self.free = np.flatnonzero(is_free)
+        self.names = tuple(self.all_names[k] for k in self.free)
+        self.free_priors = tuple(self.priors[k] for k in self.free)
+        self._is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
+        self._fixed = np.array(
+            [np.nan if free else p for free, p in zip(is_free, self.priors, strict=True)]
+        )
+
+    def _placed(self, prefix: str, group: int, entry: Entry) -> int:
+        """Place of an entry, a new one at its first occurrence."""
+        if entry.coordinate not in (LOG, IDENTITY):
+            raise InputError(
+                f"parameter {entry.name}: coordinate is {entry.coordinate!r}; allowed: {LOG}, {IDENTITY}"
+            )
+        shared = isinstance(entry.setting, Parameter)
+        own = f"{prefix}.{entry.name}" if prefix else entry.name
+        name = entry.setting.name if shared else own
+        owner = f"{entry.name} of {prefix or f'group {group + 1}'}"
+        if name not in self._place:
+            self._place[name] = len(self._first)
+            self._first.append((entry, owner))
+            return self._place[name]
+        first, other = self._first[self._place[name]]
+        both = f"parameters: {other} and {owner}"
+        if not (shared and isinstance(first.setting, Parameter)):
+            raise InputError(f"{both} have one name, {name!r}; give one of them another name")
+        if first.setting != entry.setting:
+            raise InputError(
+                f"{both} share Parameter {name!r} with two values, {first.setting.value!r} and "
+                f"{entry.setting.value!r}; give one value, or two names"
+            )
+        if first.coordinate != entry.coordinate:
+            raise InputError(
+                f"{both} share Parameter {name!r}, which is positive in one only; give two Parameters"
+            )
+        return self._place[name]
+
+    @property
+    def size(self) -> int:
+        """Number of all parameters."""
+        return len(self.priors)
+
+    @property
+    def dim(self) -> int:
+        """Number d of free parameters."""
+        return len(self.free)
+
+    def places(self, group: int) -> np.ndarray:
+        """Places in `full` of the entries of a group, in its order."""
+        return self._places[group]
+
+    def full(self, theta: np.ndarray) -> np.ndarray:
+        """Coordinates of all parameters (size,), the fixed ones included, of theta (d,)."""
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != (self.dim,):
+            raise InputError(
+                f"parameters: theta has shape {theta.shape}; allowed: ({self.dim},): "
+                f"{', '.join(self.names) or 'none is free'}"
+            )
+        out = self._fixed.copy()
+        out[self.free] = theta
+        return out
+
+    def natural(self, theta: np.ndarray) -> dict[str, float]:
+        """All parameters in their own units, by name, at theta (d,)."""
+        full = self.full(theta)
+        full[self._is_log] = np.exp(full[self._is_log])
+        return dict(zip(self.all_names, full.tolist(), strict=True))
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        """Log density of theta (d,), -inf outside the support."""
+        return float(sum(p.log_density(t) for p, t in zip(self.free_priors, theta, strict=True)))
+
+    def draw_prior(self, rng: np.random.Generator, central: float = 1.0) -> np.ndarray:
+        """Draw theta (d,) from its prior, or from the central part that holds this probability."""
+        return self._each("quantile", 0.5 + central * (rng.random(self.dim) - 0.5))
+
+    def prior_median(self) -> np.ndarray:
+        """Theta (d,) at the median of every hyperprior."""
+        return self._each("quantile", np.full(self.dim, 0.5))
+
+    def from_normal(self, x: np.ndarray) -> np.ndarray:
+        """Theta (d,) whose prior is that of standard normal x (d,); see `Hyperprior.transform`."""
+        return self._each("from_normal", x)
+
+    def to_normal(self, theta: np.ndarray) -> np.ndarray:
+        """Inverse of `from_normal`."""
+        return self._each("to_normal", theta)
+
+    def _each(self, method: str, values: np.ndarray) -> np.ndarray:
+        pairs = zip(self.free_priors, values, strict=True)
+        return np.array([float(getattr(prior, method)(v)) for prior, v in pairs])
+
+    @cached_property
+    def normal(self) -> NormalCoordinates:
+        """``normal.theta(x)``: `from_normal` with its slopes, fast; refuses what has no usable transform."""
+        return NormalCoordinates(self.names, self.free_priors)
+
+
+def _prior(name: str, entry: Entry) -> Hyperprior | float:
+    """Hyperprior, or the coordinate of a number."""
+    positive, setting = entry.coordinate == LOG, entry.setting
+    value = setting.value if isinstance(setting, Parameter) else setting
+    value = checked_setting(value, f"parameter {name}", positive=positive)
+    return float(np.log(value)) if positive and not isinstance(value, Hyperprior) else value
