@@ -54,6 +54,9 @@ class _Normal(_Located):
     def log_density(self, theta):
         return _normal_log_density((theta - self.loc) / self.scale) - np.log(self.scale)
 
+    def score(self, theta):
+        return -(theta - self.loc) / self.scale**2
+
     def to_normal(self, theta):
         return (theta - self.loc) / self.scale
 
@@ -71,6 +74,9 @@ class _Uniform(_Located):
 
     def log_density(self, theta):
         return -np.log(self.scale)
+
+    def score(self, theta):
+        return 0.0
 
     def to_normal(self, theta):
         below = (theta - self.loc) / self.scale

@@ -121,6 +121,13 @@ class Hyperprior:
             return -np.inf
         return float(self.form.log_density(theta))
 
+    def score(self, theta: float) -> float:
+        """D log p(theta) / d theta, inside the support: exact for normals, else by central differences."""
+        if hasattr(self.form, "score"):
+            return float(self.form.score(theta))
+        step = 1e-6 * self.width
+        return (self.log_density(theta + step) - self.log_density(theta - step)) / (2.0 * step)
+
     @np.errstate(all="ignore")
     def quantile(self, probability: np.ndarray | float) -> np.ndarray | float:
         """Theta with this probability below it."""

@@ -51,7 +51,8 @@ class ParameterSpace:
         self.free = np.flatnonzero(is_free)
         self.names = tuple(self.all_names[k] for k in self.free)
         self.free_priors = tuple(self.priors[k] for k in self.free)
-        self._is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
+        #: whether a coordinate is the log of its parameter, by place
+        self.is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
         self._fixed = np.array(
             [np.nan if free else p for free, p in zip(is_free, self.priors, strict=True)]
         )
@@ -114,12 +115,16 @@ class ParameterSpace:
     def natural(self, theta: np.ndarray) -> dict[str, float]:
         """All parameters in their own units, by name, at theta (d,)."""
         full = self.full(theta)
-        full[self._is_log] = np.exp(full[self._is_log])
+        full[self.is_log] = np.exp(full[self.is_log])
         return dict(zip(self.all_names, full.tolist(), strict=True))
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log density of theta (d,), -inf outside the support."""
         return float(sum(p.log_density(t) for p, t in zip(self.free_priors, theta, strict=True)))
+
+    def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Gradient of `log_prior` (d,)."""
+        return self._each("score", theta)
 
     def draw_prior(self, rng: np.random.Generator, central: float = 1.0) -> np.ndarray:
         """Draw theta (d,) from its prior, or from the central part that holds this probability."""

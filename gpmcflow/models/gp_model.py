@@ -1,0 +1,458 @@
+"""Gaussian process models: a covariance expression, a likelihood with parameters, a mean, and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
+from gpmcflow.covariances.expressions import Constant, Covariance, Leaf, Sum, White
+from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs
+from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
+from gpmcflow.errors import InputError, NumericalError, unknown_name
+from gpmcflow.execution import array_digest, pin_blas, text_digest
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.parameters.parameter import IDENTITY, Entry, Setting, checked_setting
+from gpmcflow.parameters.space import ParameterSpace
+
+JITTER = 1e-6
+STRUCTURES = ("auto", "dense", "kronecker")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GPModel:
+    """theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
+
+    The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of them
+    that have a hyperprior; numbers are fixed. All densities are with respect to these coordinates.
+    ``full`` is the vector of all coordinates, fixed ones included: covariance, mean, likelihood.
+
+    >>> model = GPModel(X, y, Matern32() + Linear(), Probit())  # doctest: +SKIP
+    >>> draws = gp.sample(model)  # doctest: +SKIP
+
+    Attributes
+    ----------
+    X, y:
+        Inputs: an array (n, p) or (n,), a DataFrame (columns of words are coded), an xarray variable with a
+        feature coordinate; and observations (n,).
+    covariance, likelihood:
+        Any covariance expression and likelihood; what they leave out has a default hyperprior.
+    mean:
+        Number or hyperprior of c.
+    jitter:
+        eps of K_ii (1 + eps), a part of the model, the same for all theta. None is 1e-6, and for `at` with a
+        covariance of fixed parameters the least that lets it factorise, zero first.
+    structure:
+        "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto" takes
+        the first where the cases are a grid and the covariance a product, else the second.
+
+    Raises `InputError` for inputs that are not finite, unknown columns, observations the likelihood cannot
+    have, parameters that cannot be told apart or have one name, a prior variance of zero, duplicate inputs
+    with no jitter, and a grid that is none.
+    """
+
+    X: Any
+    y: np.ndarray
+    covariance: Covariance
+    likelihood: Likelihood
+    mean: Setting = 0.0
+    jitter: float | None = None
+    structure: str = "auto"
+
+    def __post_init__(self) -> None:
+        inputs = inputs_of(self.X)
+        y = np.ascontiguousarray(self.y, dtype=np.float64)
+        if y.shape != (len(inputs.values),) or not inputs.values.size:
+            raise InputError(
+                f"model: X has shape {inputs.values.shape}, y {y.shape}; allowed: (n, p) and (n,)"
+            )
+        wrong = np.flatnonzero(~np.isfinite(y))
+        if wrong.size:
+            raise InputError(f"model: y[{wrong[0]}] is {y[wrong[0]]}; give finite numbers")
+        if not isinstance(self.covariance, Covariance):
+            raise InputError(
+                f"model: covariance is {self.covariance!r}; allowed: covariances such as Matern32(), + and *"
+            )
+        if not isinstance(self.likelihood, Likelihood):
+            raise InputError(
+                f"model: likelihood is {self.likelihood!r}; allowed: a likelihood such as Probit()"
+            )
+        self.likelihood.validate(y)
+        if self.jitter is not None and not (np.isfinite(self.jitter) and self.jitter >= 0):
+            raise InputError(f"model: jitter is {self.jitter!r}; allowed: a number >= 0, or None")
+        if self.structure not in STRUCTURES:
+            raise unknown_name("model: structure", self.structure, STRUCTURES)
+        set_ = object.__setattr__
+        set_(self, "inputs", inputs)
+        set_(self, "X", inputs.values)
+        set_(self, "y", y)
+        set_(self, "mean", checked_setting(self.mean, "model: mean", positive=False))
+        covariance, columns = bind(self.covariance, inputs)
+        set_(self, "covariance", covariance)
+        groups = leaf_entries(covariance, columns, inputs.names)
+        owners = [*groups, ("", (Entry("mean", self.mean, IDENTITY),)), ("", self.likelihood.entries())]
+        set_(self, "parameters", ParameterSpace(owners))
+        set_(self, "_columns", columns)
+        set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
+        set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
+        set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
+        set_(self, "_axes", self._found_axes())
+        self._refuse_degenerate()
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        more = "" if self.mean == 0.0 else f", mean={self.mean!r}"
+        return (
+            f"GPModel(n={n}, p={p}, {self.covariance!r}, {self.likelihood!r}{more}, "
+            f"structure={'dense' if self._axes is None else 'kronecker'!r})"
+        )
+
+    # -- construction ----------------------------------------------------------------------------
+
+    def _found_axes(self) -> tuple[Tape, Tape] | None:
+        if self.structure == "dense":
+            return None
+        try:
+            return axis_tapes(self.covariance, self._columns, self._places, self._free, self.X)
+        except InputError:
+            if self.structure == "kronecker":
+                raise
+            return None
+
+    def _refuse_degenerate(self) -> None:
+        full = self.full(self.prior_median())
+        variances = CovarianceBuffers(self._tape).diagonal(full, self.X)
+        zero = np.flatnonzero(~(variances > 0.0))
+        if zero.size:
+            raise InputError(
+                f"model: the prior variance of case {zero[0]} is {variances[zero[0]]:g}; add Constant() or "
+                "White() to the covariance"
+            )
+        noisy = self.likelihood.conjugate or any(isinstance(k, White) for k in self.leaves)
+        if self.jitter == 0.0 and not noisy:
+            used = sorted({column for columns in self._columns for column in columns})
+            _refuse_duplicates(self.X[:, used])
+
+    def _changed(self, **changes: Any) -> GPModel:
+        return replace(self, **({"X": self.inputs} | changes))
+
+    def with_y(self, y: np.ndarray) -> GPModel:
+        """The model of other observations (n,)."""
+        return self._changed(y=y)
+
+    def take(self, cases: np.ndarray) -> GPModel:
+        """The model of some of the cases, with the same parameters and hyperpriors."""
+        inputs = self.inputs._replace(values=self.X[cases])
+        return self._changed(X=inputs, y=self.y[cases], likelihood=self.likelihood.take(cases))
+
+    # -- parameters ------------------------------------------------------------------------------
+
+    @property
+    def n_cases(self) -> int:
+        """Number n of cases."""
+        return len(self.y)
+
+    @property
+    def dim(self) -> int:
+        """Number d of coordinates of theta."""
+        return self.parameters.dim
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coordinates of theta."""
+        return self.parameters.names
+
+    @property
+    def free(self) -> np.ndarray:
+        """Places of theta in ``full``."""
+        return self.parameters.free
+
+    @cached_property
+    def _free(self) -> np.ndarray:
+        free = np.zeros(self.parameters.size, dtype=bool)
+        free[self.parameters.free] = True
+        return free
+
+    def full(self, theta: np.ndarray) -> np.ndarray:
+        """All coordinates, the fixed ones included, of theta (d,)."""
+        return self.parameters.full(theta)
+
+    def natural(self, theta: np.ndarray) -> dict[str, float]:
+        """All parameters in their own units, by name, at theta (d,)."""
+        return self.parameters.natural(theta)
+
+    def log_prior(self, theta: np.ndarray) -> float:
+        """Log p_h(theta), -inf outside the support."""
+        return self.parameters.log_prior(theta)
+
+    def draw_prior(self, rng: np.random.Generator, central: float = 1.0) -> np.ndarray:
+        """Draw theta (d,) from its prior, or from the central part that holds this probability."""
+        return self.parameters.draw_prior(rng, central)
+
+    def prior_median(self) -> np.ndarray:
+        """Theta (d,) at the median of every hyperprior."""
+        return self.parameters.prior_median()
+
+    def theta_of(self, values: Mapping[str, float]) -> np.ndarray:
+        """Theta (d,) of parameters by name, in their own units. Raises `InputError` for a name too few or many."""
+        for name in values:
+            if name not in self.names:
+                raise unknown_name("model: parameter", name, self.names)
+        missing = [name for name in self.names if name not in values]
+        if missing:
+            raise InputError(f"model: no value for {', '.join(missing)}; give one for each free parameter")
+        numbers = np.array([float(values[name]) for name in self.names])
+        log = self.parameters.is_log[self.free]
+        if np.any(log & ~(numbers > 0.0)):
+            name = self.names[int(np.argmax(log & ~(numbers > 0.0)))]
+            raise InputError(f"model: {name} is {values[name]!r}; allowed: a positive number")
+        numbers[log] = np.log(numbers[log])
+        return numbers
+
+    def touches(self, place: int) -> str:
+        """What a move of the coordinate at a place of ``full`` changes.
+
+        "scale": the covariance by a factor; "covariance"; "mean"; or "likelihood".
+        """
+        if place == self._mean_place:
+            return "mean"
+        if place in self._likelihood_places:
+            return "likelihood"
+        return "scale" if place == self.scale_place else "covariance"
+
+    @cached_property
+    def scale_place(self) -> int | None:
+        """Place of the amplitude that multiplies the whole covariance, or None."""
+        if self._axes is None:
+            return self._tape.common_scale
+        scales = [tape.common_scale for tape in self._axes]
+        given = [place for place in scales if place is not None]
+        return given[0] if len(given) == 1 else None
+
+    def mean_at(self, full: np.ndarray) -> float:
+        """c."""
+        return float(full[self._mean_place])
+
+    @cached_property
+    def _likelihood_is_fixed(self) -> bool:
+        return not self._free[self._likelihood_places].any()
+
+    @cached_property
+    def _fixed_likelihood(self) -> Likelihood:
+        return self._likelihood_of(self.full(self.prior_median()))
+
+    def _likelihood_of(self, full: np.ndarray) -> Likelihood:
+        return self.likelihood.with_values(np.exp(full[self._likelihood_places]))
+
+    def likelihood_at(self, full: np.ndarray) -> Likelihood:
+        """The likelihood with numbers for its parameters."""
+        return self._fixed_likelihood if self._likelihood_is_fixed else self._likelihood_of(full)
+
+    @property
+    def noise_place(self) -> int | None:
+        """Place of a Gaussian likelihood's one noise level, free or fixed, or None."""
+        return int(self._likelihood_places[0]) if len(self._likelihood_places) else None
+
+    def add_noise_slopes(
+        self, slopes: np.ndarray, full: np.ndarray, by_mean: float, trace: float
+    ) -> None:
+        """Add the slopes by the mean and the log noise level: 2 sigma^2 tr S."""
+        slopes[self._mean_place] += by_mean
+        if not self._likelihood_is_fixed:
+            slopes[self.noise_place] += 2.0 * np.exp(2.0 * full[self.noise_place]) * trace
+
+    def add_slopes(
+        self, slopes: np.ndarray, full: np.ndarray, by_mean: float, predictor: np.ndarray
+    ) -> None:
+        """Add the slopes by the mean, and by the likelihood's parameters at a predictor, to ``slopes``."""
+        slopes[self._mean_place] += by_mean
+        if not self._likelihood_is_fixed:
+            by_likelihood = self.likelihood_at(full).parameter_gradient(predictor, self.y)
+            np.add.at(slopes, self._likelihood_places, by_likelihood)
+
+    # -- latents ---------------------------------------------------------------------------------
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Leaves of the covariance."""
+        return self.covariance.leaves()
+
+    @property
+    def epsilon(self) -> float:
+        """eps of K_ii (1 + eps) as samplers over theta take it."""
+        return JITTER if self.jitter is None else self.jitter
+
+    @cached_property
+    def _tape(self) -> Tape:
+        return Tape(self.covariance, self._columns, self._places, self._free, self.X)
+
+    def scaled_covariance(self) -> tuple[np.ndarray, int | None, np.ndarray, CovarianceBuffers]:
+        """K = s^2 E + constants: places in ``full`` of E, of s (or None), of the constants; buffers for E.
+
+        E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
+        """
+        pin_blas()
+        terms = self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
+        bound = list(zip(self._columns, self._places, strict=True))
+        constants, inner = [], []
+        for term in terms:
+            own, bound = bound[: len(term.leaves())], bound[len(term.leaves()) :]
+            (constants if isinstance(term, Constant) else inner).append((term, own))
+        if len(inner) == 1:
+            columns, places = zip(*inner[0][1], strict=True)
+            tape = Tape(inner[0][0], columns, places, self._free, self.X)
+            if tape.common_scale is not None:
+                at = np.array([int(own[0][1][0]) for _, own in constants], dtype=int)
+                buffers = CovarianceBuffers(tape, self.epsilon)
+                return np.concatenate(places), tape.common_scale, at, buffers
+        everything = np.unique(np.concatenate(self._places))
+        buffers = CovarianceBuffers(self._tape, self.epsilon)
+        return everything, None, np.empty(0, dtype=int), buffers
+
+    @property
+    def kronecker(self) -> bool:
+        """Whether K is taken for a Kronecker product."""
+        return self._axes is not None
+
+    def factor(self) -> DenseFactor | KroneckerFactor:
+        """Empty buffers for L of K = s^2 L L', s the amplitude at `scale_place`. BLAS has one thread then."""
+        pin_blas()
+        if self._axes is not None:
+            return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
+        return DenseFactor(self._tape, self.epsilon, self.scale_place)
+
+    def covariance_buffers(self) -> DenseCovariance | KroneckerCovariance:
+        """Buffers for K, its factor, inverse and adjoint. BLAS has one thread from here on."""
+        pin_blas()
+        if self._axes is not None:
+            return KroneckerCovariance(self._axes, self.epsilon)
+        return DenseCovariance(self._tape, self.epsilon)
+
+    def scale(self, full: np.ndarray) -> float:
+        """s of K = s^2 L L'; 1 where no amplitude multiplies the whole covariance."""
+        return 1.0 if self.scale_place is None else float(np.exp(full[self.scale_place]))
+
+    def filled_factor(self, full: np.ndarray) -> DenseFactor | KroneckerFactor:
+        """Factor at ``full``. Raises `NumericalError` where the covariance is not positive definite."""
+        factor = self.factor()
+        if not factor.fill(full):
+            raise NumericalError(
+                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a larger "
+                f"jitter than {self.epsilon:g}"
+            )
+        return factor
+
+    def cholesky(self, full: np.ndarray) -> np.ndarray:
+        """Lower factor of K with its jitter (n, n)."""
+        return self.scale(full) * self.filled_factor(full).dense()
+
+    def covariance_matrix(self, theta: np.ndarray) -> np.ndarray:
+        """K(theta) (n, n), with its jitter."""
+        L = self.cholesky(self.full(theta))
+        return L @ L.T
+
+    def at(self, theta: np.ndarray = ()) -> LatentGaussianModel:
+        """The model of f at fixed theta (d,), for EP, Laplace, annealing and the samplers of latents."""
+        full = self.full(np.asarray(theta, dtype=np.float64))
+        shared = {"mean": self.mean_at(full), "covariance_function": CovarianceAt(self, full), "X": self.X}
+        fixed = not any(self._free[place] for places in self._places for place in places)
+        likelihood = self.likelihood_at(full)
+        if self.jitter is None and fixed and self._axes is None:
+            K = np.empty((self.n_cases, self.n_cases))
+            CovarianceBuffers(self._tape).fill(full, K)
+            lower = np.tril(K.T)
+            K = lower + np.tril(lower, -1).T
+            return LatentGaussianModel.from_covariance(K, likelihood, self.y, **shared)
+        shared["mean"] = np.full(self.n_cases, shared["mean"])
+        L = np.asfortranarray(self.cholesky(full))
+        jitter = self.epsilon * float(np.mean(CovarianceBuffers(self._tape).diagonal(full, self.X)))
+        return LatentGaussianModel(likelihood, self.y, cholesky=L, jitter=jitter, **shared)
+
+    def log_likelihood(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Log p(y | f, theta) for latents (..., n), shape (...)."""
+        full = self.full(theta)
+        f = np.atleast_1d(np.asarray(f, dtype=np.float64))
+        return self.likelihood_at(full).log_density(f + self.mean_at(full), self.y)
+
+    def log_density(self, theta: np.ndarray, f: np.ndarray) -> float:
+        """Log p_h(theta) + log N(f; 0, K) + log p(y | f, theta), the slow way."""
+        full = self.full(theta)
+        factor, n, s = self.filled_factor(full), self.n_cases, self.scale(full)
+        z = factor.solve(np.asarray(f, dtype=np.float64)) / s
+        log_normal = -0.5 * (z @ z) - factor.log_det - n * (np.log(s) + 0.5 * np.log(2.0 * np.pi))
+        return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))
+
+    def simulate(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Draw latents f (n,) and observations (n,) given theta."""
+        full = self.full(theta)
+        z = rng.standard_normal(self.n_cases)
+        f = self.scale(full) * self.filled_factor(full).multiply(z)
+        return f, self.likelihood_at(full).simulate(rng, f + self.mean_at(full))
+
+    def new_inputs(self, X_new: Any, unseen: str = "error") -> np.ndarray:
+        """New inputs as (m, p), coded as those of the model; see `covariances.inputs.new_inputs`."""
+        groups = {
+            self.inputs.names[column]
+            for leaf, columns in zip(self.leaves, self._columns, strict=True)
+            for column in columns
+            if leaf.term == "group"
+        }
+        others = {
+            self.inputs.names[column]
+            for leaf, columns in zip(self.leaves, self._columns, strict=True)
+            for column in columns
+            if leaf.term != "group"
+        }
+        return new_inputs(X_new, self.inputs, groups - others, unseen).values
+
+    def cross_covariance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """Covariances of latents at new inputs (m, p) with those of the cases, (m, n); no jitter."""
+        return CovarianceBuffers(self._tape).cross(full, np.ascontiguousarray(X_new))
+
+    def prior_variance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
+        return CovarianceBuffers(self._tape, self.epsilon).diagonal(full, np.ascontiguousarray(X_new))
+
+    def digest(self) -> str:
+        """SHA-256 of data, parameters and settings."""
+        settings = (
+            self.covariance, self.likelihood, self.mean, self.jitter, self.kronecker, self.inputs.names,
+            self.inputs.levels,
+        )  # fmt: skip
+        return text_digest(array_digest({"X": self.X, "y": self.y}), repr(settings))
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceAt:
+    """The covariance function of a model at fixed coordinates, for predictions."""
+
+    model: GPModel
+    full: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"{self.model.covariance!r} at {self.full.tolist()}"
+
+    def __call__(self, X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Covariances of new inputs (m, p) with the model's cases, (m, n)."""
+        return self.model.cross_covariance(self.full, X_new)
+
+    def diagonal(self, X_new: np.ndarray) -> np.ndarray:
+        """Prior variances at new inputs, (m,)."""
+        return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
+
+
+def _refuse_duplicates(X: np.ndarray) -> None:
+    order = np.lexsort(X.T)
+    same = np.flatnonzero(np.all(X[order[1:]] == X[order[:-1]], axis=1))
+    if same.size:
+        pair = sorted((int(order[same[0]]), int(order[same[0] + 1])))
+        raise InputError(
+            f"model: cases {pair[0]} and {pair[1]} have the same inputs and jitter is 0; give a positive "
+            "jitter, or drop one"
+        )

@@ -1,0 +1,124 @@
+"""Site posterior of latents as a function of a covariance K, and the adjoint of all that, in compiled loops.
+
+K = L L' (n, n), sites of precision omega_i^2 and mean gamma_i, B = I + omega K omega, P = omega B^-1 omega.
+Unit normals z_1, z_2 give an exact draw of the latents' site posterior by pathwise conditioning,
+
+    v = L z_1,   a = omega B^-1 (omega (gamma - v) - z_2),   f = v + K a = L (z_1 + L'a),
+
+and log Z = -gamma'P gamma / 2 - log|B| / 2 is the evidence of the sites. Matrices are (column, row): their
+transposes are in Fortran order, and of symmetric ones the lower triangle counts. The dense route takes
+8 n^3 / 3 flops for a gradient, whatever the number of hyperparameters.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from gpmcflow.numerics.lapack import (
+    LAUUM,
+    LOWER,
+    factorise_lower,
+    in_place,
+    invert_lower,
+    triangular_product,
+    triangular_products,
+    triangular_solve,
+)
+
+TILE = 32  # side of the squares in which a matrix and its transpose are added
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
+    """Log Z; fills the factor of B, a, alpha = P gamma, L^-1 f = z_1 + L'a, and f; nan where B fails."""
+    n = omega.size
+    for j in range(n):
+        scale = omega[j]
+        for i in range(j, n):
+            B[j, i] = scale * omega[i] * K[j, i]
+        B[j, j] += 1.0
+    log_det = factorise_lower(routines, B)
+    if not np.isfinite(log_det):
+        return np.nan
+    f[:] = z1
+    triangular_product(routines, L, False, f)
+    for i in range(n):
+        a[i] = omega[i] * (gamma[i] - f[i]) - z2[i]
+        alpha[i] = omega[i] * gamma[i]
+    for x in (a, alpha):
+        triangular_solve(routines, B, False, x)
+        triangular_solve(routines, B, True, x)
+        for i in range(n):
+            x[i] *= omega[i]
+    whitened[:] = a
+    triangular_product(routines, L, True, whitened)
+    for i in range(n):
+        whitened[i] += z1[i]
+    f[:] = whitened
+    triangular_product(routines, L, False, f)
+    return -0.5 * np.dot(gamma, alpha) - log_det
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
+    """Gradients by z_1 and z_2 of a function of f with gradient rho; and v-bar = rho - P K rho."""
+    n = omega.size
+    slope2[:] = rho
+    triangular_product(routines, L, True, slope2)
+    triangular_product(routines, L, False, slope2)
+    for i in range(n):
+        slope2[i] *= -omega[i]
+    triangular_solve(routines, B, False, slope2)
+    triangular_solve(routines, B, True, slope2)
+    for i in range(n):
+        adjoint[i] = rho[i] + omega[i] * slope2[i]
+    slope1[:] = adjoint
+    triangular_product(routines, L, True, slope1)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _rank_one_triangle(inverse, p, z, out):
+    """Phi(p z') L^-1 from L^-1, Phi the lower triangle with half its diagonal: sums down each column."""
+    n = p.size
+    for j in range(n):
+        column, given = out[j], inverse[j]
+        column[:j] = 0.0
+        total = 0.0
+        for i in range(j, n):
+            term = z[i] * given[i]
+            column[i] = p[i] * (total + 0.5 * term)
+            total += term
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _assemble(K, out, S, omega, alpha, a, adjoint):
+    """K-bar, lower triangle, over B^-1 in ``out``; S is L^-T Phi(p z') L^-1. Returns sum_ij K-bar_ij K_ij."""
+    n, inner, on_diagonal = omega.size, 0.0, 0.0
+    for low in range(0, n, TILE):
+        for left in range(0, low + 1, TILE):
+            for j in range(left, min(left + TILE, n)):
+                alpha_j, omega_j, a_j, adjoint_j = alpha[j], omega[j], a[j], adjoint[j]
+                for i in range(max(low, j), min(low + TILE, n)):
+                    value = alpha_j * alpha[i] - omega_j * omega[i] * out[j, i]
+                    value += adjoint_j * a[i] + a_j * adjoint[i] + S[j, i] + S[i, j]
+                    value *= 0.5
+                    out[j, i] = value
+                    inner += value * K[j, i]
+    for j in range(n):
+        on_diagonal += out[j, j] * K[j, j]
+    return 2.0 * inner - on_diagonal
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, z1):
+    """K-bar into ``B``, which comes as the factor of B; ``inverse`` is L^-1. Returns sum_ij K-bar_ij K_ij.
+
+    K-bar = (alpha alpha' - P) / 2 + sym(v-bar a') + sym(L^-T Phi(p z_1') L^-1) is the derivative by K of
+    log Z plus a function of f, p = L'v-bar; the last term is that of the Cholesky factor.
+    """
+    invert_lower(routines, B)
+    in_place(routines[LAUUM], LOWER, B)  # B^-1
+    _rank_one_triangle(inverse, p, z1, S)
+    triangular_products(routines, inverse, True, 1.0, S)
+    return _assemble(K, B, S, omega, alpha, a, adjoint)
