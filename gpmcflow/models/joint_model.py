@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.likelihoods import Likelihood, Poisson
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.covariances import squared_distances
 from gpmcflow.models.joint_covariance import DenseFactor
 from gpmcflow.models.kronecker_covariance import KroneckerFactor, grid_axes
@@ -117,10 +117,10 @@ class JointModel:
                 prior = float(np.log(prior))
             found.append(prior)
         offset = hyperprior(self.offset, "joint model: offset")
-        if not isinstance(self.likelihood, Poisson) and offset != 0.0:
+        if self.likelihood.relative_sites and offset != 0.0:
             raise InputError(
                 f"joint model: offset is {offset!r} with the {self.likelihood.name} likelihood; allowed: "
-                "none, as only counts have one; leave it out"
+                "none, as binary data have none here; leave it out"
             )
         if not isinstance(offset, Hyperprior) and not np.isfinite(offset):
             raise InputError(f"joint model: offset is {offset!r}; allowed: a finite number")

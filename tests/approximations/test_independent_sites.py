@@ -12,12 +12,12 @@ from gpmcflow.approximations.independent_sites import (
     ScaledSites,
     StandardSites,
     TaylorSites,
-    logistic_overlap,
     site_rule,
-    wright_omega,
 )
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods.logistic import logistic_overlap
+from gpmcflow.likelihoods.poisson import wright_omega
 
 VARIANCES = (1e-3, 0.07, 1.0, 30.0, 1e4)
 LABELS = np.array([1.0, -1.0])
@@ -148,5 +148,3 @@ def test_wrong_sites():
         site_rule("tailor")
     with pytest.raises(InputError, match=r"site rule taylor: .*factor"):
         site_rule("taylor", factor=2.0)
-    with pytest.raises(InputError, match=r"MomentSites: offset is 1.0"):
-        MomentSites()(Probit(), LABELS, 1.0, 1.0)
