@@ -320,11 +320,14 @@ def _positive_constant(value: Any, where: str) -> float | np.ndarray:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.array(np.nan)
-    wrong = np.argwhere(~(np.isfinite(array) & (array > 0)))
-    if array.ndim > 1 or not array.size or len(wrong):
-        entry = f"{where}[{wrong[0][0]}]" if array.ndim == 1 and len(wrong) else where
-        shown = array[tuple(wrong[0])] if len(wrong) and array.ndim == 1 else value
-        raise InputError(f"{entry} is {shown!s}; allowed: a positive number, or one for each case")
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if array.ndim > 1 or not array.size or wrong.size:
+        found = repr(value)
+        if array.ndim:
+            found = f"of shape {array.shape}"
+        if array.ndim == 1 and wrong.size:
+            where, found = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
+        raise InputError(f"{where} is {found}; allowed: a positive number, or one for each case")
     array.setflags(write=False)
     return array if array.ndim else float(array)
 

@@ -40,7 +40,7 @@ class Gaussian(Likelihood):
         s = self.number("noise_sd")
         slope = (y - eta) / s**2
         value = -0.5 * (y - eta) * slope - np.log(s) - 0.5 * np.log(2.0 * np.pi)
-        return value, slope, np.broadcast_to(-1.0 / s**2, slope.shape), np.zeros_like(slope)
+        return value, slope, np.full_like(slope, -1.0 / s**2), np.zeros_like(slope)
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log s: sum of (y - eta)^2 / s^2 - 1."""
