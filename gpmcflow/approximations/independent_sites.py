@@ -39,10 +39,9 @@ class SiteRule(Protocol):
 
 def _common(variance: np.ndarray | float) -> np.ndarray | float:
     """One number, where all are the same."""
-    if np.ndim(variance) == 0:
+    if not isinstance(variance, np.ndarray):
         return variance
-    variance = np.asarray(variance, dtype=np.float64)
-    return float(variance[0]) if np.all(variance == variance[0]) else variance
+    return float(variance.flat[0]) if np.all(variance == variance.flat[0]) else variance
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,11 @@ class StandardSites:
         offset: float = 0.0,
     ) -> Sites:
         """Sites of y (n,)."""
-        rule = {"moments": MomentSites, "laplace": LaplaceSites}[likelihood.standard_sites]()
+        rule = _STANDARD[likelihood.standard_sites]
         return rule(likelihood, y, variance, offset)
+
+
+_STANDARD = {"moments": MomentSites(), "laplace": LaplaceSites()}
 
 
 @dataclass(frozen=True)

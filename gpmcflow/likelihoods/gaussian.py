@@ -80,7 +80,7 @@ class Gaussian(Likelihood):
         """w = 1 / s^2, b = w (y - c): the likelihood itself."""
         s = self.number("noise_sd")
         w = 1.0 / s**2
-        return Sites(np.full(len(y), w), w * (y - offset), np.ndim(s) == 0)
+        return Sites(np.full(len(y), w), w * (y - offset), not isinstance(s, np.ndarray))
 
     def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """Those of `taylor_sites`, whatever k."""

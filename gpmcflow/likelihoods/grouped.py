@@ -30,8 +30,8 @@ class GroupedLikelihood(Likelihood):
         taken = np.unique(index)
         if index.ndim != 1 or not np.array_equal(taken, np.arange(len(taken))):
             raise InputError(
-                f"GroupedLikelihood: index has values {taken[:5].tolist()} in shape {index.shape}; allowed: for "
-                "each case the place of its latent, 0, 1, ..., each of them taken"
+                f"GroupedLikelihood: index has values {taken[:5].tolist()} in shape {index.shape}; allowed: "
+                "for each case the place of its latent, 0, 1, ..., each of them taken"
             )
         index.setflags(write=False)
         object.__setattr__(self, "index", index)

@@ -36,7 +36,7 @@ class BinaryLikelihood(Likelihood):
 
     def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """One Newton solve where both labels have the same |mu|."""
-        if offset != 0.0 or np.ndim(k):
+        if offset != 0.0 or isinstance(k, np.ndarray):
             return super().laplace_sites(y, k, offset)
         mode, one = 0.0, np.ones(1)
         for _ in range(100):

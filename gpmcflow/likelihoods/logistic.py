@@ -107,7 +107,7 @@ class Logistic(BinaryLikelihood):
         q = logistic_overlap(k)
         s, h = 1.0 / (4.0 * q * q) - k, 2.0 * k * q
         w = np.full(len(y), 1.0 / s)
-        return thresholded(w, y * (h / (k - h * h)), np.ndim(k) == 0)
+        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Labels alone."""

@@ -90,7 +90,7 @@ class Poisson(CountLikelihood):
         """mu = k y - z and w = z / k with z + log z = log k + k y + c, c with the log exposure."""
         n, c = len(y), offset + np.log(self.exposure)
         w, b = np.empty(n), np.empty(n)
-        same = np.ndim(k) == 0 and np.ndim(c) == 0
+        same = not isinstance(k, np.ndarray) and not isinstance(self.exposure, np.ndarray)
         _laplace(y, np.full(n, k), np.full(n, c), same, w, b)
         return thresholded(w, b, False)
 

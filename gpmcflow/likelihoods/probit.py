@@ -167,7 +167,7 @@ class Probit(BinaryLikelihood):
         s = 0.5 * np.pi + (0.5 * np.pi - 1.0) * k
         h = k * np.sqrt(2.0 / np.pi) / np.sqrt(1.0 + k)
         w = np.full(len(y), 1.0 / s)
-        return thresholded(w, y * (h / (k - h * h)), np.ndim(k) == 0)
+        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Labels alone."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, gammaln
@@ -13,6 +15,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_sampling import sample_joint
 
 D, OFFSET = 2.0, np.log(20.0)
+LENGTH, SIGNAL = Hyperprior.log_uniform(0.3, 3.0), Hyperprior("norm", {"loc": -1.5, "scale": 0.3})
 
 
 class Overdispersed(Likelihood):
@@ -68,6 +71,17 @@ def test_sites_of_an_own_likelihood(representation):
     tree = sample_joint(model_of(Overdispersed()), representation, **NEW)
     response = tree.predictions["response_mean"].values
     assert np.all((response > 12.0) & (response < 33.0))
+
+
+def test_far_away_the_prediction_is_that_of_the_prior():
+    """f is N(0, sd^2) there: E[y] = exp(c + sd^2 / 2)."""
+    model = JointModel(NegativeBinomial(D), np.linspace(0, 1, 5), np.ones(5), LENGTH, 1.5, OFFSET)
+    for likelihood in (model.likelihood, Overdispersed()):
+        tree = sample_joint(
+            replace(model, likelihood=likelihood), n_chains=1, n_draws=2, n_warmup=0, X_new=[1e3]
+        )
+        response = tree.predictions["response_mean"].values
+        assert response == pytest.approx([np.exp(OFFSET + 0.5 * 1.5**2)], rel=1e-5)
 
 
 class WithoutMean(Overdispersed):
