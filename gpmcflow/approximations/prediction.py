@@ -28,26 +28,16 @@ def predict_from_draws(
     X_new: np.ndarray,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Probability of label +1 at new inputs (m, p), averaged over latents (draw, n), shape (m,).
+    """Mean response at new inputs (m, p), averaged over latents (draw, n), shape (m,).
 
-    p_* = sum_j w_j p(y = +1 | k_*' K^{-1} f_j, k_** - |L^{-1} k_*|^2); ``weights`` sum to one.
+    sum_j w_j E[y | k_*' K^{-1} f_j, k_** - |L^{-1} k_*|^2] by `Likelihood.mean_response`: of labels the
+    probability of +1. ``weights`` sum to one.
     """
     q, remaining = _project(model, X_new)
     weights = np.full(len(latents), 1.0 / len(latents)) if weights is None else weights
     means = _prior_mean(model) + solve(model.cholesky, latents - model.mean) @ q.T
-    per_draw = probability_positive(model, means, np.broadcast_to(remaining, means.shape))
+    per_draw = model.likelihood.mean_response(means, np.broadcast_to(remaining, means.shape))
     return weights @ per_draw
-
-
-def probability_positive(
-    model: LatentGaussianModel, mean: np.ndarray, variance: np.ndarray
-) -> np.ndarray:
-    """p(y = +1) when the latent is N(mean, variance): the normaliser of the tilted distribution."""
-    if model.likelihood.name not in ("probit", "logistic"):
-        raise InputError(f"prediction: {model.likelihood.name} likelihood has no class probability")
-    mean, variance = np.asarray(mean), np.maximum(variance, 1e-12)
-    log_z = model.likelihood.tilted(np.ones(mean.size), mean.ravel(), variance.ravel())[0]
-    return np.exp(log_z).reshape(mean.shape)
 
 
 def _project(model: LatentGaussianModel, X_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -80,7 +80,7 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     seconds += n_draws * context.turns(grid) * seconds_per_transition(program, block_of(grid))
     on_disk, state, draws = context.on_disk(program, grid)
     dataset, model = context.dataset(job.problem), path.model
-    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+    if "X_test" in dataset and model.likelihood.binary:
         few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
         once, _ = timed(lambda: predict_from_draws(model, few, X_test))
         seconds += once * min(1000, sampling["chains"] * sampling["draws"]) / len(few)

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from gpmcflow.errors import unknown_name
+from dataclasses import MISSING, fields
+from typing import Any
+
+from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.gaussian import Gaussian
+from gpmcflow.likelihoods.grouped import GroupedLikelihood
 from gpmcflow.likelihoods.logistic import Logistic
+from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
 from gpmcflow.likelihoods.poisson import Poisson
 from gpmcflow.likelihoods.probit import Probit
+from gpmcflow.likelihoods.student_t import StudentT
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
-    "probit": Probit,
-    "logistic": Logistic,
-    "gaussian": Gaussian,
-    "poisson": Poisson,
+    kind.name: kind
+    for kind in (Probit, Logistic, Gaussian, Poisson, NegativeBinomial, Binomial, StudentT)
 }
 
-__all__ = ["LIKELIHOODS", "Gaussian", "Likelihood", "Logistic", "Poisson", "Probit", "likelihood"]
+__all__ = [
+    "LIKELIHOODS", "Binomial", "Gaussian", "GroupedLikelihood", "Likelihood", "Logistic", "NegativeBinomial",
+    "Poisson", "Probit", "StudentT", "likelihood",
+]  # fmt: skip
 
 
-def likelihood(name: str, **settings: float) -> Likelihood:
-    """Return the likelihood of that name, e.g. ``likelihood("gaussian", noise_sd=0.1)``."""
+def likelihood(name: str, **settings: Any) -> Likelihood:
+    """Return the likelihood of that name, e.g. ``likelihood("gaussian", noise_sd=0.1)``.
+
+    A parameter is a number, a hyperprior, or a mapping of a hyperprior's fields as in a config. Raises
+    `InputError` for an unknown name or setting, and for a setting that is needed and missing.
+    """
     if name not in LIKELIHOODS:
         raise unknown_name("likelihood", name, LIKELIHOODS)
+    allowed = {field.name: field.default for field in fields(LIKELIHOODS[name])}
+    for setting in settings:
+        if setting not in allowed:
+            raise unknown_name(f"likelihood {name}: setting", setting, allowed)
+    for setting, default in allowed.items():
+        if default is MISSING and setting not in settings:
+            raise InputError(f"likelihood {name}: setting {setting!r} is missing; give it")
     return LIKELIHOODS[name](**settings)

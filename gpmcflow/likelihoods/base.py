@@ -2,36 +2,148 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from math import comb
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.execution.digest import array_digest
+from gpmcflow.likelihoods import sites
+from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
 
 # Nodes of the sinh-spaced trapezoid rule. log Z and the tilted variance agree with exact integrals to
 # 1e-8 (probit) and 1e-9 (logistic, Poisson) at cavity variances up to 1e3
 # (tests/models/likelihoods/test_tilted.py). Far beyond, as at 1e6, EP can fail to converge on it.
 N_NODES = 241
 CAVITY_WIDTH = 12.0
+# Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
+_NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
+_NORMAL_WEIGHTS = np.exp(-0.5 * _NORMAL_NODES**2) / np.exp(-0.5 * _NORMAL_NODES**2).sum()
+
+
+class CompiledValue(NamedTuple):
+    """The log likelihood of data as a loop for `numba.cfunc`, and the numbers it reads.
+
+    ``loop(head, f, y, constants, phi)`` takes pointers to float64: head holds the number n of cases, the
+    offset c and a place for the answer, log p(y | f + c) up to ``constant``; constants is (k, n) row by row.
+    """
+
+    loop: Callable
+    constants: np.ndarray  #: (k, n)
+    phi: np.ndarray  #: numbers that are the same for all cases
+    constant: float  #: what does not depend on f
 
 
 class Likelihood(ABC):
-    """p(y | eta) = prod_i p(y_i | eta_i), log-concave in each linear predictor eta_i.
+    """p(y | eta) = prod_i p(y_i | eta_i): what it is, its parameters, and what can be asked of it.
 
     Arrays of predictors have shape (..., n), observations y have shape (n,). Everything is
     elementwise: batch axes stay in front.
+
+    A subclass needs `validate`, `derivatives` and `simulate`, and `conditional_mean` if responses are
+    predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors (None: the
+    default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers, or arrays of
+    one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr below, which digests of runs
+    are made of.
     """
 
-    name: str
+    name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
+    parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
+    constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
+    log_concave: ClassVar[bool] = True  #: in each eta_i
+    relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
+    binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
+    counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
+    standard_sites: ClassVar[str] = "moments"  #: or "laplace"
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+
+    def __post_init__(self) -> None:
+        for name in dict.fromkeys((*self.parameters, *self.constants)):
+            value, where = getattr(self, name), f"{type(self).__name__} likelihood: {name}"
+            if name not in self.parameters or (name in self.constants and np.ndim(value)):
+                value = _positive_constant(value, where)
+            else:
+                value = checked_setting(DEFAULTS.get(name) if value is None else value, where)
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+        return f"{type(self).__name__}({shown})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    # -- parameters and constants ----------------------------------------------------------------
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return the parameters that are one number for all cases, in order."""
+        return tuple(Entry(name, getattr(self, name)) for name in self._single())
+
+    def with_values(self, values: Sequence[float]) -> Likelihood:
+        """Return the same likelihood with numbers, in their own units, one for each of `entries`."""
+        numbers = (float(value) for value in values)
+        return self._changed(dict(zip(self._single(), numbers, strict=True)))
+
+    def take(self, cases: np.ndarray | slice) -> Likelihood:
+        """Return the likelihood of some of the cases: itself, unless there are constants of each case."""
+        arrays = {name: getattr(self, name) for name in self.constants}
+        arrays = {name: value[cases] for name, value in arrays.items() if np.ndim(value)}
+        return self._changed(arrays) if arrays else self
+
+    @property
+    def per_case(self) -> bool:
+        """Whether cases with equal observations can have different factors."""
+        return any(np.ndim(getattr(self, name)) for name in self.constants)
+
+    def n_latents(self, y: np.ndarray) -> int:
+        """Number of predictors that observations y belong to."""
+        return len(y)
+
+    def number(self, name: str) -> float | np.ndarray:
+        """Value of a parameter. Raises `InputError` where it is free."""
+        value = getattr(self, name)
+        value = value.value if isinstance(value, Parameter) else value
+        if isinstance(value, Hyperprior):
+            raise InputError(
+                f"{self.name} likelihood has a free parameter, {name}: found {value!r} where a number is "
+                "needed; take model.at(theta)"
+            )
+        return value
+
+    def _single(self) -> list[str]:
+        return [name for name in self.parameters if not np.ndim(getattr(self, name))]
+
+    def _changed(self, fields: dict[str, Any]) -> Likelihood:
+        changed = copy.copy(self)
+        vars(changed).update(fields)
+        return changed
+
+    # -- densities -------------------------------------------------------------------------------
 
     @abstractmethod
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` for observations this likelihood cannot have."""
-
-    @abstractmethod
-    def log_density_and_gradient(
-        self, eta: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log p(y | eta) summed over cases, shape (...), and its gradient (..., n)."""
+        for name in self.constants:
+            value = getattr(self, name)
+            if np.ndim(value) and len(value) != len(y):
+                raise InputError(
+                    f"{self.name} likelihood: {name} has {len(value)} entries, y has {len(y)}; allowed: a "
+                    "number, or one for each case"
+                )
 
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -41,6 +153,13 @@ class Likelihood(ABC):
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draw observations given predictors, shape of eta."""
 
+    def log_density_and_gradient(
+        self, eta: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(y | eta) summed over cases, shape (...), and its gradient (..., n)."""
+        value, slope, *_ = self.derivatives(eta, y)
+        return value.sum(-1), slope
+
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return d log p(y_i | eta_i) / d eta_i, shape (..., n)."""
         return self.log_density_and_gradient(eta, y)[1]
@@ -48,6 +167,63 @@ class Likelihood(ABC):
     def log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return log p(y | eta) summed over cases, shape (...)."""
         return self.log_density_and_gradient(eta, y)[0]
+
+    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Derivatives of log p(y | eta) by the log of each of `entries`, shape (..., k)."""
+        if self._single():
+            raise InputError(
+                f"{self.name} likelihood: parameters {', '.join(self._single())} have no gradient; give it a "
+                "method parameter_gradient(eta, y), or fix them"
+            )
+        return np.zeros((*np.shape(eta)[:-1], 0))
+
+    def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return a curvature > 0 of each factor, (..., n): -l'' if log-concave, else its expectation."""
+        return -self.derivatives(eta, y)[2]
+
+    def majorising_precision(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return precisions >= 0 with which Newton's method finds modes, (..., n)."""
+        return -self.derivatives(eta, y)[2]
+
+    # -- responses -------------------------------------------------------------------------------
+
+    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
+        """E[y | eta] for one unit of exposure, or one trial; of labels, the probability of +1."""
+        raise InputError(
+            f"{self.name} likelihood: the mean response is not known; give it a method "
+            "conditional_mean(eta), which returns E[y | eta]"
+        )
+
+    def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """`conditional_mean` averaged over eta ~ N(mean, variance), shape of mean, by quadrature."""
+        sd = np.sqrt(np.asarray(variance))[..., None]
+        return (
+            self.conditional_mean(np.asarray(mean)[..., None] + sd * _NORMAL_NODES)
+            @ _NORMAL_WEIGHTS
+        )
+
+    # -- sites and compiled form -----------------------------------------------------------------
+
+    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> sites.Sites:
+        """Sites with the moments of L_i(f + offset) N(f; 0, k), k a number or one for each case."""
+        return sites.moment_sites(self, y, k, offset)
+
+    def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> sites.Sites:
+        """Sites at the mode of L_i(f + offset) N(f; 0, k), k a number or one for each case."""
+        return sites.laplace_sites(self, y, k, offset)
+
+    def taylor_sites(self, y: np.ndarray, offset: float) -> sites.Sites:
+        """Sites at the maximum of L_i(f + offset) itself."""
+        raise InputError(
+            f"TaylorSites: the {self.name} likelihood has no maximum to expand at; allowed: gaussian, "
+            "poisson; take the site rule standard"
+        )
+
+    def compiled(self, y: np.ndarray) -> CompiledValue | None:
+        """Value for compiled loops; None: they call `log_density`."""
+        return None
+
+    # -- tilted moments --------------------------------------------------------------------------
 
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
@@ -136,6 +312,30 @@ class Likelihood(ABC):
                 return following
             eta = following
         return eta
+
+
+def _positive_constant(value: Any, where: str) -> float | np.ndarray:
+    """Return a positive number, or an array of them that cannot be written to."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if array.ndim > 1 or not array.size or wrong.size:
+        found = repr(value)
+        if array.ndim:
+            found = f"of shape {array.shape}"
+        if array.ndim == 1 and wrong.size:
+            where, found = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
+        raise InputError(f"{where} is {found}; allowed: a positive number, or one for each case")
+    array.setflags(write=False)
+    return array if array.ndim else float(array)
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return f"array({value.shape}, {array_digest({'': value})[:16]})"
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:

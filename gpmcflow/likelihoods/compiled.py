@@ -2,96 +2,138 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numba
 import numpy as np
-from scipy.special import gammaln
+from numba import types
+from numba.core.ccallback import CFunc
+from numba.extending import overload
 
-from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
-from gpmcflow.likelihoods.probit import _erfcx
+from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.numerics.lapack import call
 
-_GAUSSIAN, _LOGISTIC, _PROBIT, _POISSON = range(4)
+_SIGNATURE = types.void(*[types.CPointer(types.float64)] * 5)
+
+
+@cache
+def _compiled(loop: Callable) -> CFunc:
+    """Compile a likelihood's own loop, once in a process; on disk for the next."""
+    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    return numba.cfunc(_SIGNATURE, cache=True, **options)(loop)
 
 
 class LikelihoodCode(NamedTuple):
-    """A likelihood and its data as numbers."""
+    """A likelihood and its data as numbers; see `CompiledValue`."""
 
-    kind: int
-    scale: float  #: 1 / noise variance of Gaussian data
-    shift: float  #: log exposure of counts
-    constant: float  #: terms that do not depend on f
+    address: int  #: of the likelihood's own loop: compiled code that calls it can be kept on disk
     y: np.ndarray  #: (n,)
+    constants: np.ndarray  #: (k, n)
+    phi: np.ndarray
+    constant: float
+
+    def value(self, f: np.ndarray, offset: float) -> float:
+        """Log p(y | f + offset)."""
+        return _log_likelihood(self, f, offset)
+
+    def updates(self, *arguments) -> tuple[float, int]:
+        """`elliptical_updates` as a compiled loop."""
+        return _compiled_updates(*arguments)
 
 
-def likelihood_code(likelihood: Likelihood, y: np.ndarray) -> LikelihoodCode:
-    """Numbers of one of the package's four likelihoods; `InputError` for any other."""
-    n = len(y)
-    if isinstance(likelihood, Gaussian):
-        constant = -n * (np.log(likelihood.noise_sd) + 0.5 * np.log(2.0 * np.pi))
-        return LikelihoodCode(_GAUSSIAN, likelihood.noise_sd**-2.0, 0.0, float(constant), y)
-    if isinstance(likelihood, Poisson):
-        constant = -float(gammaln(y + 1.0).sum())
-        return LikelihoodCode(_POISSON, 1.0, float(np.log(likelihood.exposure)), constant, y)
-    for kind, family in ((_LOGISTIC, Logistic), (_PROBIT, Probit)):
-        if isinstance(likelihood, family):
-            return LikelihoodCode(kind, 1.0, 0.0, 0.0, y)
-    raise InputError(
-        f"compiled samplers: likelihood {likelihood!r}; allowed: gaussian, logistic, probit, poisson"
-    )
+class PythonCode(NamedTuple):
+    """A likelihood without a compiled form, and its data."""
+
+    likelihood: Likelihood
+    y: np.ndarray
+
+    def value(self, f: np.ndarray, offset: float) -> float:
+        """Log p(y | f + offset)."""
+        value = float(self.likelihood.log_density((f + offset)[None], self.y)[0])
+        return -np.inf if np.isnan(value) else value
+
+    def updates(self, *arguments) -> tuple[float, int]:
+        """`elliptical_updates` as a loop in Python."""
+        return _updates(*arguments)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood(code, f, offset):
+def likelihood_code(likelihood: Likelihood, y: np.ndarray) -> LikelihoodCode | PythonCode:
+    """Numbers for compiled loops, or the likelihood itself where it has no compiled form."""
+    form = likelihood.compiled(y)
+    if form is None:
+        return PythonCode(likelihood, y)
+    loop, constants, phi, constant = form
+    constants = np.ascontiguousarray(constants, dtype=np.float64)
+    return LikelihoodCode(_compiled(loop).address, y, constants, phi, float(constant))
+
+
+def log_likelihood(code: LikelihoodCode | PythonCode, f: np.ndarray, offset: float) -> float:
     """Sum of log p(y_i | f_i + offset); -inf where a rate overflows."""
-    kind, scale, shift, constant, y = code
-    total, c = 0.0, offset + shift
-    if kind == _GAUSSIAN:
-        for i in range(f.size):
-            r = y[i] - f[i] - offset
-            total -= 0.5 * scale * r * r
-    elif kind == _LOGISTIC:
-        for i in range(f.size):
-            z = y[i] * (f[i] + offset)
-            total += min(z, 0.0) - np.log1p(np.exp(-abs(z)))
-    elif kind == _PROBIT:
-        for i in range(f.size):
-            z = y[i] * (f[i] + offset)
-            half = 0.5 * _erfcx(abs(z) * 0.7071067811865476)
-            if z < 0.0:
-                total += np.log(half) - 0.5 * z * z
-            else:
-                total += np.log1p(-half * np.exp(-0.5 * z * z))
-    else:
-        for i in range(f.size):
-            eta = f[i] + c
-            total += y[i] * eta - np.exp(eta)
-    return total + constant
+    return code.value(f, offset)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def elliptical_updates(rng, code, offset, f, value, draws, proposal):
+def elliptical_updates(
+    rng: np.random.Generator,
+    code: LikelihoodCode | PythonCode,
+    offset: float,
+    f: np.ndarray,
+    value: float,
+    draws: np.ndarray,
+    proposal: np.ndarray,
+) -> tuple[float, int]:
     """Elliptical slice updates of f in place, one for each row of ``draws`` (k, n) ~ N(0, Sigma).
 
     Returns log p(y | f + offset) and the number of evaluations; see `samplers.elliptical_slice`. The
-    generator is the chain's own.
+    generator is the chain's own. ``value`` is log p at f, ``proposal`` (n,) a work array.
     """
+    return code.updates(rng, code, offset, f, value, draws, proposal)
+
+
+def _evaluate(code, f, head):
+    return code.value(f, head[1])
+
+
+@overload(_evaluate, inline="always")
+def _evaluate_compiled(code, f, head):
+    def evaluate(code, f, head):
+        numbers = (
+            head.ctypes.data, f.ctypes.data, code.y.ctypes.data, code.constants.ctypes.data,
+            code.phi.ctypes.data,
+        )  # fmt: skip
+        call(code.address, numbers)
+        return head[2] + code.constant
+
+    return evaluate
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _log_likelihood(code, f, offset):
+    return _evaluate(code, f, np.array([f.size, offset, 0.0]))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _rotate(f, nu, angle, proposal):
+    cosine, sine = np.cos(angle), np.sin(angle)
+    for i in range(f.size):
+        proposal[i] = f[i] * cosine + nu[i] * sine
+
+
+def _updates(rng, code, offset, f, value, draws, proposal):
+    head = np.array([f.size, offset, 0.0])
     n_evaluations = 0
     for k in range(draws.shape[0]):
-        nu = draws[k]
         level = value - rng.standard_exponential()
         angle = 2.0 * np.pi * rng.random()
         low, high = angle - 2.0 * np.pi, angle
         for _ in range(500):  # by then the bracket is 0 at double precision: f stays
-            cosine, sine = np.cos(angle), np.sin(angle)
-            for i in range(f.size):
-                proposal[i] = f[i] * cosine + nu[i] * sine
-            found = log_likelihood(code, proposal, offset)
+            _rotate(f, draws[k], angle, proposal)
+            proposed = _evaluate(code, proposal, head)
             n_evaluations += 1
-            if found > level:
+            if proposed > level:
                 f[:] = proposal
-                value = found
+                value = proposed
                 break
             if angle < 0.0:
                 low = angle
@@ -99,3 +141,8 @@ def elliptical_updates(rng, code, offset, f, value, draws, proposal):
                 high = angle
             angle = low + (high - low) * rng.random()
     return value, n_evaluations
+
+
+_compiled_updates = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(
+    _updates
+)

@@ -6,44 +6,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.likelihoods.sites import Sites
+from gpmcflow.parameters.parameter import Setting
 
 
-@dataclass(frozen=True)
+def _value(head, f, y, constants, phi):
+    offset, total = head[1], 0.0
+    for i in range(int(head[0])):
+        r = y[i] - f[i] - offset
+        total -= 0.5 * constants[i] * r * r
+    head[2] = total
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Likelihood):
-    """p(y | eta) = N(y; eta, noise_sd^2); every approximation here is exact for it."""
+    """p(y | eta) = N(y; eta, noise_sd^2); every approximation here is exact for it.
 
-    noise_sd: float = 1.0
+    ``noise_sd`` is a number, a hyperprior (left out: the default one), or known noise levels (n,).
+    """
+
+    noise_sd: Setting | np.ndarray | None = None
     name = "gaussian"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.noise_sd) and self.noise_sd > 0):
-            raise InputError(
-                f"Gaussian likelihood: noise_sd is {self.noise_sd!r}; allowed: a positive number"
-            )
+    parameters = ("noise_sd",)
+    constants = ("noise_sd",)
 
     def validate(self, y: np.ndarray) -> None:
-        """Accept every finite y; the model has refused the others."""
-
-    def log_density_and_gradient(
-        self, eta: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of log N(y; eta, s^2) over cases and (y - eta) / s^2."""
-        value, slope, *_ = self.derivatives(eta, y)
-        return value.sum(-1), slope
+        """Accept every finite y of as many cases as the noise levels."""
+        super().validate(y)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log N(y; eta, s^2), (y - eta) / s^2, -1 / s^2, 0."""
-        slope = (y - eta) / self.noise_sd**2
-        value = -0.5 * (y - eta) * slope - np.log(self.noise_sd) - 0.5 * np.log(2.0 * np.pi)
-        return value, slope, np.full_like(slope, -1.0 / self.noise_sd**2), np.zeros_like(slope)
+        s = self.number("noise_sd")
+        slope = (y - eta) / s**2
+        value = -0.5 * (y - eta) * slope - np.log(s) - 0.5 * np.log(2.0 * np.pi)
+        return value, slope, np.full_like(slope, -1.0 / s**2), np.zeros_like(slope)
+
+    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s: sum of (y - eta)^2 / s^2 - 1."""
+        if not self.entries():
+            return np.zeros((*np.shape(eta)[:-1], 0))
+        r = (y - eta) / self.number("noise_sd")
+        return (r * r - 1.0).sum(-1)[..., None]
 
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Closed form: Z = N(y; mean, variance + s^2)."""
-        total = variance + self.noise_sd**2
+        total = variance + self.number("noise_sd") ** 2
         alpha = (y - mean) / total
         log_z = -0.5 * (y - mean) * alpha - 0.5 * np.log(2.0 * np.pi * total)
         return log_z, alpha, 1.0 / total
@@ -56,4 +66,31 @@ class Gaussian(Likelihood):
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Return eta plus noise."""
-        return eta + self.noise_sd * rng.standard_normal(np.shape(eta))
+        return eta + self.number("noise_sd") * rng.standard_normal(np.shape(eta))
+
+    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return eta."""
+        return np.array(eta)
+
+    def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return the mean."""
+        return np.array(mean)
+
+    def taylor_sites(self, y: np.ndarray, offset: float) -> Sites:
+        """w = 1 / s^2, b = w (y - c): the likelihood itself."""
+        s = self.number("noise_sd")
+        w = 1.0 / s**2
+        return Sites(np.full(len(y), w), w * (y - offset), not isinstance(s, np.ndarray))
+
+    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
+        """Those of `taylor_sites`, whatever k."""
+        return self.taylor_sites(y, offset)
+
+    laplace_sites = moment_sites
+
+    def compiled(self, y: np.ndarray) -> CompiledValue:
+        """Precisions of the noise are constants."""
+        s, n = self.number("noise_sd"), len(y)
+        each = np.log(s) + 0.5 * np.log(2.0 * np.pi)
+        constant = -float(each.sum() if np.ndim(s) else n * each)
+        return CompiledValue(_value, np.full((1, n), s**-2.0), np.empty(0), constant)

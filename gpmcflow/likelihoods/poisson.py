@@ -4,34 +4,67 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numba
 import numpy as np
 from scipy.special import gammaln
 
-from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.base import CompiledValue
+from gpmcflow.likelihoods.counts import CountLikelihood
+from gpmcflow.likelihoods.sites import Sites, thresholded
 
 
-@dataclass(frozen=True)
-class Poisson(Likelihood):
-    """p(y | eta) = Poisson(y; exposure exp(eta)); exposure is the size of each cell."""
+def _value(head, f, y, constants, phi):  # constants are log exposures
+    offset, total = head[1], 0.0
+    for i in range(int(head[0])):
+        eta = f[i] + (offset + constants[i])
+        total += y[i] * eta - np.exp(eta)
+    head[2] = total
 
-    exposure: float = 1.0
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def wright_omega(a):
+    """z > 0 with z + log z = a, by Newton steps z (1 + a - log z) / (1 + z)."""
+    if a < -40.0:
+        return np.exp(a)  # to 1e-17, relative
+    z = np.exp(a) if a < -1.0 else (1.0 if a < 2.0 else a - np.log(a))
+    for _ in range(50):
+        following = z * (1.0 + a - np.log(z)) / (1.0 + z)
+        if abs(following - z) <= 1e-15 * following:
+            return following
+        z = following
+    return z
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _laplace(y, k, c, same, w, b):
+    """Mode mu with mu = k (y - e^(mu + c)): z = k e^(mu + c) is the Wright omega of log k + k y + c."""
+    largest = 0
+    for i in range(y.size):
+        largest = max(largest, int(min(y[i], 512.0)))
+    table = np.full(
+        (2, largest + 1), np.nan
+    )  # counts repeat: with the same k and c each is solved once
+    for i in range(y.size):
+        small = same and y[i] <= 512.0
+        slot = int(y[i]) if small else 0
+        if small and table[0, slot] == table[0, slot]:
+            w[i], b[i] = table[0, slot], table[1, slot]
+            continue
+        log_k = np.log(k[i])
+        z = wright_omega(log_k + k[i] * y[i] + c[i])
+        # one of the two forms of mu is a difference of nearly equal numbers
+        mode = k[i] * y[i] - z if z < 1.0 else np.log(z) - log_k - c[i]
+        w[i], b[i] = z / k[i], mode * (1.0 + z) / k[i]
+        if small:
+            table[0, slot], table[1, slot] = w[i], b[i]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(CountLikelihood):
+    """p(y | eta) = Poisson(y; e exp(eta)); the exposure e is the size of each cell, a number or (n,)."""
+
+    exposure: float | np.ndarray = 1.0
     name = "poisson"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.exposure) and self.exposure > 0):
-            raise InputError(
-                f"Poisson likelihood: exposure is {self.exposure!r}; allowed: a positive number"
-            )
-
-    def validate(self, y: np.ndarray) -> None:
-        """Raise `InputError` unless y holds counts."""
-        wrong = np.flatnonzero((y < 0) | (y != np.floor(y)))
-        if wrong.size:
-            raise InputError(
-                f"poisson likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; "
-                "allowed: counts 0, 1, 2, ..."
-            )
 
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
@@ -53,6 +86,20 @@ class Poisson(Likelihood):
         """Poisson counts with rate e exp(eta)."""
         return rng.poisson(self._rate(eta)).astype(np.float64)
 
-    def _rate(self, eta: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return self.exposure * np.exp(eta)
+    def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
+        """mu = k y - z and w = z / k with z + log z = log k + k y + c, c with the log exposure."""
+        n, c = len(y), offset + np.log(self.exposure)
+        w, b = np.empty(n), np.empty(n)
+        same = not isinstance(k, np.ndarray) and not isinstance(self.exposure, np.ndarray)
+        _laplace(y, np.full(n, k), np.full(n, c), same, w, b)
+        return thresholded(w, b, False)
+
+    def taylor_sites(self, y: np.ndarray, offset: float) -> Sites:
+        """y > 0: w = y, b = y (log y - c); y = 0 has no maximum: the least precision, b = 0."""
+        c = offset + np.log(self.exposure)
+        return thresholded(y, y * (np.log(np.maximum(y, 1.0)) - c), False)
+
+    def compiled(self, y: np.ndarray) -> CompiledValue:
+        """Log exposures are constants."""
+        constant = -float(gammaln(y + 1.0).sum())
+        return CompiledValue(_value, self._log_exposure(y), np.empty(0), constant)

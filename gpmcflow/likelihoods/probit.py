@@ -9,8 +9,9 @@ import numba
 import numpy as np
 from scipy.special import erfc
 
-from gpmcflow.likelihoods.base import Likelihood, flat_rows
-from gpmcflow.likelihoods.labels import validate_labels
+from gpmcflow.likelihoods.base import CompiledValue, flat_rows
+from gpmcflow.likelihoods.labels import BinaryLikelihood
+from gpmcflow.likelihoods.sites import Sites, thresholded
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
 # computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets
@@ -85,8 +86,20 @@ def _slopes_and_factors(eta, y, gauss, slope):  # Phi = factor, times gauss wher
             gauss[p, i] = 0.5 * e if z < 0.0 else 1.0 - tail
 
 
-@dataclass(frozen=True)
-class Probit(Likelihood):
+def _value(head, f, y, constants, phi):
+    offset, total = head[1], 0.0
+    for i in range(int(head[0])):
+        z = y[i] * (f[i] + offset)
+        half = 0.5 * _erfcx(abs(z) * _SQRT_HALF)
+        if z < 0.0:
+            total += np.log(half) - 0.5 * z * z
+        else:
+            total += np.log1p(-half * np.exp(-0.5 * z * z))
+    head[2] = total
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Probit(BinaryLikelihood):
     """p(y | eta) = Phi(y eta), y in {-1, +1}.
 
     Derivatives by z = y eta: lambda = phi / Phi, w = -(log Phi)'' = lambda (z + lambda) in (0, 1),
@@ -96,10 +109,6 @@ class Probit(Likelihood):
     """
 
     name = "probit"
-
-    def validate(self, y: np.ndarray) -> None:
-        """Raise `InputError` unless every label is -1 or +1."""
-        validate_labels(self.name, y)
 
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y lambda(y eta), shape of eta."""
@@ -150,6 +159,19 @@ class Probit(Likelihood):
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """+1 where eta plus a standard normal is positive, else -1."""
         return np.where(eta + rng.standard_normal(np.shape(eta)) > 0, 1.0, -1.0)
+
+    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
+        """By h = E[f y] = k sqrt(2 / pi) / sqrt(1 + k): mean y h and variance k - h^2."""
+        if offset != 0.0:
+            return super().moment_sites(y, k, offset)
+        s = 0.5 * np.pi + (0.5 * np.pi - 1.0) * k
+        h = k * np.sqrt(2.0 / np.pi) / np.sqrt(1.0 + k)
+        w = np.full(len(y), 1.0 / s)
+        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
+
+    def compiled(self, y: np.ndarray) -> CompiledValue:
+        """Labels alone."""
+        return CompiledValue(_value, np.empty((0, len(y))), np.empty(0), 0.0)
 
 
 def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -49,9 +49,9 @@ class CasePart:
     def gradient(self, zeta: np.ndarray) -> np.ndarray:
         """Gradient of r by zeta (chain, dim)."""
         total = None
-        for rows, transposed in self._blocks(len(zeta)):
+        for rows, transposed, likelihood in self._blocks(len(zeta)):
             eta = self._predictor(zeta, rows, transposed)
-            slope = self.likelihood.gradient(eta, self.y[rows])
+            slope = likelihood.gradient(eta, self.y[rows])
             total = self._accumulate(total, transposed, self._without_sites(slope, eta, rows))
         return total.T
 
@@ -59,10 +59,10 @@ class CasePart:
         """Predictor (chain, m), log likelihood (chain,), r (chain,), gradient of r (chain, dim)."""
         predictor, total = np.empty((len(zeta), self.n_cases)), None
         log_likelihood = np.zeros(len(zeta))
-        for rows, transposed in self._blocks(len(zeta)):
+        for rows, transposed, likelihood in self._blocks(len(zeta)):
             eta = self._predictor(zeta, rows, transposed)
             predictor[:, rows] = eta
-            value, slope = self.likelihood.log_density_and_gradient(eta, self.y[rows])
+            value, slope = likelihood.log_density_and_gradient(eta, self.y[rows])
             log_likelihood += value
             total = self._accumulate(total, transposed, self._without_sites(slope, eta, rows))
         residual = log_likelihood - self.sites_density(predictor)
@@ -71,9 +71,9 @@ class CasePart:
     def value(self, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Predictor, log likelihood and r, without the gradient's second product."""
         predictor, log_likelihood = np.empty((len(zeta), self.n_cases)), np.zeros(len(zeta))
-        for rows, transposed in self._blocks(len(zeta)):
+        for rows, transposed, likelihood in self._blocks(len(zeta)):
             predictor[:, rows] = eta = self._predictor(zeta, rows, transposed)
-            log_likelihood += self.likelihood.log_density(eta, self.y[rows])
+            log_likelihood += likelihood.log_density(eta, self.y[rows])
         return predictor, log_likelihood, log_likelihood - self.sites_density(predictor)
 
     def sites_density(self, predictor: np.ndarray) -> np.ndarray | float:
@@ -86,13 +86,14 @@ class CasePart:
         """Return the part of some of these cases, by index, its rows stored together."""
         sites = (None if s is None else s[..., cases] for s in (self.precision, self.shift))
         factor = self.factor[cases]
-        return CasePart(self.likelihood, self.y[cases], factor, self.mean[cases], *sites)
+        likelihood = self.likelihood.take(cases)
+        return CasePart(likelihood, self.y[cases], factor, self.mean[cases], *sites)
 
-    def _blocks(self, n_chains: int) -> Iterator[tuple[slice, np.ndarray]]:
+    def _blocks(self, n_chains: int) -> Iterator[tuple[slice, np.ndarray, Likelihood]]:
         size = max(64, BLOCK_ELEMENTS // max(n_chains, 1))
         for start in range(0, self.n_cases, size):
             rows = slice(start, start + size)
-            yield rows, self._transposed[:, rows]
+            yield rows, self._transposed[:, rows], self.likelihood.take(rows)
 
     @cached_property
     def _transposed(self) -> np.ndarray:

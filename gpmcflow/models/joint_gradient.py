@@ -8,7 +8,6 @@ import numpy as np
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
-from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.joint_adjoint import (
     condition,
     covariance_adjoint,
@@ -52,7 +51,7 @@ class Evaluation(NamedTuple):
 
 def scales_with_amplitude(model: JointModel) -> bool:
     """Whether the frozen sites are in f / sigma_f: binary data, where only the sign of f is seen."""
-    return not isinstance(model.likelihood, (Poisson, Gaussian))
+    return model.likelihood.relative_sites
 
 
 class JointDensity:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.likelihoods import Likelihood, Poisson
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.covariances import squared_distances
 from gpmcflow.models.joint_covariance import DenseFactor
 from gpmcflow.models.kronecker_covariance import KroneckerFactor, grid_axes
@@ -43,7 +43,7 @@ class JointModel:
     length:
         Hyperprior (or number) of every length scale, or a sequence of one for each feature.
     signal, offset:
-        Hyperprior or number of sigma_f, and of c for counts.
+        Hyperprior or number of sigma_f, and of c, which binary data have not.
     isotropic:
         One length scale for all features.
     jitter:
@@ -52,7 +52,7 @@ class JointModel:
         Sigma = sigma_f^2 (K_1 + eps I) x (K_2 + eps I), for cases that are a grid, row by row.
 
     Hyperpriors may be mappings of their fields, as in a config. Raises `InputError` for inputs that are
-    not finite, observations the likelihood cannot have, an offset without counts, duplicate inputs with
+    not finite, observations the likelihood cannot have, an offset of binary data, duplicate inputs with
     no jitter, and a grid that is none.
 
     Source: Murray & Adams (2010), section 2; eps, hyperpriors and c as their public code has them.
@@ -117,10 +117,10 @@ class JointModel:
                 prior = float(np.log(prior))
             found.append(prior)
         offset = hyperprior(self.offset, "joint model: offset")
-        if not isinstance(self.likelihood, Poisson) and offset != 0.0:
+        if self.likelihood.relative_sites and offset != 0.0:
             raise InputError(
                 f"joint model: offset is {offset!r} with the {self.likelihood.name} likelihood; allowed: "
-                "none, as only counts have one; leave it out"
+                "none, as binary data have none here; leave it out"
             )
         if not isinstance(offset, Hyperprior) and not np.isfinite(offset):
             raise InputError(f"joint model: offset is {offset!r}; allowed: a finite number")
@@ -290,6 +290,9 @@ def checked_inputs(model: JointModel, X_new: np.ndarray) -> np.ndarray:
             f"joint model: new inputs have shape {X_new.shape}; allowed: finite numbers "
             f"(m, {model.X.shape[1]})"
         )
+    model.likelihood.mean_response(
+        np.zeros(1), np.ones(1)
+    )  # what has none is refused before it runs
     return X_new
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_workspace import JointWorkspace
@@ -180,16 +179,10 @@ def predict_latents(
     """Mean and variance of f at new inputs (m, p) given (theta, f), and the mean response, each (m,).
 
     With k the covariances with the cases: E = k'Sigma^-1 f, Var = k_** - k'Sigma^-1 k. The mean response is
-    E[y] of Gaussian data, the probability of +1, or the expected count, f integrated out.
+    E[y] with f integrated out, for one unit of exposure; of labels the probability of +1.
     """
     cross = model.cross_covariance(point.full[model.free], X_new) / point.sd
     V = solve_triangular(point.factor.dense(), cross.T, lower=True)
     mean = V.T @ point.whiten(point.f)
     variance = np.maximum(point.sd**2 * point.factor.diagonal - (V**2).sum(0), 0.0)
-    likelihood = model.likelihood
-    if isinstance(likelihood, Gaussian):
-        return mean, variance, mean.copy()
-    if isinstance(likelihood, Poisson):
-        return mean, variance, likelihood.exposure * np.exp(mean + point.offset + 0.5 * variance)
-    ones, positive = np.ones(len(mean)), np.maximum(variance, 1e-12)
-    return mean, variance, np.exp(likelihood.tilted(ones, mean, positive)[0])
+    return mean, variance, model.likelihood.mean_response(mean + point.offset, variance)

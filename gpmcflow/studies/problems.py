@@ -47,11 +47,12 @@ def prepare_data(
 
 
 def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {"name": .., settings}."""
+    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1."""
     found = problem["likelihood"]
-    if isinstance(found, str):
-        return likelihood(found)
-    return likelihood(found["name"], **{k: v for k, v in found.items() if k != "name"})
+    settings = {"name": found} if isinstance(found, str) else dict(found)
+    made = likelihood(settings.pop("name"), **settings)
+    left_out = made.entries() and not settings
+    return made.with_values([1.0] * len(made.entries())) if left_out else made
 
 
 def choose_hyperparameters(

@@ -11,11 +11,7 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.approximations.perturbative_correction import DEFAULT_ORDER, second_order_correction
-from gpmcflow.approximations.prediction import (
-    predict_from_draws,
-    predict_latent,
-    probability_positive,
-)
+from gpmcflow.approximations.prediction import predict_from_draws, predict_latent
 from gpmcflow.execution import require_memory
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import make_sampler
@@ -75,10 +71,10 @@ def approximate(
         "hyperparameters": _hyperparameters(dataset, problem, log_length, log_signal, grid, model),
         "approximation": approximation,
     }
-    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+    if "X_test" in dataset and model.likelihood.binary:
         X_test = dataset["X_test"].values
         moments = [predict_latent(q, X_test) for q in sites]
-        probability = np.stack([probability_positive(model, *m) for m in moments])
+        probability = np.stack([model.likelihood.mean_response(*m) for m in moments])
         groups["predictions"] = xr.Dataset(
             {
                 "probability": (("method", "test_case"), probability),
@@ -125,7 +121,7 @@ def posterior(
     )
     clock("sample")
     attributes = result_attributes(dataset, seed, problem=problem, sampling=sampling)
-    if "X_test" in dataset and model.likelihood.name in ("probit", "logistic"):
+    if "X_test" in dataset and model.likelihood.binary:
         latents = tree["posterior/latent"]
         thin = max(1, draws // 1000)  # enough draws to average a probability; bounds the memory
         kept = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]

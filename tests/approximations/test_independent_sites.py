@@ -12,12 +12,12 @@ from gpmcflow.approximations.independent_sites import (
     ScaledSites,
     StandardSites,
     TaylorSites,
-    logistic_overlap,
     site_rule,
-    wright_omega,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
+from gpmcflow.likelihoods.logistic import logistic_overlap
+from gpmcflow.likelihoods.poisson import wright_omega
 
 VARIANCES = (1e-3, 0.07, 1.0, 30.0, 1e4)
 LABELS = np.array([1.0, -1.0])
@@ -139,6 +139,65 @@ def test_moments_of_counts_by_quadrature_are_near_their_modes():
         assert v[i] == pytest.approx((weight * (grid - mean) ** 2).sum() / weight.sum(), rel=1e-6)
 
 
+class OnAGrid(StudentT):
+    """Tilted moments by a dense grid: r < 0 where an outlier widens the tilted distribution."""
+
+    def tilted(self, y, mean, variance):
+        eta = np.linspace(-60.0, 60.0, 240_001)[:, None]
+        log_f = self.derivatives(eta, y)[0] - 0.5 * (eta - mean) ** 2 / variance
+        weight = np.exp(log_f - log_f.max(0))
+        weight /= weight.sum(0)
+        centre = (weight * eta).sum(0)
+        tilted = (weight * (eta - centre) ** 2).sum(0)
+        return np.zeros_like(mean), (centre - mean) / variance, (1.0 - tilted / variance) / variance
+
+
+def test_moments_of_a_likelihood_with_two_modes_are_clipped_and_keep_the_mean():
+    likelihood, y, k, c = OnAGrid(0.5, 4.0), np.array([0.3, 5.0, -2.0, 0.3]), 1.5, 0.2
+    _, alpha, r = likelihood.tilted(y, np.full(4, c), np.full(4, k))
+    assert np.any(r < -0.05)
+    assert np.any(r > 0.05)
+    for variance in (k, np.full(4, k)):
+        w, b, equal = MomentSites()(likelihood, y, variance, c)
+        assert not equal
+        np.testing.assert_allclose(w, np.maximum(1 / (k * (1 - k * r)) - 1 / k, 1e-6), rtol=1e-9)
+        np.testing.assert_allclose(b / (1 / k + w), k * alpha, rtol=1e-9)
+    w, b, _ = LaplaceSites()(StudentT(0.5, 4.0), y, k, c)
+    mode = b / (1 / k + w)
+    np.testing.assert_allclose(mode / k, StudentT(0.5, 4.0).gradient(mode + c, y), atol=1e-9)
+    assert np.all(w > 0.0)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Logistic(), Probit(), Poisson(2.0), Gaussian(0.5)], ids=repr
+)
+def test_a_variance_for_each_case(likelihood):
+    """Each case has the sites it would have alone; equal variances are one number."""
+    y = np.array([1.0, -1.0, 1.0, 1.0]) if likelihood.binary else np.array([1.0, 0.0, 7.0, 2.0])
+    k = np.array([0.2, 1.0, 30.0, 1.0])
+    for rule in (MomentSites(), LaplaceSites(), StandardSites()):
+        for c in (0.0, 0.7):
+            together = rule(likelihood, y, k, c)
+            for i in range(4):
+                alone = rule(likelihood, y[i : i + 1], float(k[i]), c)
+                assert together.precision[i] == pytest.approx(alone.precision[0], rel=1e-8)
+                assert together.shift[i] == pytest.approx(alone.shift[0], rel=1e-8)
+            same = rule(likelihood, y, np.full(4, 1.3), c)
+            for ours, other in zip(same, rule(likelihood, y, 1.3, c), strict=True):
+                assert np.array_equal(ours, other)
+        assert together.equal == (likelihood.name == "gaussian")
+
+
+@pytest.mark.parametrize("likelihood", [Logistic(), Probit()], ids=repr)
+def test_binary_data_with_an_offset(likelihood):
+    """The closed forms hold for c = 0; near it the quadrature agrees with them."""
+    for rule in (MomentSites(), LaplaceSites()):
+        near, at = rule(likelihood, LABELS, 1.7, 1e-9), rule(likelihood, LABELS, 1.7)
+        assert near.precision == pytest.approx(at.precision, rel=1e-7)
+        assert near.shift == pytest.approx(at.shift, rel=1e-7)
+        assert (near.equal, at.equal) == (False, True)
+
+
 def test_wrong_sites():
     with pytest.raises(InputError, match=r"TaylorSites: the logistic likelihood has no maximum"):
         TaylorSites()(Logistic(), LABELS, 1.0)
@@ -148,5 +207,3 @@ def test_wrong_sites():
         site_rule("tailor")
     with pytest.raises(InputError, match=r"site rule taylor: .*factor"):
         site_rule("taylor", factor=2.0)
-    with pytest.raises(InputError, match=r"MomentSites: offset is 1.0"):
-        MomentSites()(Probit(), LABELS, 1.0, 1.0)

@@ -7,7 +7,6 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.approximations.prediction import (
     predict_from_draws,
     predict_latent,
-    probability_positive,
 )
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Logistic, Probit
@@ -64,7 +63,7 @@ def test_average_over_draws_of_the_approximation_is_its_prediction(likelihood):
     q = expectation_propagation(model).sites
     draws = q.latent(np.random.default_rng(2).standard_normal((4000, model.dim)))
     found = predict_from_draws(model, draws, X_NEW)
-    expected = probability_positive(model, *predict_latent(q, X_NEW))
+    expected = model.likelihood.mean_response(*predict_latent(q, X_NEW))
     np.testing.assert_allclose(found, expected, atol=0.02)
 
 
@@ -83,8 +82,6 @@ def test_weights_of_draws():
 
 
 def test_what_cannot_be_predicted_is_refused(models):
-    with pytest.raises(InputError, match="poisson likelihood has no class probability"):
-        probability_positive(models["poisson"], np.zeros(1), np.ones(1))
     with pytest.raises(InputError, match="not built from a covariance function"):
         predict_latent(GaussianSites.prior(models["probit"]), X_NEW)
     with pytest.raises(InputError, match="prior mean must be constant"):

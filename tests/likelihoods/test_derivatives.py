@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    Binomial,
+    Gaussian,
+    Logistic,
+    NegativeBinomial,
+    Poisson,
+    Probit,
+    StudentT,
+)
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
 LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
 COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
+
+TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
+EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
+
+
+def negative_binomial(e, y, d, exposure=2.5):
+    m = mp.mpf(exposure) * mp.exp(e)
+    log_gammas = mp.loggamma(y + d) - mp.loggamma(d) - mp.loggamma(y + 1)
+    return log_gammas + y * mp.log(m / (m + d)) - d * mp.log1p(m / d)
+
+
+def binomial(e, y, n):
+    return mp.log(mp.binomial(n, y)) - y * mp.log1p(mp.exp(-e)) - (n - y) * mp.log1p(mp.exp(e))
+
+
+def student_t(e, y, s, nu):
+    log_gammas = mp.loggamma((nu + 1) / 2) - mp.loggamma(nu / 2)
+    r = (y - e) / s
+    return log_gammas - mp.log(nu * mp.pi) / 2 - mp.log(s) - (nu + 1) / 2 * mp.log1p(r**2 / nu)
+
 
 CASES = {
     "probit": (Probit(), LABELS, lambda e, y: mp.log(mp.ncdf(y * e))),
@@ -30,6 +60,30 @@ CASES = {
         COUNTS,
         lambda e, y: y * (e + mp.log(2.5)) - mp.mpf(2.5) * mp.exp(e) - mp.loggamma(y + 1),
     ),
+    "negative_binomial": (
+        NegativeBinomial(0.75, exposure=2.5),
+        COUNTS,
+        lambda e, y: negative_binomial(e, y, mp.mpf(0.75)),
+    ),
+    "binomial": (
+        Binomial(9),
+        np.array([0.0, 9.0, 3.0, 1.0, 7.0, 5.0, 8.0]),
+        partial(binomial, n=9),
+    ),
+    "student_t": (
+        StudentT(0.6, 3.5),
+        REALS,
+        lambda e, y: student_t(e, y, mp.mpf(0.6), mp.mpf(3.5)),
+    ),
+}
+PARAMETERS = {
+    "gaussian": (
+        Gaussian(0.6),
+        REALS,
+        lambda e, y, s: -((y - e) ** 2) / (2 * s**2) - mp.log(s) - mp.log(2 * mp.pi) / 2,
+    ),
+    "negative_binomial": (NegativeBinomial(0.75, exposure=2.5), COUNTS, negative_binomial),
+    "student_t": (StudentT(0.6, 3.5), REALS, student_t),
 }
 
 
@@ -74,25 +128,142 @@ def test_batched_value_and_gradient_agree_with_the_derivatives(name):
     np.testing.assert_array_equal(likelihood.log_density(eta, y), value)
 
 
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_gradients_against_high_precision(name):
+    likelihood, y, exact = PARAMETERS[name]
+    values = [entry.setting for entry in likelihood.entries()]
+    found = likelihood.parameter_gradient(np.stack([ETA, ETA[::-1]]), y)
+    assert found.shape == (2, len(values))
+    with mp.workdps(40):
+        for row, eta in enumerate([ETA, ETA[::-1]]):
+            for k in range(len(values)):
+
+                def total(t, k=k, eta=eta):
+                    at = [mp.mpf(v) * (mp.exp(t) if j == k else 1) for j, v in enumerate(values)]
+                    pairs = zip(eta, y, strict=True)
+                    return sum(exact(mp.mpf(float(e)), mp.mpf(float(c)), *at) for e, c in pairs)
+
+                assert found[row, k] == pytest.approx(float(mp.diff(total, 0)), rel=1e-11), (row, k)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_log_concave(name):
+def test_curvatures(name):
     likelihood, y, _ = CASES[name]
     eta = np.linspace(-30.0, 30.0, 601)[:, None]
-    assert np.all(likelihood.derivatives(eta, y)[2] <= 0.0)
+    second = likelihood.derivatives(eta, y)[2]
+    assert likelihood.log_concave == bool(np.all(second <= 0.0))
+    for precision in (likelihood.information(eta, y), likelihood.majorising_precision(eta, y)):
+        assert np.all(precision >= 0.0)
+        assert precision.shape == second.shape
+        if likelihood.log_concave:
+            np.testing.assert_array_equal(precision, -second)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_simulated_observations_follow_the_likelihood(name):
-    likelihood = CASES[name][0]
-    eta, n = np.array([-1.1, 0.3, 1.4]), 40_000
-    y = likelihood.simulate(np.random.default_rng(1), np.broadcast_to(eta, (n, 3)))
-    if name in ("probit", "logistic"):
-        p = np.exp(likelihood.derivatives(eta, np.ones(3))[0])
-        mean, sd = 2.0 * p - 1.0, 2.0 * np.sqrt(p * (1.0 - p))
-    elif name == "poisson":
-        mean = 2.5 * np.exp(eta)
-        sd = np.sqrt(mean)
-    else:
-        mean, sd = eta, np.full(3, 0.3)
-    assert np.all(np.abs(y.mean(0) - mean) < 4.0 * sd / np.sqrt(n))
-    assert np.all(np.abs(y.std(0) / sd - 1.0) < 0.05)
+def test_information_of_student_t_is_the_expected_curvature():
+    with mp.workdps(25):
+        s, nu = mp.mpf(0.6), mp.mpf(4)
+
+        def curvature(e):
+            u = nu + (e / s) ** 2
+            second = (nu + 1) * ((e / s) ** 2 - nu) / (s * u) ** 2
+            return -second * mp.exp(student_t(e, 0, s, nu))
+
+        expected = float(mp.quad(curvature, [-mp.inf, -3, -1, 0, 1, 3, mp.inf]))
+    found = StudentT(0.6, 4.0).information(np.array([0.3]), np.array([7.0]))
+    assert found == pytest.approx([expected], rel=1e-12)
+    assert found == pytest.approx([1.98412698413], rel=1e-11)
+
+
+def test_majorising_precision_of_student_t_lies_above():
+    """log p(t) >= log p(eta) + l' (t - eta) - W (t - eta)^2 / 2 for all t: a step of it never descends."""
+    likelihood, y = StudentT(0.6, 3.5), np.array([1.2])
+    eta, t = np.linspace(-9.0, 9.0, 181)[:, None, None], np.linspace(-30.0, 30.0, 901)[:, None]
+    value, slope, *_ = likelihood.derivatives(eta, y)
+    bound = (
+        value + slope * (t - eta) - 0.5 * likelihood.majorising_precision(eta, y) * (t - eta) ** 2
+    )
+    assert np.all(likelihood.derivatives(t, y)[0] >= bound - 1e-12 * np.abs(bound))
+
+
+REFERENCES = [  # value and derivatives 1-3, with 40 digits
+    (Poisson(2.5), 0.3, 4, (-1.687537921791, 0.62535298106, -3.37464701894, -3.37464701894)),
+    (
+        NegativeBinomial(2.5), 0.3, 4,
+        (-3.071684894035, 1.720934016599, -1.479967251602, -0.4421386301638),
+    ),
+    (
+        NegativeBinomial(0.7), 40.0, 3,
+        (-28.87422684985, -0.7, -1.100323752121e-17, 1.100323752121e-17),
+    ),
+    (Binomial(9), 0.3, 4, (-1.652915293265, -1.169982651305, -2.200124805217, 0.3275656556002)),
+    (
+        Binomial(5), 35.0, 5,
+        (-3.152558380073e-15, 3.152558380073e-15, -3.152558380073e-15, 3.152558380073e-15),
+    ),
+    (StudentT(0.6, 4), 0.3, 1.7, (-2.617834424331, 2.058823529412, 0.2249134948097, -0.8406269082027)),
+    (
+        StudentT(0.5, 3), 0.0, 60,
+        (-17.26090068613, 0.06665278067069, 0.001110416907723, 3.699076484402e-5),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("likelihood", "eta", "y", "expected"), REFERENCES)
+def test_reference_values(likelihood, eta, y, expected):
+    found = [float(d[0]) for d in likelihood.derivatives(np.array([eta]), np.array([float(y)]))]
+    assert found == pytest.approx(expected, rel=2e-12)
+
+
+def test_reference_parameter_gradients():
+    eta = np.array([0.3])
+    for likelihood, y, expected in (
+        (NegativeBinomial(2.5), 4.0, [-0.07591164820249]),
+        (StudentT(0.6, 4.0), 1.7, [1.882352941176, -0.2163435543866]),
+        (Gaussian(0.6), 1.7, [4.444444444444]),
+    ):
+        assert likelihood.parameter_gradient(eta, np.array([y])) == pytest.approx(
+            expected, rel=2e-12
+        )
+
+
+def test_constants_of_each_case():
+    """An exposure, trials or noise of each case is one likelihood a case."""
+    for likelihood, y in (
+        (Poisson(EXPOSURE), COUNTS),
+        (NegativeBinomial(0.7, EXPOSURE), COUNTS),
+        (Binomial(TRIALS), np.minimum(COUNTS, TRIALS)),
+        (Gaussian(EXPOSURE), REALS),
+    ):
+        together = likelihood.derivatives(ETA, y)
+        total, slope = likelihood.log_density_and_gradient(ETA, y)
+        for i in range(len(y)):
+            (field,) = likelihood.constants
+            alone = replace(likelihood, **{field: float(getattr(likelihood, field)[i])})
+            for ours, one in zip(
+                together, alone.derivatives(ETA[i : i + 1], y[i : i + 1]), strict=True
+            ):
+                assert ours[i] == pytest.approx(one[0], rel=1e-14, abs=1e-300)
+        np.testing.assert_allclose(total, together[0].sum(), rtol=1e-13)
+        np.testing.assert_allclose(slope, together[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("many", "limit", "y"),
+    [
+        (NegativeBinomial(1e6, exposure=0.4), Poisson(0.4), np.minimum(COUNTS, 9.0)),
+        (StudentT(0.7, 1e6), Gaussian(0.7), REALS[:5]),
+    ],
+    ids=["negative binomial", "student t"],
+)
+def test_limits(many, limit, y):
+    eta = np.clip(ETA, -2.0, 2.0)[: len(y)]
+    for ours, other in zip(many.derivatives(eta, y), limit.derivatives(eta, y), strict=True):
+        np.testing.assert_allclose(ours, other, rtol=3e-4, atol=1e-4)
+
+
+def test_one_trial_is_a_label():
+    labels = 2.0 * (one := np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0])) - 1.0
+    for ours, other in zip(
+        Binomial(1).derivatives(ETA, one), Logistic().derivatives(ETA, labels), strict=True
+    ):
+        np.testing.assert_allclose(ours, other, rtol=1e-13)

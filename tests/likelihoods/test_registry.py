@@ -4,15 +4,114 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit, likelihood
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    Binomial,
+    Gaussian,
+    GroupedLikelihood,
+    Logistic,
+    NegativeBinomial,
+    Poisson,
+    Probit,
+    StudentT,
+    likelihood,
+)
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import Entry, Parameter
+
+WIDE = Hyperprior.log_uniform(0.1, 10.0)
 
 
 def test_likelihoods_by_name():
     assert likelihood("gaussian", noise_sd=0.2) == Gaussian(0.2)
     for name, kind in LIKELIHOODS.items():
-        assert isinstance(likelihood(name), kind)
-        assert likelihood(name).name == name
+        made = likelihood(name, **({"trials": 3} if name == "binomial" else {}))
+        assert type(made) is kind
+        assert made.name == name
+    given = {"distribution": "norm", "parameters": {"loc": 1.0, "scale": 0.5}}
+    made = likelihood("negative_binomial", dispersion=given, exposure=2.0)
+    assert made == NegativeBinomial(Hyperprior("norm", {"loc": 1.0, "scale": 0.5}), 2.0)
+
+
+def test_parameters_left_out_have_the_default_hyperprior():
+    for made, names in (
+        (Gaussian(), ["noise_sd"]),
+        (NegativeBinomial(), ["dispersion"]),
+        (StudentT(), ["scale", "df"]),
+        (Probit(), []),
+        (Gaussian(np.ones(3)), []),  # known levels are no parameter
+    ):
+        assert made.entries() == tuple(Entry(name, DEFAULTS[name]) for name in names)
+        fixed = made.with_values(np.arange(len(names)) + 0.5)
+        assert [entry.setting for entry in fixed.entries()] == [0.5, 1.5][: len(names)]
+
+
+def test_a_free_parameter_has_no_value():
+    eta, y = np.zeros(2), np.ones(2)
+    for made in (Gaussian(WIDE), NegativeBinomial(WIDE), StudentT(0.3, Parameter("df", WIDE))):
+        for call in (made.derivatives, made.parameter_gradient, made.majorising_precision):
+            with pytest.raises(
+                InputError, match=r"free parameter.*take model.at\(theta\)"
+            ) as caught:
+                call(eta, y)
+            assert "\n" not in str(caught.value)
+        with pytest.raises(InputError, match=r"free parameter"):
+            made.compiled(y)
+        with pytest.raises(InputError, match=r"free parameter"):
+            made.simulate(np.random.default_rng(0), eta)
+    shared = Gaussian(Parameter("noise", 0.5))
+    assert shared.log_density(eta, y) == Gaussian(0.5).log_density(eta, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("gaussian", {"noise": 1.0}, r"likelihood gaussian: setting: .*did you mean 'noise_sd'"),
+        ("probit", {"noise_sd": 1.0}, r"likelihood probit: setting: unknown name 'noise_sd'"),
+        ("binomial", {}, r"setting 'trials' is missing"),
+        ("student_t", {"df": {"distribution": "nrom"}}, r"df: .*did you mean 'norm'"),
+    ],
+)
+def test_wrong_settings_by_name(name, settings, message):
+    with pytest.raises(InputError, match=message):
+        likelihood(name, **settings)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Poisson([1.0, 0.0, 2.0]), r"exposure\[1\] is 0; allowed: a positive number"),
+        (lambda: NegativeBinomial(1.0, [1.0, np.nan]), r"exposure\[1\] is nan"),
+        (lambda: Poisson("many"), r"exposure is 'many'"),
+        (lambda: Poisson(WIDE), r"exposure is Hyperprior"),
+        (lambda: Poisson(np.ones((2, 2))), r"exposure is of shape \(2, 2\)"),
+        (
+            lambda: NegativeBinomial(-2.0),
+            r"dispersion is -2.0; allowed: a positive number, or a hyper",
+        ),
+        (lambda: StudentT("wide"), r"scale: found 'wide'"),
+        (lambda: Binomial(0), r"trials is 0; allowed: a positive number"),
+        (lambda: Binomial([3, 2.5]), r"trials is 2.5 in case 1; allowed: whole numbers"),
+        (lambda: Poisson(np.ones(3)).validate(np.ones(2)), r"exposure has 3 entries, y has 2"),
+        (lambda: Gaussian(np.ones(3)).validate(np.ones(2)), r"noise_sd has 3 entries, y has 2"),
+        (lambda: Binomial([3, 3, 3]).validate(np.ones(2)), r"trials has 3 entries, y has 2"),
+        (lambda: Binomial(3).validate(np.array([1.0, 4.0])), r"y\[1\] is 4 of 3 trials"),
+        (lambda: Binomial([3, 2]).validate(np.array([3.0, 3.0])), r"y\[1\] is 3 of 2 trials"),
+        (lambda: Binomial(3).validate(np.array([0.5])), r"y\[0\] is 0.5; allowed: counts"),
+        (lambda: NegativeBinomial().validate(np.array([-1.0])), r"y\[0\] is -1; allowed: counts"),
+        (
+            lambda: GroupedLikelihood(Probit(), [0, 2]),
+            r"index has values \[0, 2\] .*each of them",
+        ),
+        (lambda: GroupedLikelihood(Probit(), [0, 1]).validate(np.ones(3)), r"index has 2 entries"),
+    ],
+)
+def test_wrong_constants_and_observations(make, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
 
 
 def test_unknown_name_says_the_nearest():

@@ -6,19 +6,33 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from gpmcflow.likelihoods import LIKELIHOODS, Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    Binomial,
+    Gaussian,
+    Logistic,
+    NegativeBinomial,
+    Poisson,
+    Probit,
+    StudentT,
+)
 from gpmcflow.models import case_part
 from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 
+N, DIM, CHAINS = 211, 4, 5  # four row blocks of at most 64 cases, the last of 19
 SETTINGS = {
     "probit": Probit(),
     "logistic": Logistic(),
     "gaussian": Gaussian(noise_sd=0.6),
-    "poisson": Poisson(exposure=1.7),
+    "poisson": Poisson(
+        exposure=np.linspace(0.5, 2.0, N)
+    ),  # a constant of each case goes with its rows
+    "negative_binomial": NegativeBinomial(1.3, exposure=1.7),
+    "binomial": Binomial(np.arange(1, N + 1)),
+    "student_t": StudentT(0.6, 4.0),
 }
-N, DIM, CHAINS = 211, 4, 5  # four row blocks of at most 64 cases, the last of 19
 
 
 def test_every_likelihood_has_a_case():
@@ -115,7 +129,7 @@ def test_one_chain_and_positions_in_fortran_order(problem, block_elements):
 @pytest.mark.parametrize("build", ["gp", "glm"])
 def test_value_of_a_target_is_its_evaluation_without_the_gradient(likelihood, build, gp, glm):
     """With triangular and dense factors, from the prior and from sites."""
-    model = {"gp": gp, "glm": glm}[build](likelihood)
+    model = {"gp": gp, "glm": glm}[build](likelihood.take(slice(12)))
     sites = GaussianSites(model, np.linspace(0.2, 1.5, 12), np.linspace(0.6, -0.8, 12))
     zeta = np.random.default_rng(2).standard_normal((3, model.dim))
     targets = [

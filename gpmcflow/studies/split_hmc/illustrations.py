@@ -52,7 +52,7 @@ def illustrate(*, seed: int) -> tuple[xr.DataTree, dict]:
 
 def _bivariate(seed: int) -> xr.Dataset:
     # at inverse temperature 0 the target is the Gaussian alone
-    model = LatentGaussianModel.from_covariance(COVARIANCE, Gaussian(), np.zeros(2), mean=MEAN)
+    model = LatentGaussianModel.from_covariance(COVARIANCE, Gaussian(1.0), np.zeros(2), mean=MEAN)
     target = TemperedPath(GaussianSites.prior(model)).target(0.0)
     paths, rates, lags = [], [], []
     for method, sampler in BIVARIATE.items():

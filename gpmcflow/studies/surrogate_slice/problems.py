@@ -15,11 +15,11 @@ from gpmcflow.approximations.independent_sites import (
     site_rule,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import likelihood
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, hyperparameter_update
 from gpmcflow.samplers.representations import Representation, representation
+from gpmcflow.studies.problems import make_likelihood
 from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE, has_counts
 
 RATE_RANGE = 3.0  # of the offset's hyperprior about the log of the mean count
@@ -35,9 +35,7 @@ def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> Joint
     Source: Murray & Adams (2010), section 5; hyperpriors by their public code.
     """
     path = f"config: problems.{name}"
-    found = problem["likelihood"]
-    settings = {"name": found} if isinstance(found, str) else dict(found)
-    factor = likelihood(settings.pop("name"), **settings)
+    factor = make_likelihood(problem)
     X, y = dataset["X"].values, dataset["y"].values
     try:
         factor.validate(y)

@@ -12,7 +12,6 @@ import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import code_digest, pin_blas, require_memory
-from gpmcflow.likelihoods import Poisson
 from gpmcflow.models.joint_model import JointModel
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
@@ -115,7 +114,7 @@ def _groups(dataset: xr.Dataset, model: JointModel, tree: xr.DataTree) -> dict[s
         events = np.stack([dataset[name].values for name in names], axis=-1)
         found = groups["observed_data"].assign(events=(("event", "feature"), events))
         groups["observed_data"] = found.assign_coords(feature=feature)
-    if isinstance(model.likelihood, Poisson):
+    if model.likelihood.counts:
         groups["intensity"] = intensity(model, tree)
     return groups
 

@@ -1,0 +1,83 @@
+"""Gaussian sites fitted to one case at a time: what any likelihood can do without closed forms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gpmcflow.likelihoods.base import Likelihood
+
+LARGEST_VARIANCE = 1e6  # of a site: precisions below its inverse are raised to it
+
+
+class Sites(NamedTuple):
+    """What stands for the likelihood: exp(b f - w f^2 / 2) for each L_i(f + c)."""
+
+    precision: np.ndarray  #: w > 0, (n,)
+    shift: np.ndarray  #: b, (n,)
+    equal: bool  #: whether w is one number for all cases, whatever y
+
+
+def thresholded(w: np.ndarray, b: np.ndarray, equal: bool) -> Sites:
+    """Sites with the least precision there may be."""
+    return Sites(np.maximum(w, 1.0 / LARGEST_VARIANCE), b, equal)
+
+
+def moment_sites(
+    likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, offset: float
+) -> Sites:
+    """Sites by `Likelihood.tilted`: v = k (1 - k r), mu = k alpha; w = 1 / v - 1 / k, b = mu / v.
+
+    Factors that are not log-concave may have w < 0: it is clipped, and b = mu (1 / k + w) keeps the mean.
+    """
+    index = slice(None)
+    if np.ndim(k) == 0 and not likelihood.per_case:
+        y, index = np.unique(y, return_inverse=True)
+    mean, k = np.broadcast_arrays(
+        np.asarray(offset, np.float64), np.asarray(k), np.empty(likelihood.n_latents(y))
+    )[:2]
+    _, alpha, r = likelihood.tilted(y, mean, k)
+    left = 1.0 - k * r
+    if likelihood.log_concave:
+        return thresholded((r / left)[index], (alpha / left)[index], False)
+    w = np.maximum(r / left, 1.0 / LARGEST_VARIANCE)
+    return Sites(w[index], (alpha * (1.0 + k * w))[index], False)
+
+
+def laplace_sites(
+    likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, offset: float
+) -> Sites:
+    """Sites at the mode mu, f / k = l'(f + c) there: w is `majorising_precision`, b = mu (1 / k + w).
+
+    Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
+    step that leaves the bracket or is not half the one before is replaced by half the bracket.
+    """
+    k = np.broadcast_to(k, likelihood.n_latents(y)).astype(np.float64)
+
+    def slope(f: np.ndarray) -> np.ndarray:
+        return f / k - likelihood.derivatives(f + offset, y)[1]
+
+    f = np.zeros(len(k))
+    side, reach = -np.sign(slope(f)), np.sqrt(k)
+    for _ in range(60):
+        short = side * slope(side * reach) < 0.0
+        if not short.any():
+            break
+        reach = np.where(short, 2.0 * reach, reach)
+    low, high = np.minimum(0.0, side * reach), np.maximum(0.0, side * reach)
+    last = high - low
+    for _ in range(200):
+        here, w = slope(f), likelihood.majorising_precision(f + offset, y)
+        low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
+        with np.errstate(invalid="ignore"):  # an infinite rate has no Newton step
+            step = -here / (1.0 / k + w)
+        inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
+        following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))
+        last = np.abs(following - f)
+        f = following
+        if np.all(last <= 1e-14 * (1.0 + np.abs(f))):
+            break
+    w = np.maximum(likelihood.majorising_precision(f + offset, y), 1.0 / LARGEST_VARIANCE)
+    return Sites(w, f * (1.0 / k + w), False)

@@ -1,0 +1,95 @@
+"""Student-t likelihood: y = eta + noise with outliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.parameters.parameter import Setting
+
+
+def _value(head, f, y, constants, phi):  # phi is (1 / (s sqrt nu), (nu + 1) / 2)
+    offset, total = head[1], 0.0
+    for i in range(int(head[0])):
+        r = (y[i] - f[i] - offset) * phi[0]
+        total -= np.log1p(r * r)
+    head[2] = phi[1] * total
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StudentT(Likelihood):
+    """y = eta + s t, t of nu degrees of freedom. Not log-concave: l'' > 0 where |y - eta| > s sqrt(nu).
+
+    ``scale`` s and ``df`` nu are numbers or hyperpriors. With r = (y - eta) / s and u = nu + r^2,
+    log p = log G((nu + 1) / 2) - log G(nu / 2) - log(nu pi) / 2 - log s - (nu + 1) / 2 log(1 + r^2 / nu).
+    """
+
+    scale: Setting | None = None
+    df: Setting | None = None
+    name = "student_t"
+    parameters = ("scale", "df")
+    log_concave = False
+
+    def validate(self, y: np.ndarray) -> None:
+        """Accept every finite y; the model has refused the others."""
+
+    def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Log p, (nu+1) r / (s u), (nu+1) (r^2 - nu) / (s u)^2, 2 (nu+1) r (r^2 - 3 nu) / (s u)^3."""
+        s, nu, r, u = self._standardised(eta, y)
+        value = self._constant(s, nu) - 0.5 * (nu + 1.0) * np.log1p(r * r / nu)
+        per = (nu + 1.0) / (s * u)
+        second = per * (r * r - nu) / (s * u)
+        return value, per * r, second, 2.0 * per * r * (r * r - 3.0 * nu) / (s * u) ** 2
+
+    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s and log nu."""
+        _, nu, r, u = self._standardised(eta, y)
+        share = (nu + 1.0) * r * r / u
+        psi = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - 1.0 / nu
+        by_df = 0.5 * nu * (psi - np.log1p(r * r / nu) + share / nu)
+        return np.stack([(share - 1.0).sum(-1), by_df.sum(-1)], axis=-1)
+
+    def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """E[-l''] = (nu + 1) / ((nu + 3) s^2)."""
+        s, nu, r, _ = self._standardised(eta, y)
+        return np.full_like(r, (nu + 1.0) / ((nu + 3.0) * s**2))
+
+    def majorising_precision(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(nu + 1) / (s^2 u), the weight of EM's pseudo-data y: its steps always ascend."""
+        s, nu, _, u = self._standardised(eta, y)
+        return (nu + 1.0) / (s**2 * u)
+
+    def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where quadrature over eta must look besides the cavity: centres y and widths s, (n,)."""
+        return y, np.full(len(y), self.number("scale"))
+
+    def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Return eta plus s times Student-t noise."""
+        return eta + self.number("scale") * rng.standard_t(self.number("df"), np.shape(eta))
+
+    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
+        """Return the location eta, also with df <= 1, where there is no mean."""
+        return np.array(eta)
+
+    def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return the location, also with df <= 1, where there is no mean."""
+        return np.array(mean)
+
+    def compiled(self, y: np.ndarray) -> CompiledValue:
+        """Scale and degrees of freedom are parameters of the loop."""
+        s, nu = self.number("scale"), self.number("df")
+        phi = np.array([1.0 / (s * np.sqrt(nu)), 0.5 * (nu + 1.0)])
+        return CompiledValue(_value, np.empty((0, len(y))), phi, len(y) * self._constant(s, nu))
+
+    def _standardised(self, eta: np.ndarray, y: np.ndarray) -> tuple:
+        s, nu = self.number("scale"), self.number("df")
+        r = (y - eta) / s
+        return s, nu, r, nu + r * r
+
+    @staticmethod
+    def _constant(s: float, nu: float) -> float:
+        gammas = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
+        return float(gammas - 0.5 * np.log(nu * np.pi) - np.log(s))
