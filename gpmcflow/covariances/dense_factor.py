@@ -134,6 +134,6 @@ class DenseCovariance:
         """L^-1, in the place of L."""
         invert_lower(ROUTINES, L)
 
-    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float) -> np.ndarray:
-        """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,)."""
-        return self._buffers.adjoint(full, S, shift)
+    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float, K: np.ndarray) -> np.ndarray:
+        """sum_ij (S + shift I)_ij dK_ij / d full_k at K, what was filled last, (size,)."""
+        return self._buffers.adjoint(full, S, shift, K)

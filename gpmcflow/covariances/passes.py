@@ -143,10 +143,13 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _leaf(
-    table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given,
+    table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given, K, jitter,
     value, value_bits, argument, second, scratch, bits,
 ):  # fmt: skip
-    """Values of a leaf for a panel, and what its derivatives need: ``argument``, ``second``."""
+    """Values of a leaf for a panel, and what its derivatives need: ``argument``, ``second``.
+
+    Where the leaf is the whole expression and K is given, they are taken from there.
+    """
     code, row, size = table[k, CODE], table[k, ROW], w * m
     v, h, u = value[:size], argument[:size], second[:size]
     if code <= CATEGORICAL:
@@ -178,6 +181,11 @@ def _leaf(
                 factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
                 for i in range(size):
                     h[i] = np.sqrt(factor * h[i])
+        if K.size and table.shape[0] == 1:
+            for c in range(w):
+                v[c * m : c * m + m] = K[j + c, j:]
+                v[c * m + c] /= 1.0 + jitter
+            return
         exponentials(h, v, value_bits[:size], scratch[:size], bits[:size])
         if code in (MATERN32, MATERN52):
             _matern(code, h, v)
@@ -398,7 +406,7 @@ def _pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, cro
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def sweep(
-    mode, table, params, wanted, Zr, Zc, source, change, old, slots, given, twins, jitter, shift,
+    mode, table, params, wanted, Zr, Zc, source, change, old, slots, given, twins, K, jitter, shift,
     matrix, slopes,
 ):  # fmt: skip
     """One pass over all panels.
@@ -436,7 +444,7 @@ def sweep(
             else:
                 _leaf(
                     table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given,
-                    value[k], value_bits[k], argument[k], second[k], scratch, bits,
+                    K, jitter, value[k], value_bits[k], argument[k], second[k], scratch, bits,
                 )  # fmt: skip
         if mode == ADJOINT:
             _seed(matrix, 1.0 + jitter, shift, j, w, m, bars[root])

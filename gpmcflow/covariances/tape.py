@@ -19,7 +19,8 @@ from gpmcflow.covariances.python_covariance import (
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.parameter import Entry
 
-_NONE, _NO_SLOPES = np.empty((0, 0, 0)), np.empty(0)
+_NONE, _NO_MATRIX, _NO_SLOPES = np.empty((0, 0, 0)), np.empty((0, 0)), np.empty(0)
+LARGEST_KEPT = 1000  # cases up to which reading K is cheaper than making it again
 
 
 def bind(covariance: Covariance, inputs: Inputs) -> tuple[Covariance, list[tuple[int, ...]]]:
@@ -236,16 +237,20 @@ class CovarianceBuffers:
         """Whether `fill_from` changes distances that are kept, so that rounding piles up."""
         return self.tape.n_slots > 0
 
-    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float = 0.0) -> np.ndarray:
+    def adjoint(
+        self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
+    ) -> np.ndarray:
         """sum_ij (S + shift I)_ij dK_ij / d full_k of all coordinates, K being what was filled last.
 
         Of S (column, row), symmetric, the lower triangle counts. Coordinates that are fixed may be left at 0.
+        Given K, as it was filled, the values of a single leaf are not computed again.
         """
         tape, slopes = self.tape, np.zeros(len(full))
         twins = np.empty_like(self._given)
         passes.sweep(
             passes.ADJOINT, tape.table, full, tape.free, self._Z, self._Z, self._kept, 0.0, self._slots,
-            _NONE, self._given, twins, self.jitter, shift, S, slopes,
+            _NONE, self._given, twins, _NO_MATRIX if K is None or len(K) > LARGEST_KEPT else K, self.jitter,
+            shift, S, slopes,
         )  # fmt: skip
         if tape.n_given:
             add_given_slopes(tape, full, twins, slopes)
@@ -279,12 +284,12 @@ class CovarianceBuffers:
         tape = self.tape
         return passes.sweep(
             mode, tape.table, full, tape.free, self._Z, self._Z, source, change, old, slots, self._given,
-            _NONE, self.jitter, 0.0, matrix, _NO_SLOPES,
+            _NONE, _NO_MATRIX, self.jitter, 0.0, matrix, _NO_SLOPES,
         )  # fmt: skip
 
     def _apart(self, mode, full, Z, Z_new, given, out) -> None:
         tape = self.tape
         passes.sweep(
             mode, tape.table, full, tape.free, Z, Z_new, self._fresh, 0.0, _NONE, _NONE, given, _NONE,
-            0.0, 0.0, out, _NO_SLOPES,
+            _NO_MATRIX, 0.0, 0.0, out, _NO_SLOPES,
         )  # fmt: skip

@@ -58,6 +58,7 @@ class Likelihood(ABC):
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
+    conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"

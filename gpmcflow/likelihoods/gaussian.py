@@ -30,6 +30,7 @@ class Gaussian(Likelihood):
     name = "gaussian"
     parameters = ("noise_sd",)
     constants = ("noise_sd",)
+    conjugate = True
 
     def validate(self, y: np.ndarray) -> None:
         """Accept every finite y of as many cases as the noise levels."""
@@ -41,6 +42,10 @@ class Gaussian(Likelihood):
         slope = (y - eta) / s**2
         value = -0.5 * (y - eta) * slope - np.log(s) - 0.5 * np.log(2.0 * np.pi)
         return value, slope, np.full_like(slope, -1.0 / s**2), np.zeros_like(slope)
+
+    def noise_variances(self, n: int) -> np.ndarray:
+        """Return the squares of the noise levels of n cases."""
+        return np.broadcast_to(np.square(self.number("noise_sd")), (n,))
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log s: sum of (y - eta)^2 / s^2 - 1."""

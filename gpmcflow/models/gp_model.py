@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Constant, Covariance, Leaf, Sum, White
-from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs
+from gpmcflow.covariances.inputs import inputs_of, new_inputs
 from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
 from gpmcflow.errors import InputError, NumericalError, unknown_name
@@ -29,8 +29,8 @@ STRUCTURES = ("auto", "dense", "kronecker")
 class GPModel:
     """theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
 
-    The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of them
-    that have a hyperprior; numbers are fixed. All densities are with respect to these coordinates.
+    The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of
+    them that have a hyperprior; numbers are fixed. All densities are with respect to these coordinates.
     ``full`` is the vector of all coordinates, fixed ones included: covariance, mean, likelihood.
 
     >>> model = GPModel(X, y, Matern32() + Linear(), Probit())  # doctest: +SKIP
@@ -49,8 +49,8 @@ class GPModel:
         eps of K_ii (1 + eps), a part of the model, the same for all theta. None is 1e-6, and for `at` with a
         covariance of fixed parameters the least that lets it factorise, zero first.
     structure:
-        "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto" takes
-        the first where the cases are a grid and the covariance a product, else the second.
+        "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
+        takes the first where the cases are a grid and the covariance a product, else the second.
 
     Raises `InputError` for inputs that are not finite, unknown columns, observations the likelihood cannot
     have, parameters that cannot be told apart or have one name, a prior variance of zero, duplicate inputs
@@ -96,7 +96,11 @@ class GPModel:
         covariance, columns = bind(self.covariance, inputs)
         set_(self, "covariance", covariance)
         groups = leaf_entries(covariance, columns, inputs.names)
-        owners = [*groups, ("", (Entry("mean", self.mean, IDENTITY),)), ("", self.likelihood.entries())]
+        owners = [
+            *groups,
+            ("", (Entry("mean", self.mean, IDENTITY),)),
+            ("", self.likelihood.entries()),
+        ]
         set_(self, "parameters", ParameterSpace(owners))
         set_(self, "_columns", columns)
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
@@ -200,13 +204,15 @@ class GPModel:
         return self.parameters.prior_median()
 
     def theta_of(self, values: Mapping[str, float]) -> np.ndarray:
-        """Theta (d,) of parameters by name, in their own units. Raises `InputError` for a name too few or many."""
+        """Theta (d,) of free parameters by name, in their own units; `InputError` unless all are given."""
         for name in values:
             if name not in self.names:
                 raise unknown_name("model: parameter", name, self.names)
         missing = [name for name in self.names if name not in values]
         if missing:
-            raise InputError(f"model: no value for {', '.join(missing)}; give one for each free parameter")
+            raise InputError(
+                f"model: no value for {', '.join(missing)}; give one for each free parameter"
+            )
         numbers = np.array([float(values[name]) for name in self.names])
         log = self.parameters.is_log[self.free]
         if np.any(log & ~(numbers > 0.0)):
@@ -298,7 +304,9 @@ class GPModel:
         E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
         """
         pin_blas()
-        terms = self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
+        terms = (
+            self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
+        )
         bound = list(zip(self._columns, self._places, strict=True))
         constants, inner = [], []
         for term in terms:
@@ -343,8 +351,8 @@ class GPModel:
         factor = self.factor()
         if not factor.fill(full):
             raise NumericalError(
-                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a larger "
-                f"jitter than {self.epsilon:g}"
+                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
+                f"larger jitter than {self.epsilon:g}"
             )
         return factor
 
@@ -360,7 +368,11 @@ class GPModel:
     def at(self, theta: np.ndarray = ()) -> LatentGaussianModel:
         """The model of f at fixed theta (d,), for EP, Laplace, annealing and the samplers of latents."""
         full = self.full(np.asarray(theta, dtype=np.float64))
-        shared = {"mean": self.mean_at(full), "covariance_function": CovarianceAt(self, full), "X": self.X}
+        shared = {
+            "mean": self.mean_at(full),
+            "covariance_function": CovarianceAt(self, full),
+            "X": self.X,
+        }
         fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
         if self.jitter is None and fixed and self._axes is None:
@@ -388,7 +400,9 @@ class GPModel:
         log_normal = -0.5 * (z @ z) - factor.log_det - n * (np.log(s) + 0.5 * np.log(2.0 * np.pi))
         return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))
 
-    def simulate(self, rng: np.random.Generator, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def simulate(
+        self, rng: np.random.Generator, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Draw latents f (n,) and observations (n,) given theta."""
         full = self.full(theta)
         z = rng.standard_normal(self.n_cases)
@@ -417,7 +431,9 @@ class GPModel:
 
     def prior_variance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
         """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
-        return CovarianceBuffers(self._tape, self.epsilon).diagonal(full, np.ascontiguousarray(X_new))
+        return CovarianceBuffers(self._tape, self.epsilon).diagonal(
+            full, np.ascontiguousarray(X_new)
+        )
 
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +54,7 @@ class Evaluation(NamedTuple):
 def impossible(model: GPModel, n_z: int, n_latents: int) -> Evaluation:
     """Where there is no density."""
     nowhere, zero = np.full(model.dim, np.nan), np.zeros(model.dim)
-    return Evaluation(
-        -np.inf, zero, np.zeros(n_z), nowhere, np.zeros(n_latents), -np.inf, -np.inf
-    )
+    return Evaluation(-np.inf, zero, np.zeros(n_z), nowhere, np.zeros(n_latents), -np.inf, -np.inf)
 
 
 class JointDensity:
@@ -109,31 +108,29 @@ class JointDensity:
             s = predictor / scale
             rest = evidence + float(value) + float(s @ (0.5 * w * s - b))
             rho = slope + (w * s - b) / scale
-        if not np.isfinite(rest) or not np.all(np.isfinite(rho)):
+        if not math.isfinite(rest) or not np.all(np.isfinite(rho)):
             return impossible(model, self.n_z, n)
         slope_z = np.empty(2 * n)
         pull_back(ROUTINES, self._L, self._B, omega, rho, adjoint, slope_z[:n], slope_z[n:])
         self._covariance.invert(self._L)
-        inner = covariance_adjoint(
+        inner, by_mean = covariance_adjoint(
             ROUTINES, self._K, self._L, self._B, self._S, omega, alpha, a, adjoint, slope_z[:n], z[:n]
         )  # fmt: skip
-        by_mean = float(alpha.sum() + adjoint.sum())
         shift = 0.0
         if likelihood.relative_sites:
             shift = (0.5 * (float(slope @ predictor) - c * by_mean) - inner) / trace
-        by_full = self._covariance.adjoint(full, self._B, shift)
+        by_full = self._covariance.adjoint(full, self._B, shift, self._K)
         model.add_slopes(by_full, full, by_mean, predictor)
+        value = float(value)
         log_normal = -0.5 * float(whitened @ whitened) - self._log_det - n * _HALF_LOG_2PI
-        return Evaluation(
-            rest, by_full[model.free] * slopes, slope_z, full[model.free], f.copy(), float(value),
-            float(value) + log_normal,
-        )  # fmt: skip
+        slope_x, theta = by_full[model.free] * slopes, full[model.free]
+        return Evaluation(rest, slope_x, slope_z, theta, f.copy(), value, value + log_normal)
 
     def augment(self, rng: np.random.Generator, x: np.ndarray, f: np.ndarray) -> np.ndarray:
         """Draw z = (z_1, z_2) (2n,) given x (d,) and latents f (n,), exactly.
 
-        From z ~ N(0, I) with latents f_0: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0). Raises `NumericalError`
-        where the covariance does not factorise.
+        From z ~ N(0, I) with latents f_0: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0). Raises
+        `NumericalError` where the covariance does not factorise.
         """
         n = self.model.n_cases
         z = rng.standard_normal(2 * n)
@@ -158,15 +155,15 @@ class JointDensity:
             return None
         trace = self._covariance.fill(full, self._K)
         self._log_det = self._covariance.factorise(self._K, self._L)
-        if not np.isfinite(self._log_det):
+        if not math.isfinite(self._log_det):
             return None
         w, b = self._sites
-        scale = np.sqrt(trace / n) if model.likelihood.relative_sites else 1.0
+        scale = math.sqrt(trace / n) if model.likelihood.relative_sites else 1.0
         omega, gamma = np.sqrt(w) / scale, scale * b / w - model.mean_at(full)
         a, alpha, whitened, f, _ = self._vectors
         evidence = condition(
             ROUTINES, self._K, self._L, self._B, omega, gamma, z[:n], z[n:], a, alpha, whitened, f
         )
-        if not np.isfinite(evidence):
+        if not math.isfinite(evidence):
             return None
         return full, slopes, scale, trace, omega, evidence

@@ -1,7 +1,8 @@
 """GP regression with its latents integrated out: log N(y; c, K + D) and its gradient, in buffers.
 
-With C = K + D = L L', D the noise variances, a = C^-1 (y - c): log N = -|L^-1 (y - c)|^2 / 2 - log|L| - n/2 log 2 pi,
-and by K the derivative is S = (a a' - C^-1) / 2, by theta adjoint(S), by c sum a, by log noise_sd 2 sigma^2 tr S.
+With C = K + D = L L', D the noise variances, a = C^-1 (y - c): log N = -|L^-1 (y - c)|^2 / 2 - log|L| - n/2
+log 2 pi, and by K the derivative is S = (a a' - C^-1) / 2, by theta adjoint(S), by c sum a, by log noise_sd
+2 sigma^2 tr S.
 
 Source: Rasmussen & Williams (2006), eqs. 5.8-5.9.
 """
@@ -24,7 +25,6 @@ from gpmcflow.numerics.lapack import (
     ROUTINES,
     factorise_lower,
     in_place,
-    triangular_product,
     triangular_solve,
 )
 
@@ -59,7 +59,7 @@ def _half_difference(inverse, alpha):
 
 
 class ScaleStatistics(NamedTuple):
-    """y'A^-1 y, 1'A^-1 y, 1'A^-1 1 and log det A of A = E + g I; see `MarginalLikelihood.scale_statistics`."""
+    """y'A^-1 y, 1'A^-1 y, 1'A^-1 1, log det A of A = E + g I; see `MarginalLikelihood.scale_statistics`."""
 
     squares: float
     cross: float
@@ -83,7 +83,9 @@ class MarginalLikelihood:
         self.model, n = model, model.n_cases
         self._inner, self._scale, self._constants, self._buffers = model.scaled_covariance()
         self._E, self._C = np.empty((n, n)), np.empty((n, n))
-        self._key = b""
+        self._noise, self._key = np.empty(n), b""
+        fixed = model.noise_place is None
+        self._known_noise = model.likelihood.noise_variances(n) if fixed else None
 
     def factorise(self, full: np.ndarray) -> float:
         """Factor of C into the work space; log|L|, nan where it fails."""
@@ -99,9 +101,11 @@ class MarginalLikelihood:
             self._key = key
         model = self.model
         constant = float(np.exp(2.0 * full[self._constants]).sum())
-        noise = model.likelihood_at(full).noise_variances(model.n_cases) + model.epsilon * constant
+        place = model.noise_place
+        known = self._known_noise if place is None else np.exp(2.0 * full[place])
+        self._noise[:] = known + model.epsilon * constant
         self._factor = 1.0 if self._scale is None else float(np.exp(2.0 * full[self._scale]))
-        _scaled_sum(self._E, self._factor, constant, noise, self._C)
+        _scaled_sum(self._E, self._factor, constant, self._noise, self._C)
         return factorise_lower(ROUTINES, self._C)
 
     def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
@@ -127,7 +131,7 @@ class MarginalLikelihood:
         alpha = self.solve(self.solve(model.y - model.mean_at(full)), transposed=True)
         in_place(ROUTINES[POTRI], LOWER, self._C)
         trace, total = _half_difference(self._C, alpha)
-        slopes = self._factor * self._buffers.adjoint(self._unit, self._C)
+        slopes = self._factor * self._buffers.adjoint(self._unit, self._C, K=self._E)
         variances = np.exp(2.0 * full[self._constants])
         np.add.at(slopes, self._constants, 2.0 * variances * (total + model.epsilon * trace))
         model.add_noise_slopes(slopes, full, float(alpha.sum()), trace)
@@ -207,7 +211,10 @@ class RegressionDensity(LogDensity):
         value, slopes = self.work.value_and_slopes(self.model.full(theta))
         if value == -np.inf:
             return value, np.zeros(self.dim)
-        prior, gradient = self.model.log_prior(theta), self.model.parameters.log_prior_gradient(theta)
+        prior, gradient = (
+            self.model.log_prior(theta),
+            self.model.parameters.log_prior_gradient(theta),
+        )
         return value + prior, slopes[self.model.free] + gradient
 
 

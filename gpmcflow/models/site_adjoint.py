@@ -112,7 +112,9 @@ def _assemble(K, out, S, omega, alpha, a, adjoint):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, z1):
-    """K-bar into ``B``, which comes as the factor of B; ``inverse`` is L^-1. Returns sum_ij K-bar_ij K_ij.
+    """K-bar into ``B``, which comes as the factor of B; ``inverse`` is L^-1.
+
+    Returns sum_ij K-bar_ij K_ij, and the derivative by a mean c of all cases: sum_i alpha_i + v-bar_i.
 
     K-bar = (alpha alpha' - P) / 2 + sym(v-bar a') + sym(L^-T Phi(p z_1') L^-1) is the derivative by K of
     log Z plus a function of f, p = L'v-bar; the last term is that of the Cholesky factor.
@@ -121,4 +123,7 @@ def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, 
     in_place(routines[LAUUM], LOWER, B)  # B^-1
     _rank_one_triangle(inverse, p, z1, S)
     triangular_products(routines, inverse, True, 1.0, S)
-    return _assemble(K, B, S, omega, alpha, a, adjoint)
+    by_mean = 0.0
+    for i in range(omega.size):
+        by_mean += alpha[i] + adjoint[i]
+    return _assemble(K, B, S, omega, alpha, a, adjoint), by_mean

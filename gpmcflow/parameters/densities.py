@@ -28,6 +28,8 @@ def _normal_of(below, above):
 
 @dataclass(frozen=True, eq=False)
 class _Located:
+    stacks = True  # log densities of several at once
+
     loc: Any  # numbers, or arrays (d,) when stacked
     scale: Any
     shapes: tuple
@@ -142,6 +144,8 @@ class _FromSciPy(_ByTails):
 
     F(h) - F(0) has no digits near zero: there it is the integral of the density, by Simpson's rule.
     """
+
+    stacks = False
 
     def __init__(self, frozen, natural: bool, below: float) -> None:
         self._frozen, self._natural, self._below = frozen, natural, below

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -120,7 +120,30 @@ class ParameterSpace:
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log density of theta (d,), -inf outside the support."""
-        return float(sum(p.log_density(t) for p, t in zip(self.free_priors, theta, strict=True)))
+        total, theta = 0.0, np.asarray(theta, dtype=np.float64)
+        for density, places, low, high in self._densities:
+            values = theta[places]
+            if not ((values >= low) & (values <= high)).all():
+                return -np.inf
+            total += density(values).sum()
+        return float(total)
+
+    @cached_property
+    def _densities(self) -> list[tuple]:
+        """(log density, places in theta, support) of hyperpriors of one family, evaluated at once."""
+        like: dict[Hashable, list[int]] = {}
+        for k, prior in enumerate(self.free_priors):
+            like.setdefault(prior.form.like if prior.form.stacks else (k,), []).append(k)
+        groups = []
+        for at in like.values():
+            priors = [self.free_priors[k] for k in at]
+            low, high = np.array([prior.support for prior in priors]).T
+            first = priors[0]
+            density = first.form.stack([p.form for p in priors]).log_density
+            if not first.form.stacks:
+                density = np.vectorize(first.log_density, otypes=[float])
+            groups.append((density, np.array(at), low, high))
+        return groups
 
     def log_prior_gradient(self, theta: np.ndarray) -> np.ndarray:
         """Gradient of `log_prior` (d,)."""
