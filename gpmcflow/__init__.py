@@ -18,7 +18,7 @@ _HOME = {
     "HMC": "samplers",
     "Hyperprior": "parameters.hyperpriors",
     "IndependenceMetropolis": "samplers",
-    "JointModel": "models.joint_model",
+    "GPModel": "models.gp_model",
     "JointSplitHMC": "samplers.joint_split_hmc",
     "LatentGaussianModel": "models.latent_gaussian",
     "LatentHMC": "samplers",

@@ -17,7 +17,7 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import text_digest
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import Evaluation, FrozenSites, impossible
+from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity, impossible
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.numerics.lapack import (
     LOWER,
@@ -216,6 +216,11 @@ class RegressionDensity(LogDensity):
             self.model.parameters.log_prior_gradient(theta),
         )
         return value + prior, slopes[self.model.free] + gradient
+
+
+def density_of(model: GPModel, sites: FrozenSites) -> JointDensity | CollapsedDensity:
+    """Density over hyperparameters and latents; over hyperparameters alone where noise is Gaussian."""
+    return (CollapsedDensity if model.likelihood.conjugate else JointDensity)(model, sites)
 
 
 class CollapsedDensity:

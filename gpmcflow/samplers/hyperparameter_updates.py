@@ -173,7 +173,7 @@ def _positive(where: str, value: object) -> float | tuple[float, ...]:
 
 
 def _per_coordinate(where: str, setting: object, chain: JointWorkspace) -> np.ndarray:
-    own = np.array([prior.width for prior in chain.model.free_priors])
+    own = np.array([prior.width for prior in chain.model.parameters.free_priors])
     if np.ndim(setting) and len(setting) != len(own):
         raise InputError(f"{where} has {len(setting)} entries; allowed: one for all, or {len(own)}")
     return own * np.asarray(setting)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import Point, Representation
@@ -24,7 +24,7 @@ TRACED = ("complete_log_likelihood", "n_hyp", "n_cov", "n_lik")
 class DrawProgram(Protocol):
     """What the programs of chains over hyperparameters and latents have in common."""
 
-    model: JointModel
+    model: GPModel
     thin: int
     X_new: np.ndarray | None
     keep_latents: bool
@@ -35,7 +35,7 @@ class DrawProgram(Protocol):
 class StartedProgram(Protocol):
     """What `starting_point` needs of a program."""
 
-    model: JointModel
+    model: GPModel
     start_theta: np.ndarray | None
     start_latents: np.ndarray | None
 
@@ -78,7 +78,7 @@ class JointProgram:
     another: each has its own factorisations.
     """
 
-    model: JointModel
+    model: GPModel
     representation: Representation
     update: HyperparameterUpdate
     n_elliptical: int = 10
@@ -174,15 +174,16 @@ class JointProgram:
 
 
 def predict_latents(
-    model: JointModel, point: Point, X_new: np.ndarray
+    model: GPModel, point: Point, X_new: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and variance of f at new inputs (m, p) given (theta, f), and the mean response, each (m,).
 
-    With k the covariances with the cases: E = k'Sigma^-1 f, Var = k_** - k'Sigma^-1 k. The mean response is
-    E[y] with f integrated out, for one unit of exposure; of labels the probability of +1.
+    With k the covariances with the cases: E = k'K^-1 f, Var = k_** - k'K^-1 k. The mean response, f
+    integrated out, is that of one unit of exposure, or one trial.
     """
-    cross = model.cross_covariance(point.full[model.free], X_new) / point.sd
+    cross = model.cross_covariance(point.full, X_new) / point.sd
     V = solve_triangular(point.factor.dense(), cross.T, lower=True)
     mean = V.T @ point.whiten(point.f)
-    variance = np.maximum(point.sd**2 * point.factor.diagonal - (V**2).sum(0), 0.0)
-    return mean, variance, model.likelihood.mean_response(mean + point.offset, variance)
+    variance = np.maximum(model.prior_variance(point.full, X_new) - (V**2).sum(0), 0.0)
+    response = model.likelihood_at(point.full).mean_response(mean + point.offset, variance)
+    return mean, variance, response

@@ -19,8 +19,10 @@ def run_attributes(program: DrawProgram, seed: int, key: tuple, **sampler: Any) 
         **sampler,
         "thin": program.thin,
         "likelihood": repr(model.likelihood),
-        "hyperpriors": [repr(prior) for prior in model.free_priors],
-        "jitter": float(model.jitter),
+        "covariance": repr(model.covariance),
+        "hyperpriors": dict(zip(model.names, map(repr, model.parameters.free_priors), strict=True)),
+        "structure": "kronecker" if model.kronecker else "dense",
+        "jitter": float(model.epsilon),
         "key": list(key),
     }
     checksum = array_digest({"X": model.X, "y": model.y})
@@ -35,6 +37,10 @@ def results_tree(arrays: dict, n_warmup: int, program: DrawProgram) -> xr.DataTr
     coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
     names, cases = np.array(model.names), np.arange(model.n_cases)
     posterior = {"theta": (("chain", "draw", "theta_dim"), kept["theta"])}
+    for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
+        coordinate = kept["theta"][:, :, k]
+        is_log = model.parameters.is_log[place]
+        posterior[name] = (("chain", "draw"), np.exp(coordinate) if is_log else coordinate)
     posterior_coords = coords | {"theta_dim": names}
     if program.keep_latents:
         posterior["latent"] = (("chain", "draw", "latent_dim"), kept["latent"])
@@ -47,7 +53,7 @@ def results_tree(arrays: dict, n_warmup: int, program: DrawProgram) -> xr.DataTr
         "observed_data": xr.Dataset({"y": ("case", model.y)}, {"case": cases}),
         "constant_data": xr.Dataset(
             {"X": (("case", "feature"), model.X)},
-            {"case": cases, "feature": np.arange(model.X.shape[1])},
+            {"case": cases, "feature": np.array(model.inputs.names)},
         ),
     }
     if program.thin > 1:
@@ -69,6 +75,6 @@ def results_tree(arrays: dict, n_warmup: int, program: DrawProgram) -> xr.DataTr
                 "response_mean": ("new_case", kept["new_response"].mean((0, 1))),
                 "X": (("new_case", "feature"), program.X_new),
             },
-            {"new_case": np.arange(len(program.X_new)), "feature": np.arange(model.X.shape[1])},
+            {"new_case": np.arange(len(program.X_new)), "feature": np.array(model.inputs.names)},
         )
     return xr.DataTree.from_dict(groups)

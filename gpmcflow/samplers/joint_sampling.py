@@ -11,7 +11,7 @@ import xarray as xr
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas, run
-from gpmcflow.models.joint_model import JointModel, checked_inputs
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
 from gpmcflow.samplers.joint_program import JointProgram
 from gpmcflow.samplers.joint_results import results_tree, run_attributes
@@ -26,7 +26,7 @@ ALARM = 1e-3  # share of proposals whose covariance does not factorise
 
 
 def sample_joint(
-    model: JointModel,
+    model: GPModel,
     representation_: Representation | JointSplitHMC | str = "surr-site",
     update: HyperparameterUpdate | None = None,
     *,
@@ -78,12 +78,14 @@ def sample_joint(
         if value != 0:
             require_count("sample_joint", name, value)
     if not model.dim:
-        raise InputError("sample_joint: no coordinate has a hyperprior; fixed ones need no chain")
+        raise InputError(
+            "sample_joint: no parameter is free; sample model.at() for the latents alone"
+        )
     starts = (
         _pool("start_theta", _by_name(model, start_theta), model.dim),
         _pool("start_latents", start_latents, model.n_cases),
     )
-    X_new = None if X_new is None else checked_inputs(model, X_new)
+    X_new = None if X_new is None else model.new_inputs(X_new)
     execution = {
         "n_chains": n_chains, "block_size": block_size, "seed": seed, "scheduler": scheduler,
         "n_workers": n_workers, "settings": settings, "progress": progress,
@@ -126,14 +128,8 @@ def sample_joint(
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
 
 
-def _by_name(model: JointModel, start: Any) -> Any:
-    if not isinstance(start, Mapping):
-        return start
-    if set(start) != set(model.names):
-        raise InputError(
-            f"sample_joint: start_theta names {sorted(start)}; allowed: all of {sorted(model.names)}"
-        )
-    return np.array([float(start[name]) for name in model.names])
+def _by_name(model: GPModel, start: Any) -> Any:
+    return model.theta_of(start) if isinstance(start, Mapping) else start
 
 
 def _pool(name: str, values: Any, width: int) -> np.ndarray | None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.models.joint_gradient import Evaluation, FrozenSites, JointDensity
+from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity
+from gpmcflow.models.regression_density import CollapsedDensity
 from gpmcflow.samplers.univariate_slice import require_count
 
 SHORTEST = 6  # transitions that a round can learn anything from
@@ -101,7 +102,7 @@ class SplitInfo(NamedTuple):
 class SplitTarget:
     """The density of q = (y, z), x = mu + A y, as N(q; 0, I) times the rest."""
 
-    def __init__(self, density: JointDensity, frame: Frame) -> None:
+    def __init__(self, density: JointDensity | CollapsedDensity, frame: Frame) -> None:
         self.density = density
         self.center, self.scale = frame.center, frame.scale
         density.sites = frame.sites
@@ -128,8 +129,8 @@ class SplitTarget:
 
         Raises `NumericalError` where the density is not finite.
         """
-        n = len(self.density.model.y)
-        z = rng.standard_normal(2 * n) if f is None else self.density.augment(rng, x, f)
+        known = f is not None and self.density.n_z > 0
+        z = self.density.augment(rng, x, f) if known else rng.standard_normal(self.density.n_z)
         y = np.linalg.solve(self.scale, x - self.center)
         found = self.state(np.concatenate([y, z]))
         if not np.isfinite(found.rest):

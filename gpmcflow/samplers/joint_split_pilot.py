@@ -11,8 +11,9 @@ import numpy as np
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.regression_density import CollapsedDensity, density_of
 from gpmcflow.samplers.joint_program import starting_point
 from gpmcflow.samplers.joint_split_hmc import (
     Frame,
@@ -22,6 +23,7 @@ from gpmcflow.samplers.joint_split_hmc import (
 )
 from gpmcflow.samplers.joint_split_lengths import Lengths, choose_length
 
+Density = JointDensity | CollapsedDensity
 log = logging.getLogger(__name__)
 FIRST_STEP, LARGEST_STEP = 0.3, 1.5
 ANGLE = 1.5  # of trajectories before their length is chosen: a quarter of a turn
@@ -67,16 +69,18 @@ class Round(NamedTuple):
     n_diverging: int
 
 
-def first_round(model: JointModel, density: JointDensity, x: np.ndarray, f: np.ndarray) -> Round:
+def first_round(
+    model: GPModel, density: Density, x: np.ndarray, f: np.ndarray | None
+) -> Round:
     """Frame at a start x: sites fitted there, the prior's scale."""
     d = model.dim
-    sites = frozen_sites(model, density.coordinates.theta(x)[0])
+    sites = _sites(density, x) if density.n_z else plain_sites(model)
     return Round(x, f, Frame(np.zeros(d), np.eye(d), sites), FIRST_STEP, 1, np.nan, 0, 0)
 
 
 def adapt(
     rng: np.random.Generator,
-    density: JointDensity,
+    density: Density,
     before: Round,
     settings: JointSplitHMC,
     k: int,
@@ -137,7 +141,7 @@ def _steps(angle: float, step: float, largest: int) -> int:
     return int(np.clip(np.ceil(angle / step), 1, largest))
 
 
-def _refit(density: JointDensity, draws: np.ndarray, frame: Frame, weight: float) -> Frame:
+def _refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> Frame:
     """Mean and shrunk scale of draws of x, and sites at that mean; the old sites where a fit fails.
 
     The old frame counts as ``weight`` draws.
@@ -151,11 +155,12 @@ def _refit(density: JointDensity, draws: np.ndarray, frame: Frame, weight: float
     center = mean + share * gap
     covariance = (1.0 - share) * (sd[:, None] * correlation * sd + share * np.outer(gap, gap))
     covariance += share * frame.scale @ frame.scale.T
-    try:
-        sites = frozen_sites(density.model, density.coordinates.theta(center)[0])
-    except NumericalError as error:
-        log.warning("joint split HMC: a pilot round keeps its sites, since %s", error)
-        sites = frame.sites
+    sites = frame.sites
+    if density.n_z:
+        try:
+            sites = _sites(density, center)
+        except NumericalError as error:
+            log.warning("joint split HMC: a pilot round keeps its sites, since %s", error)
     return Frame(center, np.linalg.cholesky(covariance), sites)
 
 
@@ -163,7 +168,7 @@ def _refit(density: JointDensity, draws: np.ndarray, frame: Frame, weight: float
 class PilotProgram:
     """Pilots of chains as a program whose draws are rounds; chains start as those of `JointProgram`."""
 
-    model: JointModel
+    model: GPModel
     settings: JointSplitHMC
     start_theta: np.ndarray | None = None
     start_latents: np.ndarray | None = None
@@ -177,11 +182,11 @@ class PilotProgram:
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each round gives."""
         d, n = self.model.dim, self.model.n_cases
-        shapes = {"x": (d,), "latents": (n,), "center": (d,), "scale": (d, d)}
-        shapes |= {"precision": (n,), "shift": (n,)}
-        found = {name: (shape, "<f8") for name, shape in shapes.items()}
-        found |= {name: ((), "<f8") for name in ("step_size", "acceptance_rate")}
-        return found | {name: ((), "<i8") for name in ("n_steps", "n_gradient", "n_diverging")}
+        n_latents = 0 if self.model.likelihood.conjugate else n
+        shapes = {"x": (d,), "latents": (n_latents,), "center": (d,), "scale": (d, d)}
+        name, shape in shapes.items()} found |= {name: ((), "<f8") for name in ("step_size",
+        "acceptance_rate")} return found | {name: ((), "<i8") for name in ("n_steps", "n_gradient",
+        "n_diverging")}
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """Rounds of no transitions at the starting points."""
@@ -189,8 +194,8 @@ class PilotProgram:
         for k, chain in enumerate(rng.chains):
             generator = rng.generator(k)
             theta, f = starting_point(self, generator, chain)
-            x = model.to_normal(theta)
-            density = JointDensity(model, plain_sites(model))
+            x = model.parameters.to_normal(theta)
+            density = density_of(model, plain_sites(model))
             found = first_round(model, density, x, f)
             if f is None:
                 state = SplitTarget(density, found.frame).start(generator, x, None)
@@ -203,7 +208,7 @@ class PilotProgram:
         chains = []
         for c in range(len(carry["x"])):
             found, rows = as_round(carry, c), []
-            density = JointDensity(self.model, found.frame.sites)
+            density = density_of(self.model, found.frame.sites)
             for k in range(start, stop):
                 found = adapt(rng.generator(c), density, found, self.settings, k)
                 rows.append(as_arrays(found))
@@ -212,7 +217,11 @@ class PilotProgram:
         return {name: values[:, -1].copy() for name, values in out.items()}, out
 
 
-def plain_sites(model: JointModel) -> FrozenSites:
+def _sites(density: Density, x: np.ndarray) -> FrozenSites:
+    return frozen_sites(density.model, density.coordinates.theta(x)[0])
+
+
+def plain_sites(model: GPModel) -> FrozenSites:
     """Sites that know nothing of the data, to build a density with before any are fitted."""
     return FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.joint_gradient import JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.joint_program import draw_outputs, predict_latents
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC, SplitState, SplitTarget, transition
 from gpmcflow.samplers.joint_split_pilot import PilotProgram, Round, as_round
@@ -26,7 +26,7 @@ class JointSplitProgram:
     random streams; so only the latter is part of the digest, and chains can be added.
     """
 
-    model: JointModel
+    model: GPModel
     settings: JointSplitHMC
     tuned_by: PilotProgram
     pilots: dict[str, np.ndarray]
@@ -55,7 +55,7 @@ class JointSplitProgram:
         states = []
         for k in range(len(rng.chains)):
             pilot = self._pilot(rng.chains[k])
-            target = SplitTarget(JointDensity(self.model, pilot.frame.sites), pilot.frame)
+            target = SplitTarget(density_of(self.model, pilot.frame.sites), pilot.frame)
             states.append(target.start(rng.generator(k), pilot.x, pilot.latents))
         return {
             name: np.array([getattr(state, name) for state in states])
@@ -72,7 +72,7 @@ class JointSplitProgram:
         after = {name: value.copy() for name, value in carry.items()}
         for k, chain in enumerate(rng.chains):
             pilot, generator = self._pilot(chain), rng.generator(k)
-            target = SplitTarget(JointDensity(self.model, pilot.frame.sites), pilot.frame)
+            target = SplitTarget(density_of(self.model, pilot.frame.sites), pilot.frame)
             values = (carry[name][k] for name in SplitState._fields)
             state = SplitState(*(float(v) if v.ndim == 0 else v for v in values))
             for t in range(length):
@@ -111,13 +111,15 @@ class JointSplitProgram:
             "n_gradient": spent,
         }
         row["theta"][:] = state.theta
+        latents = state.latents
+        if not target.density.n_z and (self.keep_latents or self.X_new is not None):
+            latents = target.density.draw_latents(rng, state.theta)
         if self.keep_latents:
-            row["latent"][:] = state.latents
+            row["latent"][:] = latents
         if self.X_new is not None:
             full = model.full(state.theta)
-            factor = model.filled_factor(state.theta)
-            point = Point(full, float(np.exp(full[-2])), float(full[-1]), factor, None, None)
-            point.f = state.latents
+            factor, scale = model.filled_factor(full), model.scale(full)
+            point = Point(full, scale, model.mean_at(full), factor, None, None, None, latents)
             found = predict_latents(model, point, self.X_new)
             row["new_mean"][:], row["new_variance"][:], row["new_response"][:] = found
         return state

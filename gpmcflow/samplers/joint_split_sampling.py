@@ -11,8 +11,7 @@ import xarray as xr
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import run
-from gpmcflow.models.joint_model import JointModel
-from gpmcflow.models.normal_coordinates import normal_coordinates
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint_results import results_tree, run_attributes
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint_split_pilot import PilotProgram
@@ -27,7 +26,7 @@ _SITES = {"precision": ("chain", "case"), "shift": ("chain", "case")}
 
 
 def sample_split(
-    model: JointModel,
+    model: GPModel,
     sampler: JointSplitHMC,
     start_theta: np.ndarray | None,
     start_latents: np.ndarray | None,
@@ -56,7 +55,7 @@ def sample_split(
     Raises `InputError` for hyperpriors with no transform to a normal, `NumericalError` where the covariance
     does not factorise, or expectation propagation fails, at a start.
     """
-    normal_coordinates(model)  # refuse hyperpriors here, not in a worker
+    _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
     _require_density(model, start_theta)
     pilot = PilotProgram(model, sampler, start_theta, start_latents)
     rounds = run(
@@ -90,17 +89,17 @@ def sample_split(
     return tree.load(scheduler="synchronous") if compute and state_dir is None else tree
 
 
-def _require_density(model: JointModel, start_theta: np.ndarray | None) -> None:
+def _require_density(model: GPModel, start_theta: np.ndarray | None) -> None:
     for row in () if start_theta is None else start_theta:
-        for name, prior, value in zip(model.names, model.free_priors, row, strict=True):
+        for name, prior, value in zip(model.names, model.parameters.free_priors, row, strict=True):
             if not np.isfinite(prior.to_normal(value)):
                 raise InputError(
-                    f"joint model: start of {name} is {value:g}, where its hyperprior {prior!r} has no "
-                    f"density; start between {prior.support[0]:g} and {prior.support[1]:g}"
+                    f"model: start of {name} is {value:g}, where its hyperprior {prior!r} has no density; "
+                    f"start between {prior.support[0]:g} and {prior.support[1]:g}"
                 )
 
 
-def _pilot_group(model: JointModel, rounds: dict[str, np.ndarray]) -> xr.Dataset:
+def _pilot_group(model: GPModel, rounds: dict[str, np.ndarray]) -> xr.Dataset:
     by_round = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
     values: dict[str, Any] = {name: (("chain", "round"), rounds[name]) for name in by_round}
     values["center"] = (("chain", "theta_dim"), rounds["center"][:, -1])

@@ -13,11 +13,11 @@ from gpmcflow.likelihoods.compiled import (
     likelihood_code,
     log_likelihood,
 )
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.representations import Fixed, Frozen, Point, Representation
 from gpmcflow.samplers.whitened_factors import WhitenedFactors
 
-LARGEST = 300.0  # |log sigma_f| above which squares overflow: such a point has no density
+LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -39,27 +39,28 @@ class Cost:
 class JointWorkspace:
     """State and buffers of one chain; what `hyperparameter_updates` move.
 
-    ``shortcuts``: a move of sigma_f or c leaves the factor of K + eps I alone, products that have not
-    moved are kept, and one length scale changes distances by O(1) a pair. Off, all is computed from the
-    inputs each time: the same chain up to rounding. Counters are the same either way.
+    ``shortcuts``: a move of the covariance's amplitude, of the mean or of a parameter of the likelihood
+    leaves the factor alone, products that have not moved are kept, and one length scale changes distances
+    by O(1) a pair. Off, all is computed from the inputs each time: the same chain up to rounding. Counters
+    are the same either way.
     """
 
     def __init__(
-        self, model: JointModel, representation: Representation, shortcuts: bool = True
+        self, model: GPModel, representation: Representation, shortcuts: bool = True
     ) -> None:
         self.model, self.representation, self.shortcuts = model, representation, shortcuts
-        self.code = likelihood_code(model.likelihood, model.y)
         self.cost = Cost()
-        self.priors, self.free = model.priors, model.free.tolist()
+        self.priors, self.free = model.parameters.priors, model.free.tolist()
         self._factors = [model.factor(), model.factor()]
         sites = representation.rule is not None
         self._whitened = [WhitenedFactors(model.n_cases) for _ in range(2)] if sites else [None] * 2
-        self._drifts = getattr(self._factors[0], "keeps_distances", False)
+        self._drifts = self._factors[0].drifts
         self.point: Point = None
         self._proposed: Point | None = None
         self._frozen: Frozen | None = None
         self.phi = np.nan
         self._scratch = np.empty(model.n_cases)
+        self._fixed_likelihood = all(model.touches(place) != "likelihood" for place in self.free)
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -70,24 +71,26 @@ class JointWorkspace:
         does not factorise or the likelihood is not finite.
         """
         model = self.model
-        for name, prior, value in zip(model.names, model.free_priors, theta, strict=True):
+        for name, prior, value in zip(
+            model.names, model.parameters.free_priors, theta, strict=True
+        ):
             if not np.isfinite(prior.log_density(value)):
                 raise InputError(
-                    f"joint model: start of {name} is {value:g}, where its hyperprior {prior!r} has no "
-                    f"density; start between {prior.support[0]:g} and {prior.support[1]:g}"
+                    f"model: start of {name} is {value:g}, where its hyperprior {prior!r} has no density; "
+                    f"start between {prior.support[0]:g} and {prior.support[1]:g}"
                 )
         self.point = None
         point = self._build(model.full(theta), None)
         if point is None:
             raise NumericalError(
-                f"joint model: the covariance is not positive definite at the start {theta.tolist()}; "
-                f"give a larger jitter than {model.jitter:g}"
+                f"model: the covariance is not positive definite at the start {theta.tolist()}; give a "
+                f"larger jitter than {model.epsilon:g}"
             )
         point.f = np.array(f, dtype=np.float64)
-        point.log_likelihood = log_likelihood(self.code, point.f, point.offset)
+        point.log_likelihood = log_likelihood(point.code, point.f, point.offset)
         if not np.isfinite(point.log_likelihood):
             raise NumericalError(
-                "joint model: the log likelihood is not finite at the start; give other latents"
+                "model: the log likelihood is not finite at the start; give other latents"
             )
         self._take(point)
 
@@ -112,7 +115,7 @@ class JointWorkspace:
         draws = p.factor.multiply_rows(rows, p.sd)
         p.f = p.f.copy()
         p.log_likelihood, spent = elliptical_updates(
-            rng, self.code, p.offset, p.f, p.log_likelihood, draws, self._scratch
+            rng, p.code, p.offset, p.f, p.log_likelihood, draws, self._scratch
         )
         self.cost.n_lik += spent
 
@@ -129,7 +132,7 @@ class JointWorkspace:
             self.point = None
             point = self._build(old.full, None)
             if point is None:
-                raise NumericalError("joint model: the covariance stopped being positive definite")
+                raise NumericalError("model: the covariance stopped being positive definite")
             point.f, point.log_likelihood = old.f, old.log_likelihood
             self._take(point)
         self.freeze(rng)
@@ -139,30 +142,27 @@ class JointWorkspace:
         self._frozen, self.phi = self.representation.freeze(rng, self.point)
 
     def log_prior(self, place: int, value: float) -> float:
-        """Log hyperprior of one coordinate, by its place in (log l, log sigma_f, c)."""
+        """Log hyperprior of one coordinate, by its place in ``full``."""
         return self.priors[place].log_density(value)
 
     def propose(self, full: np.ndarray, place: int | None) -> float:
         """Phi at another theta with the same frozen variables; -inf where a factorisation fails.
 
-        ``full`` is (log l, log sigma_f, c); ``place`` is the one coordinate that moved, None for several.
+        ``full`` has all coordinates; ``place`` is that of the one that moved, None for several.
         `accept` moves there. Call it only where the hyperprior has a density.
         """
-        moves_offset = place is None or place == len(full) - 1
-        covariance = place is None or place < len(full) - 1
+        touches = None if place is None else self.model.touches(place)
         self.cost.n_hyp += 1
-        self.cost.n_cov += covariance
+        self.cost.n_cov += touches in (None, "scale", "covariance")
         point = self._proposed = self._build(full, place)
         if point is None:
             self.cost.n_failed += 1
             return -np.inf
-        if isinstance(self.representation, Fixed) and not (
-            moves_offset and full[-1] != self.point.offset
-        ):
+        if isinstance(self.representation, Fixed) and touches in ("scale", "covariance"):
             point.f, point.log_likelihood = self.point.f, self.point.log_likelihood
         else:
             self.cost.n_lik += 1
-        value = self.representation.place(self._frozen, point, self.code)
+        value = self.representation.place(self._frozen, point)
         return value if math.isfinite(value) else -math.inf
 
     def accept(self, phi: float) -> None:
@@ -173,25 +173,28 @@ class JointWorkspace:
     def _build(self, full: np.ndarray, place: int | None) -> Point | None:
         """Point with factors at ``full``, without latents; None where one does not factorise."""
         current, model = self.point, self.model
-        if not abs(full[-2]) < LARGEST:
+        if not np.all(np.abs(full) < LARGEST):
             return None
-        sd, offset = math.exp(full[-2]), float(full[-1])
-        moves_lengths = current is None or place is None or place < len(full) - 2
-        if moves_lengths or not self.shortcuts:
+        sd, offset = model.scale(full), model.mean_at(full)
+        touches = None if current is None or place is None else model.touches(place)
+        if touches in (None, "covariance") or not self.shortcuts:
             factor = self._factors[1]
-            if current is not None and place is not None and moves_lengths and self.shortcuts:
-                sound = factor.fill_from(current.factor, full[:-2], place)
+            if touches == "covariance" and self.shortcuts:
+                sound = factor.fill_from(current.factor, full, place)
             else:
-                sound = factor.fill(full[:-2])
+                sound = factor.fill(full)
             if not sound:
                 return None
         else:
             factor = current.factor
-        point = Point(full.copy(), sd, offset, factor, None, None)
+        likelihood = model.likelihood_at(full)
+        same = touches in ("scale", "covariance", "mean") or (current and self._fixed_likelihood)
+        code = current.code if same else likelihood_code(likelihood, model.y)
+        point = Point(full.copy(), sd, offset, factor, code, None, None)
         rule = self.representation.rule
         if rule is None:
             return point
-        point.sites = rule(model.likelihood, model.y, sd * sd * factor.diagonal, offset)
+        point.sites = rule(likelihood, model.y, sd * sd * factor.diagonal, offset)
         if (
             self.shortcuts
             and current is not None

@@ -22,10 +22,10 @@ from gpmcflow.approximations.independent_sites import (
     StandardSites,
     TaylorSites,
 )
+from gpmcflow.covariances.dense_factor import DenseFactor
+from gpmcflow.covariances.kronecker import KroneckerFactor
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods.compiled import LikelihoodCode, log_likelihood
-from gpmcflow.models.joint_covariance import DenseFactor
-from gpmcflow.models.kronecker_covariance import KroneckerFactor
+from gpmcflow.likelihoods.compiled import LikelihoodCode, PythonCode, log_likelihood
 from gpmcflow.samplers.whitened_factors import WhitenedFactors
 
 
@@ -33,13 +33,15 @@ from gpmcflow.samplers.whitened_factors import WhitenedFactors
 class Point:
     """Hyperparameters of one chain with the factors there, and the latents they stand with.
 
-    L = sd * factor. ``sites`` and ``whitened`` are None for representations without sites.
+    L = sd * factor, f + offset is the predictor, ``code`` the likelihood there. ``sites`` and ``whitened``
+    are None for representations without sites.
     """
 
     full: np.ndarray
     sd: float
     offset: float
     factor: DenseFactor | KroneckerFactor
+    code: LikelihoodCode | PythonCode
     sites: Sites | None
     whitened: WhitenedFactors | None
     f: np.ndarray | None = None
@@ -90,7 +92,7 @@ class Representation(ABC):
         """Frozen variables at a point with its latents, and phi there."""
 
     @abstractmethod
-    def place(self, frozen: Frozen, point: Point, code: LikelihoodCode) -> float:
+    def place(self, frozen: Frozen, point: Point) -> float:
         """Phi at a point; its latents and log likelihood are filled in.
 
         A point that comes with its latents and log likelihood still those of the current one (`fixed`)
@@ -109,11 +111,11 @@ class Fixed(Representation):
         frozen = Frozen(point.f)
         return frozen, self._prior(frozen, point) + point.log_likelihood
 
-    def place(self, frozen: Frozen, point: Point, code: LikelihoodCode) -> float:
+    def place(self, frozen: Frozen, point: Point) -> float:
         """f' = f."""
         if point.f is None:
             point.f = frozen.arrays[0]
-            point.log_likelihood = log_likelihood(code, point.f, point.offset)
+            point.log_likelihood = log_likelihood(point.code, point.f, point.offset)
         return self._prior(frozen, point) + point.log_likelihood
 
     @staticmethod
@@ -136,11 +138,11 @@ class PriorWhite(Representation):
         """nu."""
         return Frozen(point.whiten(point.f)), point.log_likelihood
 
-    def place(self, frozen: Frozen, point: Point, code: LikelihoodCode) -> float:
+    def place(self, frozen: Frozen, point: Point) -> float:
         """f' = sd' L_K'nu, of which a move of sd or c keeps the product."""
         nu = frozen.arrays[0]
         point.f = point.sd * frozen.once(point.factor.stamp, lambda: point.factor.multiply(nu))
-        point.log_likelihood = log_likelihood(code, point.f, point.offset)
+        point.log_likelihood = log_likelihood(point.code, point.f, point.offset)
         return point.log_likelihood
 
 
@@ -174,7 +176,7 @@ class Surrogate(_WithSites):
         evidence = self._evidence(point, g, point.whitened.solve_transposed(r))
         return Frozen(g, eta), evidence + point.log_likelihood
 
-    def place(self, frozen: Frozen, point: Point, code: LikelihoodCode) -> float:
+    def place(self, frozen: Frozen, point: Point) -> float:
         """f' and phi; while no precision and no covariance move, f' = f and only L(f; c') does."""
 
         def result() -> tuple[np.ndarray, float]:
@@ -184,7 +186,7 @@ class Surrogate(_WithSites):
             return f, self._evidence(point, g, point.whitened.solve_transposed(r))
 
         point.f, evidence = frozen.once(point.whitened.stamp, result)
-        point.log_likelihood = log_likelihood(code, point.f, point.offset)
+        point.log_likelihood = log_likelihood(point.code, point.f, point.offset)
         return point.log_likelihood + evidence
 
     @staticmethod
@@ -220,11 +222,11 @@ class PosteriorWhite(_WithSites):
         omega = point.whitened.transposed(nu) - self._linear(point)
         return Frozen(omega), point.log_likelihood + self._density(point, nu)
 
-    def place(self, frozen: Frozen, point: Point, code: LikelihoodCode) -> float:
+    def place(self, frozen: Frozen, point: Point) -> float:
         """f' and phi."""
         nu = point.whitened.solve_transposed(frozen.arrays[0] + self._linear(point))
         point.f = point.multiply(nu)
-        point.log_likelihood = log_likelihood(code, point.f, point.offset)
+        point.log_likelihood = log_likelihood(point.code, point.f, point.offset)
         return point.log_likelihood + self._density(point, nu)
 
     @staticmethod

@@ -14,7 +14,7 @@ from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, run, text_digest
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, State, make_sampler
@@ -130,7 +130,7 @@ class ChainProgram:
 
 
 def sample(
-    base: GaussianSites | LatentGaussianModel | Target | JointModel,
+    base: GaussianSites | LatentGaussianModel | Target | GPModel,
     sampler: str | Sampler | JointSplitHMC | None = None,
     *,
     n_chains: int = 8,
@@ -153,7 +153,8 @@ def sample(
 ) -> xr.DataTree:
     """Draw from the posterior of a latent Gaussian model.
 
-    A `JointModel`, whose hyperparameters are unknown, goes to `sample_joint` with a `JointSplitHMC`.
+    A `GPModel` with free parameters goes to `sample_joint` with a `JointSplitHMC`; one without to
+    `GPModel.at`.
 
     ``base`` is the Gaussian the sampler's coordinates are standardised by, e.g.
     ``expectation_propagation(model).sites``, for which a model given in its place stands (a `Target`
@@ -172,7 +173,7 @@ def sample(
     ``observed_data`` by ArviZ's schema, and ``trace``.
     """
     pin_blas()
-    if isinstance(base, JointModel):
+    if isinstance(base, GPModel) and base.dim:
         unused = {"tuning": tuning, "summary": summary}
         return sample_joint(
             base, _joint_sampler(sampler, unused), n_chains=n_chains, n_draws=n_draws,
@@ -181,6 +182,7 @@ def sample(
             scheduler=scheduler, n_workers=n_workers, state_dir=state_dir, settings=settings,
             compute=compute, progress=progress,
         )  # fmt: skip
+    base = base.at() if isinstance(base, GPModel) else base
     block_size = 64 if block_size is None else block_size
     sampler = "preconditioned_split_hmc" if sampler is None else sampler
     if isinstance(sampler, str):
@@ -231,16 +233,16 @@ def sample(
 
 
 def _joint_sampler(sampler: Any, unused: dict[str, Any]) -> JointSplitHMC:
-    """The sampler of a `JointModel`, or `InputError`."""
+    """The sampler of a `GPModel`, or `InputError`."""
     for name, value in unused.items():
         if value is not None:
             raise InputError(
-                f"sample: {name} has no use for a JointModel, which its own pilot tunes; leave it out"
+                f"sample: {name} has no use for a GPModel, which its own pilot tunes; leave it out"
             )
     if sampler is not None and not isinstance(sampler, JointSplitHMC):
         raise InputError(
-            f"sample: found {sampler!r} for a JointModel; allowed: JointSplitHMC(); take sample_joint for "
-            "its other samplers"
+            f"sample: found {sampler!r} for a GPModel with free parameters; allowed: JointSplitHMC(); take "
+            "sample_joint for its other samplers"
         )
     return JointSplitHMC() if sampler is None else sampler
 

@@ -15,17 +15,10 @@ import numba
 import numpy as np
 
 from gpmcflow.approximations.independent_sites import Sites
-from gpmcflow.models.joint_covariance import (
-    ROUTINES,
-    TRMV,
-    TRSV,
-    DenseFactor,
-    factorise,
-    on_vector,
-)
-from gpmcflow.models.kronecker_covariance import KroneckerFactor
+from gpmcflow.covariances.dense_factor import DenseFactor
+from gpmcflow.covariances.kronecker import KroneckerFactor
+from gpmcflow.numerics.lapack import ROUTINES, TRMV, TRSV, UPPER, factorise, on_vector
 
-_U = ord("U")
 _stamps = itertools.count(1)
 
 
@@ -42,7 +35,7 @@ def _reverse_factor(routines, gram, weight, out):
         for i in range(n - j):
             column[i] = weight * row[n - 1 - i]
         column[n - 1 - j] += 1.0
-    return factorise(routines, _U, out)
+    return factorise(routines, UPPER, out)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -52,7 +45,7 @@ def _apply(routines, factor, routine, transposed, vector, out):
     work = np.empty(n)
     for i in range(n):
         work[i] = vector[n - 1 - i]
-    on_vector(routines[routine], _U, transposed, factor, work)
+    on_vector(routines[routine], UPPER, transposed, factor, work)
     for i in range(n):
         out[i] = work[n - 1 - i]
 
