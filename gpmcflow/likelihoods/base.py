@@ -179,10 +179,18 @@ class Likelihood(ABC):
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a curvature > 0 of each factor, (..., n): -l'' if log-concave, else its expectation."""
-        return -self.derivatives(eta, y)[2]
+        return self._curvature("information", eta, y)
 
     def majorising_precision(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return precisions >= 0 with which Newton's method finds modes, (..., n)."""
+        return self._curvature("majorising_precision", eta, y)
+
+    def _curvature(self, method: str, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if not self.log_concave:
+            raise InputError(
+                f"{self.name} likelihood is not log-concave, so -l'' may be negative; give it a method "
+                f"{method}(eta, y), which returns positive numbers"
+            )
         return -self.derivatives(eta, y)[2]
 
     # -- responses -------------------------------------------------------------------------------
