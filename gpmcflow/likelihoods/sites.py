@@ -35,9 +35,8 @@ def moment_sites(
     index = slice(None)
     if np.ndim(k) == 0 and not likelihood.per_case:
         y, index = np.unique(y, return_inverse=True)
-    mean, k = np.broadcast_arrays(
-        np.asarray(offset, np.float64), np.asarray(k), np.empty(likelihood.n_latents(y))
-    )[:2]
+    n = likelihood.n_latents(y)
+    mean, k = np.full(n, offset, dtype=np.float64), np.full(n, k, dtype=np.float64)
     _, alpha, r = likelihood.tilted(y, mean, k)
     left = 1.0 - k * r
     if likelihood.log_concave:
@@ -54,7 +53,7 @@ def laplace_sites(
     Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
     step that leaves the bracket or is not half the one before is replaced by half the bracket.
     """
-    k = np.broadcast_to(k, likelihood.n_latents(y)).astype(np.float64)
+    k = np.full(likelihood.n_latents(y), k, dtype=np.float64)
 
     def slope(f: np.ndarray) -> np.ndarray:
         return f / k - likelihood.derivatives(f + offset, y)[1]

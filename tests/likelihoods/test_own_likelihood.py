@@ -30,7 +30,8 @@ class Overdispersed(Likelihood):
         p = expit(np.log(D) - eta)
         q = 1.0 - p
         constant = gammaln(y + D) - gammaln(D) - gammaln(y + 1.0)
-        value = constant + y * np.log(q) + D * np.log(p)
+        z = eta - np.log(D)
+        value = constant - y * np.logaddexp(0.0, -z) - D * np.logaddexp(0.0, z)
         second = -(y + D) * p * q
         return value, y * p - D * q, second, second * (p - q)
 
