@@ -56,7 +56,8 @@ def laplace_sites(
     k = np.full(likelihood.n_latents(y), k, dtype=np.float64)
 
     def slope(f: np.ndarray) -> np.ndarray:
-        return f / k - likelihood.derivatives(f + offset, y)[1]
+        with np.errstate(over="ignore"):
+            return f / k - likelihood.derivatives(f + offset, y)[1]
 
     f = np.zeros(len(k))
     side, reach = -np.sign(slope(f)), np.sqrt(k)
@@ -68,10 +69,10 @@ def laplace_sites(
     low, high = np.minimum(0.0, side * reach), np.maximum(0.0, side * reach)
     last = high - low
     for _ in range(200):
-        here, w = slope(f), likelihood.majorising_precision(f + offset, y)
+        here = slope(f)
         low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
-        with np.errstate(invalid="ignore"):  # an infinite rate has no Newton step
-            step = -here / (1.0 / k + w)
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite rate has no Newton step
+            step = -here / (1.0 / k + likelihood.majorising_precision(f + offset, y))
         inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
         following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))
         last = np.abs(following - f)

@@ -105,6 +105,12 @@ def test_base_quadrature_of_the_mean_response(case):
         np.testing.assert_allclose(found, exact, rtol=1e-8, atol=1e-12)
 
 
+def test_many_mean_responses_are_those_of_each():
+    mean, variance = np.random.default_rng(0).random((2, 5000, 2))
+    found = Likelihood.mean_response(Poisson(), mean, variance)
+    np.testing.assert_allclose(found, np.exp(mean + 0.5 * variance), rtol=1e-12)
+
+
 def test_mean_response_of_logistic_data():
     with mp.workdps(20):
         expected = mp.quad(
