@@ -25,6 +25,7 @@ CAVITY_WIDTH = 12.0
 # Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
 _NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
 _NORMAL_WEIGHTS = np.exp(-0.5 * _NORMAL_NODES**2) / np.exp(-0.5 * _NORMAL_NODES**2).sum()
+_BLOCK = 4096  # means at a time
 
 
 class CompiledValue(NamedTuple):
@@ -180,10 +181,18 @@ class Likelihood(ABC):
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a curvature > 0 of each factor, (..., n): -l'' if log-concave, else its expectation."""
-        return -self.derivatives(eta, y)[2]
+        return self._curvature("information", eta, y)
 
     def majorising_precision(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return precisions >= 0 with which Newton's method finds modes, (..., n)."""
+        return self._curvature("majorising_precision", eta, y)
+
+    def _curvature(self, method: str, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if not self.log_concave:
+            raise InputError(
+                f"{self.name} likelihood is not log-concave, so -l'' may be negative; give it a method "
+                f"{method}(eta, y), which returns positive numbers"
+            )
         return -self.derivatives(eta, y)[2]
 
     # -- responses -------------------------------------------------------------------------------
@@ -197,11 +206,13 @@ class Likelihood(ABC):
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """`conditional_mean` averaged over eta ~ N(mean, variance), shape of mean, by quadrature."""
-        sd = np.sqrt(np.asarray(variance))[..., None]
-        return (
-            self.conditional_mean(np.asarray(mean)[..., None] + sd * _NORMAL_NODES)
-            @ _NORMAL_WEIGHTS
-        )
+        mean, sd = np.broadcast_arrays(mean, np.sqrt(variance))
+        response = np.empty(mean.size)
+        for start in range(0, mean.size, _BLOCK):  # bounds the memory
+            block = slice(start, start + _BLOCK)
+            eta = mean.ravel()[block, None] + sd.ravel()[block, None] * _NORMAL_NODES
+            response[block] = self.conditional_mean(eta) @ _NORMAL_WEIGHTS
+        return response.reshape(mean.shape)
 
     # -- sites and compiled form -----------------------------------------------------------------
 

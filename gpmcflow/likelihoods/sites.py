@@ -35,9 +35,8 @@ def moment_sites(
     index = slice(None)
     if np.ndim(k) == 0 and not likelihood.per_case:
         y, index = np.unique(y, return_inverse=True)
-    mean, k = np.broadcast_arrays(
-        np.asarray(offset, np.float64), np.asarray(k), np.empty(likelihood.n_latents(y))
-    )[:2]
+    n = likelihood.n_latents(y)
+    mean, k = np.full(n, offset, dtype=np.float64), np.full(n, k, dtype=np.float64)
     _, alpha, r = likelihood.tilted(y, mean, k)
     left = 1.0 - k * r
     if likelihood.log_concave:
@@ -54,10 +53,11 @@ def laplace_sites(
     Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
     step that leaves the bracket or is not half the one before is replaced by half the bracket.
     """
-    k = np.broadcast_to(k, likelihood.n_latents(y)).astype(np.float64)
+    k = np.full(likelihood.n_latents(y), k, dtype=np.float64)
 
     def slope(f: np.ndarray) -> np.ndarray:
-        return f / k - likelihood.derivatives(f + offset, y)[1]
+        with np.errstate(over="ignore"):
+            return f / k - likelihood.derivatives(f + offset, y)[1]
 
     f = np.zeros(len(k))
     side, reach = -np.sign(slope(f)), np.sqrt(k)
@@ -69,10 +69,10 @@ def laplace_sites(
     low, high = np.minimum(0.0, side * reach), np.maximum(0.0, side * reach)
     last = high - low
     for _ in range(200):
-        here, w = slope(f), likelihood.majorising_precision(f + offset, y)
+        here = slope(f)
         low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
-        with np.errstate(invalid="ignore"):  # an infinite rate has no Newton step
-            step = -here / (1.0 / k + w)
+        with np.errstate(over="ignore", invalid="ignore"):  # an infinite rate has no Newton step
+            step = -here / (1.0 / k + likelihood.majorising_precision(f + offset, y))
         inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
         following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))
         last = np.abs(following - f)

@@ -18,6 +18,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from gpmcflow.likelihoods.logistic import logistic_overlap
 from gpmcflow.likelihoods.poisson import wright_omega
+from gpmcflow.likelihoods.sites import laplace_sites
 
 VARIANCES = (1e-3, 0.07, 1.0, 30.0, 1e4)
 LABELS = np.array([1.0, -1.0])
@@ -186,6 +187,15 @@ def test_a_variance_for_each_case(likelihood):
             for ours, other in zip(same, rule(likelihood, y, 1.3, c), strict=True):
                 assert np.array_equal(ours, other)
         assert together.equal == (likelihood.name == "gaussian")
+
+
+@pytest.mark.parametrize("k", VARIANCES)
+def test_generic_modes_are_those_of_the_closed_form(k):
+    """Also where rates overflow on the way."""
+    likelihood, y = Poisson(2.0), np.array([0.0, 3.0, 2000.0])
+    found, exact = laplace_sites(likelihood, y, k, 0.4), LaplaceSites()(likelihood, y, k, 0.4)
+    assert found.precision == pytest.approx(exact.precision, rel=1e-9)
+    assert found.shift == pytest.approx(exact.shift, rel=1e-8)
 
 
 @pytest.mark.parametrize("likelihood", [Logistic(), Probit()], ids=repr)

@@ -9,6 +9,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
@@ -259,6 +260,24 @@ def test_limits(many, limit, y):
     eta = np.clip(ETA, -2.0, 2.0)[: len(y)]
     for ours, other in zip(many.derivatives(eta, y), limit.derivatives(eta, y), strict=True):
         np.testing.assert_allclose(ours, other, rtol=3e-4, atol=1e-4)
+
+
+def test_limits_in_evidence_and_posterior(gp):
+    """The same EP fit as of the likelihood in the limit."""
+    counts, labels, reals = (gp(kind) for kind in (Poisson(0.4), Logistic(), Gaussian(0.7)))
+    for model, likelihood, y, tolerance in (
+        (counts, NegativeBinomial(1e6, 0.4), counts.y, 1e-4),
+        (labels, Binomial(1), 0.5 * (labels.y + 1.0), 1e-8),
+        (reals, StudentT(0.7, 1e6), reals.y, 1e-4),
+    ):
+        limit = expectation_propagation(model)
+        fit = expectation_propagation(replace(model, likelihood=likelihood, y=y))
+        assert fit.log_evidence == pytest.approx(limit.log_evidence, abs=tolerance)
+        np.testing.assert_allclose(
+            fit.sites.predictor_mean, limit.sites.predictor_mean, atol=tolerance
+        )
+        variances = (q.sites.predictor_variance for q in (fit, limit))
+        np.testing.assert_allclose(*variances, rtol=tolerance)
 
 
 def test_one_trial_is_a_label():

@@ -105,6 +105,12 @@ def test_base_quadrature_of_the_mean_response(case):
         np.testing.assert_allclose(found, exact, rtol=1e-8, atol=1e-12)
 
 
+def test_many_mean_responses_are_those_of_each():
+    mean, variance = np.random.default_rng(0).random((2, 5000, 2))
+    found = Likelihood.mean_response(Poisson(), mean, variance)
+    np.testing.assert_allclose(found, np.exp(mean + 0.5 * variance), rtol=1e-12)
+
+
 def test_mean_response_of_logistic_data():
     with mp.workdps(20):
         expected = mp.quad(
@@ -179,6 +185,7 @@ def test_updates_in_python_are_the_compiled_ones(case):
     np.testing.assert_allclose(ends[0][0], ends[1][0], atol=1e-11)
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-11)
     assert ends[0][2:] == ends[1][2:]
+    assert ends[0][1] == pytest.approx(likelihood.log_density(ends[0][0] + 0.2, y), rel=1e-12)
     assert np.abs(ends[0][0] - eta[0]).max() > 0.1
 
 
@@ -225,11 +232,14 @@ def test_a_bare_subclass():
     w, b, _ = bare.laplace_sites(y, 2.0, 0.0)
     np.testing.assert_allclose(w, 4.0)
     np.testing.assert_allclose(b, 4.0 * y)
-    Bare.parameters = ("weight",)
+    Bare.parameters, Bare.log_concave = ("weight",), False
     try:
+        for method in ("information", "majorising_precision"):
+            with pytest.raises(InputError, match=rf"bare likelihood is not log-concave.*{method}"):
+                getattr(bare, method)(y, y)
         with pytest.raises(
             InputError, match=r"parameters weight have no gradient.*parameter_gradient"
         ):
             Bare(4.0).parameter_gradient(y, y)
     finally:
-        Bare.parameters = ()
+        Bare.parameters, Bare.log_concave = (), True

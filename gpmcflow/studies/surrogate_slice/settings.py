@@ -22,7 +22,8 @@ models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
 samplers.univariate_slice samplers.whitened_factors execution
-studies.surrogate_slice.pace studies.surrogate_slice.problems studies.surrogate_slice.study
+studies.problems studies.surrogate_slice.pace studies.surrogate_slice.problems
+studies.surrogate_slice.study numerics.lapack
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
