@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from gpmcflow.likelihoods.base import Likelihood
 
 # All relative errors are below 1e-8 for cavity variances 1e-6 to 1e6 (tests/likelihoods/test_tilted.py).
-STEP = 0.12  # of t, between nodes
-SPACING = 0.55  # of nodes far from the bend, in cavity standard deviations
-REACH = 8.7  # cavity standard deviations beyond mode and bend
+STEP = 0.1  # of t, between nodes
+SPACING = 0.6  # of nodes far from the bend, in cavity standard deviations
+REACH = 8.4  # cavity standard deviations beyond mode and bend
 FAR = 38.0  # a bend this many from the mode gives less than 1e-300
 PANELS, ORDER = 16, 12  # a side of each place of a factor that is not log-concave; nodes a panel
 
@@ -39,23 +39,22 @@ def tilted_moments(
     variance) / variance under the tilted distribution, whichever sum has the smaller terms.
     """
     log_z, weight, eta, (slope, curvature) = tilted_nodes(likelihood, y, mean, variance)
-    held = weight > 0.0  # far nodes may have infinite rates
-    slope, curvature = np.where(held, slope, 0.0), np.where(held, curvature, 0.0)
+    far = weight == 0.0  # where rates may be infinite
+    slope, curvature = np.where(far, 0.0, slope), np.where(far, 0.0, curvature)
+
+    def expect(values: np.ndarray) -> np.ndarray:
+        return np.einsum("i...,i...->...", weight, values)
+
     # from the slope where the weight is largest: else rounding hides a variance far below its square
     deviation = slope - np.take_along_axis(slope, weight.argmax(0)[None], 0)
-    deviation = np.where(held, deviation - (weight * deviation).sum(0), 0.0)
+    deviation = np.where(far, 0.0, deviation - expect(np.where(far, 0.0, deviation)))
     away = eta - mean
-    shift = (weight * away).sum(0)
-    by_mean = (weight * np.abs(away)).sum(0) < 0.5 * variance * (weight * np.abs(slope)).sum(0)
-    alpha = np.where(by_mean, shift / variance, (weight * slope).sum(0))
-    shrink = (weight * (away - shift) ** 2).sum(0) / variance
-    spread = (weight * deviation**2).sum(0)
-    terms = (weight * np.abs(curvature)).sum(0) + spread
-    r = np.where(
-        1.0 + shrink < variance * terms,
-        (1.0 - shrink) / variance,
-        -(weight * curvature).sum(0) - spread,
-    )
+    shift, spread = expect(away), expect(deviation**2)
+    by_mean = expect(np.abs(away)) < 0.5 * variance * expect(np.abs(slope))
+    alpha = np.where(by_mean, shift / variance, expect(slope))
+    shrink = expect((away - shift) ** 2) / variance
+    by_variance = 1.0 + shrink < variance * (expect(np.abs(curvature)) + spread)
+    r = np.where(by_variance, (1.0 - shrink) / variance, -expect(curvature) - spread)
     if _log_concave(likelihood):
         r = np.maximum(r, 0.0)
     return log_z, alpha, np.minimum(r, (1.0 - 1e-13) / variance)
@@ -134,25 +133,28 @@ def _bend(
     (first, curved), (last, curved_too) = (
         likelihood.derivatives(end, y)[1:3] for end in (low, high)
     )
+    straight = first - last <= 1e-13 * np.abs(first)  # the bend is beyond the end that curves more
     centre, unit = likelihood.derivatives(mode, y)[1], 1.0
     with np.errstate(all="ignore"):
         for _ in range(2):
             level = np.clip(0.5 * (first + last), centre - unit, centre + unit)
-            left, right = low, high
+            left, right, above, below, width = low, high, first, last, 0.0
             for _ in range(100):
                 bend = 0.5 * (left + right)
                 _, slope, second, third = likelihood.derivatives(bend, y)
-                width = np.minimum(1.0 / np.sqrt(-second), -0.5 * (first - last) / second)
-                width = np.where(width > 0.0, width, np.inf)
-                left = np.where(slope > level, bend, left)
-                right = np.where(slope > level, right, bend)
-                if np.all(right - left < 0.2 * width):
+                curvature = np.fmax(-second, (above - below) / (right - left))
+                width = np.fmin(1.0 / np.sqrt(curvature), 0.5 * (first - last) / curvature)
+                wide = (right - left > 0.2 * width) & ~straight
+                if not wide.any():
                     break
+                after = wide & (slope > level)
+                left, above = np.where(after, (bend, slope), (left, above))
+                right, below = np.where(wide & ~after, (bend, slope), (right, below))
             unit = np.nan_to_num(np.maximum(1.0, np.abs(third / second)), nan=1.0, posinf=1.0)
-            if np.all(unit < 2.0):
+            if not np.any((unit > 2.0) & ~straight):
                 break
-    straight = first == last  # to rounding: the bend is beyond the end that curves more
-    return np.where(straight, np.where(curved < curved_too, low, high), bend), width
+    end = np.where(curved < curved_too, low, high)
+    return np.where(straight, end, bend), np.where(straight, np.inf, width)
 
 
 def _panel_rule(
