@@ -65,6 +65,10 @@ class Likelihood(ABC):
         """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""
         return None
 
+    def majorising_precision(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """A precision >= 0 with which Newton steps to a mode always ascend, shape of eta."""
+        return -self.derivatives(eta, y)[2]
+
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:
     """Predictors (..., n) as contiguous rows (batch, n), for compiled loops."""

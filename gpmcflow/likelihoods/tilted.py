@@ -100,7 +100,7 @@ def _log_concave(likelihood: Likelihood) -> bool:
 def _bend_rule(
     likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """An origin (n,), nodes and their widths (m, n) for a log-concave factor: the map of this module's docstring."""
+    """An origin (n,), nodes and their widths (m, n) for a log-concave factor, by this module's map."""
     sd = np.sqrt(variance)
     mode = tilted_mode(likelihood, y, mean, variance)
     bend, w = _bend(likelihood, y, mode, np.minimum(mean, mode), np.maximum(mean, mode), FAR * sd)
@@ -217,7 +217,8 @@ def tilted_mode(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def logistic_moments(y, mean, variance):  # `tilted_moments` of sigma(y eta), in one loop
+def logistic_moments(y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """`tilted_moments` of sigma(y eta) by the same rule with its bend at 0, compiled; shape (3, n)."""
     n = mean.size
     out = np.empty((3, n))
     growth = np.exp(STEP)
