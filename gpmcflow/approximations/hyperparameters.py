@@ -26,6 +26,7 @@ LENGTH_RANGE = 4.0
 SIGNAL_BOUNDS = (-3.0, 6.0)
 MAX_ITERATIONS = 60
 MAX_ROUNDS = 30  # of L-BFGS, after fits that failed
+MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
 
 
 def fit_ep(
@@ -126,6 +127,8 @@ class _Search:
             except _FailedFitError as failed:
                 if self.best is not None:
                     at, radius = self.best, 0.5 * np.abs(failed.args[0] - self.best).max()
+                    if radius < MIN_RADIUS:
+                        break
                 elif at[-1] > low[-1]:
                     at = np.append(at[:-1], max(at[-1] - 1.0, low[-1]))
                 else:
