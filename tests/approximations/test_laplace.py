@@ -132,6 +132,28 @@ def test_a_likelihood_that_is_not_log_concave(outliers, size):
     assert better.fun == pytest.approx(0.5 * xi @ xi - value.sum(), abs=1e-6)
 
 
+def test_every_step_takes_the_majorising_precision_and_ascends(outliers):
+    """From a prior mean far off, where l'' > 0 at every case: one evaluation a step, none halved."""
+    kind = type(outliers().likelihood)
+    calls = {"majorising_precision": 0, "derivatives": 0}
+
+    class Counted(kind):
+        def majorising_precision(self, eta, y):
+            calls["majorising_precision"] += 1
+            return super().majorising_precision(eta, y)
+
+        def derivatives(self, eta, y):
+            calls["derivatives"] += 1
+            return super().derivatives(eta, y)
+
+    model = outliers()
+    far = LatentGaussianModel(Counted(0.15, 4.0), model.y, model.mean + 5.0, model.cholesky)
+    assert np.all(far.likelihood.derivatives(far.mean, far.y)[2] > 0.0)
+    calls["derivatives"] = 0
+    _, iterations = tempered_mode(TemperedPath(GaussianSites.prior(far)), 1.0)
+    assert calls == {"majorising_precision": iterations, "derivatives": iterations + 1}
+
+
 def test_a_saddle_is_refused(outliers):
     """Two observations at +-1 of one latent with mean 0: no slope there, and no maximum."""
     likelihood = outliers().likelihood

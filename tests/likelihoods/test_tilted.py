@@ -452,9 +452,10 @@ def test_a_narrow_bend_of_a_users_likelihood_is_seen():
         def derivatives(self, eta, y):
             return tuple(30.0**k * d for k, d in enumerate(Logistic().derivatives(30.0 * eta, y)))
 
-    y, mean, variance = np.array([1.0, 1.0, -1.0]), np.array([0.2, 40.0, 3.0]), [0.01, 400.0, 900.0]
-    steep = Steep().tilted(y, mean, np.array(variance))
-    plain = Logistic().tilted(y, 30.0 * mean, 900.0 * np.array(variance))
+    y, mean = np.array([1.0, 1.0, -1.0, -1.0]), np.array([0.2, 40.0, 3.0, -34730.0])
+    variance = np.array([0.01, 400.0, 900.0, 9.86e5])
+    steep = Steep().tilted(y, mean, variance)
+    plain = Logistic().tilted(y, 30.0 * mean, 900.0 * variance)
     for k in range(3):
         np.testing.assert_allclose(steep[k], 30.0**k * plain[k], rtol=1e-9)
 
