@@ -79,7 +79,11 @@ class Logistic(Likelihood):
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """By the quadrature of any log-concave likelihood, compiled."""
-        return tuple(logistic_moments(y, mean, variance))
+        arrays = np.broadcast_arrays(
+            *(np.asarray(a, dtype=np.float64) for a in (y, mean, variance))
+        )
+        moments = logistic_moments(*(np.ravel(a) for a in arrays))
+        return tuple(moments.reshape(3, *arrays[0].shape))
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """+1 with probability sigma(eta), else -1."""
