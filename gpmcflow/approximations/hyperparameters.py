@@ -180,11 +180,11 @@ def evidence_grid(
     log_signal_sds: Sequence[float],
 ) -> np.ndarray:
     """log Z_EP over a grid, shape (length scales, signal sds); NaN where EP does not converge."""
-    found = np.full((len(log_length_scales), len(log_signal_sds)), np.nan)
+    grid = np.full((len(log_length_scales), len(log_signal_sds)), np.nan)
     for i, length in enumerate(log_length_scales):
         for j, signal in enumerate(log_signal_sds):
             try:
-                found[i, j] = fit_ep(X, y, likelihood, length, signal).log_evidence
+                grid[i, j] = fit_ep(X, y, likelihood, length, signal).log_evidence
             except NumericalError:
                 continue
-    return found
+    return grid
