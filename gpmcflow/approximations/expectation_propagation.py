@@ -15,6 +15,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 logger = logging.getLogger(__name__)
 MAX_FAILED_SWEEPS = 20
 STALLED_SWEEPS = 10
+MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,9 @@ class ExpectationPropagation:
         Sweeps until the sites were stable.
     skipped:
         Site updates skipped because a cavity variance or a site precision was not positive.
+    clipped:
+        Sites of a likelihood that is not log-concave whose tilted distribution is wider than their
+        cavity: they match its mean only, and ``log_evidence`` is not stationary in them.
     """
 
     sites: GaussianSites
@@ -41,6 +45,7 @@ class ExpectationPropagation:
     cavity_variance: np.ndarray
     iterations: int
     skipped: int
+    clipped: int = 0
 
 
 def expectation_propagation(
@@ -57,6 +62,10 @@ def expectation_propagation(
     both natural parameters move by the fraction ``damping``, halved when the change has not fallen
     for 10 sweeps. Stops when the largest undamped change of
     tau and of nu, relative to their largest value, is below ``tolerance``.
+
+    A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such
+    a site is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the
+    tilted mean.
 
     Where a cavity variance or a new precision is not positive (quadrature on a likelihood with a
     flat tail can do that) the site keeps its value this sweep and damping is halved; after 20 such
@@ -75,7 +84,7 @@ def expectation_propagation(
     failed_sweeps = skipped = stalled = 0
     best = np.inf
     for sweep in range(1, max_sweeps + 1):
-        new_tau, new_nu, usable = _site_update(sites)
+        new_tau, new_nu, usable, clipped = _site_update(sites)
         if not usable.all():
             failed_sweeps += 1
             skipped += int((~usable).sum())
@@ -101,7 +110,7 @@ def expectation_propagation(
         if change < tolerance and usable.all():
             if skipped:
                 logger.warning("expectation propagation: %d site updates were skipped", skipped)
-            return _finish(sites, sweep, skipped)
+            return _finish(sites, sweep, skipped, clipped)
     raise NumericalError(
         f"expectation propagation: sites still change by {change:.1e} (tolerance {tolerance:.0e}) "
         f"after {max_sweeps} sweeps; lower damping or check the hyperparameters"
@@ -129,24 +138,32 @@ def cavities(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray]:
         return cavity_variance * (mean / variance - sites.shift), cavity_variance
 
 
-def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Undamped new sites, and which of them are usable."""
+def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Undamped new sites, which of them are usable, and how many of these were clipped."""
     model = sites.model
     mu, v = cavities(sites)
     usable = np.isfinite(v) & (v > 0.0)
     mu, v = np.where(usable, mu, 0.0), np.where(usable, v, 1.0)
     _, alpha, r = model.likelihood.tilted(model.y, mu, v)
     remaining = 1.0 - v * r  # tilted variance over cavity variance
-    usable &= (r >= 0.0) & (remaining > 0.0)
+    usable &= remaining > 0.0
     remaining = np.where(usable, remaining, 1.0)
-    return r / remaining, (alpha + mu * r) / remaining, usable
+    tau, nu = r / remaining, (alpha + mu * r) / remaining
+    if model.likelihood.log_concave:
+        return tau, nu, usable & (r >= 0.0), 0
+    clipped = tau < MIN_PRECISION / v
+    tau = np.where(clipped, MIN_PRECISION / v, tau)
+    nu = np.where(clipped, alpha * (1.0 + v * tau) + mu * tau, nu)
+    return tau, nu, usable, int((clipped & usable).sum())
 
 
 def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
     return float(np.max(np.abs(new - old)) / max(np.max(np.abs(new)), 1e-300))
 
 
-def _finish(sites: GaussianSites, iterations: int, skipped: int) -> ExpectationPropagation:
+def _finish(
+    sites: GaussianSites, iterations: int, skipped: int, clipped: int
+) -> ExpectationPropagation:
     """log Z_EP = log Z-tilde_0 + sum_i [log Z_i - log of cavity times site], final cavities."""
     model, tau, nu = sites.model, sites.precision, sites.shift
     mu, v = cavities(sites)
@@ -154,4 +171,4 @@ def _finish(sites: GaussianSites, iterations: int, skipped: int) -> ExpectationP
     scale = 1.0 + tau * v
     overlap = 0.5 * (2.0 * nu * mu + nu**2 * v - tau * mu**2) / scale - 0.5 * np.log(scale)
     evidence = sites.log_normaliser + float((log_z - overlap).sum())
-    return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped)
+    return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped, clipped)

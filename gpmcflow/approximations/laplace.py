@@ -14,6 +14,7 @@ from gpmcflow.models.tempered import TemperedPath
 
 MAX_ITERATIONS = 100
 TOLERANCE = 1e-10
+MIN_PRECISION = 1e-8  # of a site where the log likelihood is convex at the mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +33,27 @@ def laplace(model: LatentGaussianModel) -> Laplace:
     W = -d^2 log p(y_i | eta_i) / d eta_i^2. Source: Rasmussen & Williams (2006), algorithms
     3.1-3.2, in prior-whitened coordinates. Raises `NumericalError` if Newton's method does not
     converge.
+
+    A likelihood that is not log-concave may have W_i < 0 at the mode. The evidence takes W as it is
+    (`NumericalError` where I + U' W U is not positive definite); the sites have max(W, 1e-8).
     """
     pin_blas()
     sites, iterations = tempered_mode(TemperedPath(GaussianSites.prior(model)), 1.0)
-    eta = sites.predictor_mean
-    log_likelihood = model.likelihood.log_density(eta[None], model.y)[0]
-    residual = log_likelihood - sites.log_density_of_sites(eta)
-    return Laplace(sites, float(residual) + sites.log_normaliser, iterations)
+    xi, eta = sites.whitened_mean, sites.predictor_mean
+    log_likelihood = float(model.likelihood.log_density(eta[None], model.y)[0])
+    if model.likelihood.log_concave:
+        evidence = log_likelihood - float(sites.log_density_of_sites(eta)) + sites.log_normaliser
+        return Laplace(sites, evidence, iterations)
+    U, W = model.predictor_factor, -model.likelihood.derivatives(eta, model.y)[2]
+    try:
+        factor = np.linalg.cholesky(np.eye(model.dim) + U.T @ (W[:, None] * U))
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            f"Laplace: the {model.likelihood.name} likelihood leaves a curvature that is not positive "
+            "definite at the mode, so no Gaussian fits there; take EP"
+        ) from None
+    evidence = log_likelihood - 0.5 * float(xi @ xi) - float(np.log(np.diag(factor)).sum())
+    return Laplace(sites, evidence, iterations)
 
 
 def tempered_mode(
@@ -48,15 +63,20 @@ def tempered_mode(
 
     One step maps predictors eta to the Gaussian with sites tau = -phi''(eta), nu = phi'(eta) + tau
     eta, whose mean is the next iterate (log h_beta is concave). ``start`` is a whitened position
-    (d,). The step is halved while the objective Psi(xi) = sum_i phi_i - |xi|^2 / 2 falls.
+    (d,). The step is halved while the objective Psi(xi) = sum_i phi_i - |xi|^2 / 2 falls. For a
+    likelihood that is not log-concave tau is the majorising precision, with which no step descends.
     """
     model = path.model
+    floor = 0.0 if model.likelihood.log_concave else MIN_PRECISION
     xi = path.reference.whitened_mean if start is None else start
     eta = model.predictor(xi[None])[0]
     value, first, second = path.derivatives(eta, beta)
     objective = value.sum() - 0.5 * xi @ xi
     for iteration in range(1, MAX_ITERATIONS + 1):
         precision = np.maximum(-second, 0.0)  # rounding alone can make a log-concave factor convex
+        if not model.likelihood.log_concave:
+            precision = beta * model.likelihood.majorising_precision(eta, model.y)
+            precision += (1.0 - beta) * path.reference.precision
         sites = GaussianSites(model, precision, first + precision * eta)
         direction = sites.whitened_mean - xi
         step = 1.0
@@ -77,7 +97,7 @@ def tempered_mode(
         converged = abs(following - objective) < tolerance and step == 1.0
         xi, objective = trial, following
         if converged:
-            precision = np.maximum(-second, 0.0)
+            precision = np.maximum(-second, floor)
             return GaussianSites(model, precision, first + precision * eta), iteration
     raise NumericalError(
         f"Laplace: Newton's method has not converged after {MAX_ITERATIONS} steps at inverse "

@@ -11,6 +11,7 @@ from scipy.special import expit
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood, draw_labels
 from gpmcflow.likelihoods.sites import Sites, thresholded
+from gpmcflow.likelihoods.tilted import logistic_moments
 
 
 # NumPy's exp and log use vector instructions; the loops between them are one pass each.
@@ -95,6 +96,16 @@ class Logistic(BinaryLikelihood):
         p, q = expit(z), expit(-z)
         value = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
         return value, y * q, -p * q, -y * p * q * (q - p)
+
+    def tilted(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """By the quadrature of any log-concave likelihood, compiled."""
+        arrays = np.broadcast_arrays(
+            *(np.asarray(a, dtype=np.float64) for a in (y, mean, variance))
+        )
+        moments = logistic_moments(*(np.ravel(a) for a in arrays))
+        return tuple(moments.reshape(3, *arrays[0].shape))
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """+1 with probability sigma(eta), else -1."""

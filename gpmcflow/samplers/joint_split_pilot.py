@@ -69,9 +69,7 @@ class Round(NamedTuple):
     n_diverging: int
 
 
-def first_round(
-    model: GPModel, density: Density, x: np.ndarray, f: np.ndarray | None
-) -> Round:
+def first_round(model: GPModel, density: Density, x: np.ndarray, f: np.ndarray | None) -> Round:
     """Frame at a start x: sites fitted there, the prior's scale."""
     d = model.dim
     sites = _sites(density, x) if density.n_z else plain_sites(model)
@@ -184,9 +182,10 @@ class PilotProgram:
         d, n = self.model.dim, self.model.n_cases
         n_latents = 0 if self.model.likelihood.conjugate else n
         shapes = {"x": (d,), "latents": (n_latents,), "center": (d,), "scale": (d, d)}
-        name, shape in shapes.items()} found |= {name: ((), "<f8") for name in ("step_size",
-        "acceptance_rate")} return found | {name: ((), "<i8") for name in ("n_steps", "n_gradient",
-        "n_diverging")}
+        shapes |= {"precision": (n,), "shift": (n,)}
+        outputs = {name: (shape, "<f8") for name, shape in shapes.items()}
+        outputs |= {name: ((), "<f8") for name in ("step_size", "acceptance_rate")}
+        return outputs | {name: ((), "<i8") for name in ("n_steps", "n_gradient", "n_diverging")}
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """Rounds of no transitions at the starting points."""

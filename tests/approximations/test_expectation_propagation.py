@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -8,6 +10,7 @@ from gpmcflow.approximations.expectation_propagation import cavities, expectatio
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 LABELS = {n: np.where(np.arange(n) % 3 == 1, -1.0, 1.0) for n in (1, 2, 3, 6, 20)}
@@ -232,3 +235,66 @@ def test_probit_by_quadrature_gives_the_same_fit(random_covariance):
         for kind in (Probit, Numerical)
     )
     assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-8)
+
+
+@pytest.mark.parametrize("log_signal", [1.0, 3.0, 6.0])
+def test_logistic_with_wide_cavities(log_signal):
+    """Sonar at log length 2.105: cavity variances up to exp(12), where a rule blind to the bend fails."""
+    if not os.environ.get("GPMCFLOW_DATA"):
+        pytest.skip(
+            "GPMCFLOW_DATA does not name the folder of real data sets (sonar is not shipped)"
+        )
+    from gpmcflow.datasets import load_dataset
+
+    data = load_dataset("sonar")
+    X, y = data["X"].values, data["y"].values
+    covariance = SquaredExponential(float(np.exp(2.105)), float(np.exp(log_signal)))
+    model = LatentGaussianModel.from_gp(covariance, (X - X.mean(0)) / X.std(0), Logistic(), y)
+    fit = expectation_propagation(model)
+    assert fit.iterations < 40
+    assert fit.skipped == 0
+    if log_signal == 6.0:  # both are the orthant probability of a covariance without noise
+        step = LatentGaussianModel.from_gp(covariance, model.X, Probit(), y)
+        other = expectation_propagation(step).log_evidence
+        assert fit.log_evidence == pytest.approx(other, abs=2e-3)
+
+
+@pytest.mark.parametrize("size", [0.6, 2.0, 10.0])
+def test_outliers_are_clipped_and_the_evidence_is_right(outliers, size):
+    """Six outliers among 60: 14 sweeps at damping 0.9; log Z by importance sampling from the fit."""
+    model = outliers(size=size)
+    fit = expectation_propagation(model, damping=0.9)
+    assert fit.iterations < 18
+    assert fit.skipped == 0
+    assert 4 <= fit.clipped <= 6
+    assert np.all(fit.sites.precision > 0.0)
+    q = fit.sites
+    eta = q.predictor(np.random.default_rng(0).standard_normal((40_000, model.dim)))
+    u = model.likelihood.log_density(eta, model.y) - q.log_density_of_sites(eta) + q.log_normaliser
+    w = np.exp(u - u.max())
+    assert w.std() / w.mean() < 60.0 * len(w) ** 0.5 * 1e-3  # the standard error is below 0.06 / 10
+    assert fit.log_evidence == pytest.approx(np.log(w.mean()) + u.max(), abs=0.05)
+
+
+def test_clipped_sites_match_the_mean_and_the_others_the_variance_too(outliers):
+    model = outliers()
+    fit = expectation_propagation(model, tolerance=1e-12)
+    mu, v = fit.cavity_mean, fit.cavity_variance
+    _, alpha, r = model.likelihood.tilted(model.y, mu, v)
+    clipped = r < 0.0
+    assert clipped.sum() == fit.clipped > 0
+    np.testing.assert_allclose(fit.sites.predictor_mean, mu + v * alpha, atol=1e-9)
+    variance = fit.sites.predictor_variance
+    np.testing.assert_allclose(variance[~clipped], (v * (1.0 - v * r))[~clipped], rtol=1e-8)
+    np.testing.assert_allclose(variance[clipped], v[clipped], rtol=1e-6)  # of nearly no precision
+
+
+def test_many_degrees_of_freedom_are_gaussian_noise(outliers):
+    model = outliers(scale=0.4, df=1e7)
+    gaussian = LatentGaussianModel.from_covariance(
+        model.predictor_covariance, Gaussian(0.4), model.y
+    )
+    a, b = expectation_propagation(model), expectation_propagation(gaussian)
+    assert a.clipped == 0
+    assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-3)
+    np.testing.assert_allclose(a.sites.predictor_mean, b.sites.predictor_mean, atol=1e-4)

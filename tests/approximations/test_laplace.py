@@ -105,3 +105,73 @@ def test_failure_is_one_line(monkeypatch, models):
     with pytest.raises(NumericalError, match="has not converged after 1 steps") as caught:
         laplace(models["poisson"])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [0.6, 2.0, 10.0])
+def test_a_likelihood_that_is_not_log_concave(outliers, size):
+    """Mode and evidence written out; W is negative at outliers, where the sites keep a small precision."""
+    model = outliers(size=size)
+    fit = laplace(model)
+    U, eta = model.predictor_factor, fit.sites.predictor_mean
+    xi = fit.sites.whitened_mean
+    value, first, second, _ = model.likelihood.derivatives(eta, model.y)
+    assert np.abs(U.T @ first - xi).max() < 1e-3
+    assert np.any(second > 0.0)
+    log_det = np.linalg.slogdet(np.eye(len(U)) - U.T @ (second[:, None] * U))[1]
+    assert fit.log_evidence == pytest.approx(value.sum() - 0.5 * xi @ xi - 0.5 * log_det, abs=1e-6)
+    np.testing.assert_allclose(fit.sites.precision, np.maximum(-second, 1e-8), atol=1e-4)
+    better = minimize(
+        lambda t: (
+            0.5 * t @ t - model.likelihood.log_density(model.predictor(t[None]), model.y)[0],
+            t - model.pull_back(model.likelihood.gradient(model.predictor(t[None]), model.y))[0],
+        ),
+        xi,
+        jac=True,
+        method="BFGS",
+    )
+    assert better.fun == pytest.approx(0.5 * xi @ xi - value.sum(), abs=1e-6)
+
+
+def test_every_step_takes_the_majorising_precision_and_ascends(outliers):
+    """From a prior mean far off, where l'' > 0 at every case: one evaluation a step, none halved."""
+    kind = type(outliers().likelihood)
+    calls = {"majorising_precision": 0, "derivatives": 0}
+
+    class Counted(kind):
+        def majorising_precision(self, eta, y):
+            calls["majorising_precision"] += 1
+            return super().majorising_precision(eta, y)
+
+        def derivatives(self, eta, y):
+            calls["derivatives"] += 1
+            return super().derivatives(eta, y)
+
+    model = outliers()
+    far = LatentGaussianModel(Counted(0.15, 4.0), model.y, model.mean + 5.0, model.cholesky)
+    assert np.all(far.likelihood.derivatives(far.mean, far.y)[2] > 0.0)
+    calls["derivatives"] = 0
+    _, iterations = tempered_mode(TemperedPath(GaussianSites.prior(far)), 1.0)
+    assert calls == {"majorising_precision": iterations, "derivatives": iterations + 1}
+
+
+def test_a_saddle_is_refused(outliers):
+    """Two observations at +-1 of one latent with mean 0: no slope there, and no maximum."""
+    likelihood = outliers().likelihood
+    model = LatentGaussianModel.from_covariance(
+        np.eye(1), likelihood, np.array([1.0, -1.0]), design=np.ones((2, 1))
+    )
+    with pytest.raises(
+        NumericalError, match=r"not positive definite at the mode.*take EP"
+    ) as caught:
+        laplace(model)
+    assert "\n" not in str(caught.value)
+
+
+def test_many_degrees_of_freedom_are_gaussian_noise(outliers):
+    model = outliers(scale=0.4, df=1e7)
+    gaussian = LatentGaussianModel.from_covariance(
+        model.predictor_covariance, Gaussian(0.4), model.y
+    )
+    a, b = laplace(model), laplace(gaussian)
+    assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-3)
+    np.testing.assert_allclose(a.sites.mean, b.sites.mean, atol=1e-4)

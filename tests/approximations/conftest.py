@@ -1,0 +1,24 @@
+"""A regression with outliers: a likelihood that is not log-concave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpmcflow.likelihoods import StudentT
+from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+
+@pytest.fixture(scope="session")
+def outliers():
+    """A function: GP regression of 60 cases with Student-t noise, of which six are far off."""
+
+    def build(scale: float = 0.15, df: float = 4.0, size: float = 2.0) -> LatentGaussianModel:
+        rng = np.random.default_rng(7)
+        X = np.sort(rng.uniform(0.0, 10.0, 60))[:, None]
+        y = np.sin(X[:, 0]) + 0.15 * rng.standard_normal(60)
+        y[::10] += size * np.array([1.0, -1.0, 1.5, -1.2, 1.0, -0.8])
+        return LatentGaussianModel.from_gp(SquaredExponential(1.2, 1.1), X, StudentT(scale, df), y)
+
+    return build
