@@ -32,6 +32,7 @@ class StudentT(Likelihood):
     name = "student_t"
     parameters = ("scale", "df")
     log_concave = False
+    standard_sites = "laplace"
 
     def validate(self, y: np.ndarray) -> None:
         """Accept every finite y; the model has refused the others."""

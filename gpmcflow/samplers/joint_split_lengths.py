@@ -52,7 +52,7 @@ class Lengths:
         scale = 2.0 * len(self.starts) * np.maximum(variance, 1e-300)
         share = np.minimum(self._jumps / scale, 1.0)
         kinds = np.split(share / (2.0 - share), [2 * d, share.shape[1] - 1], axis=1)
-        return np.min([np.quantile(kind, SLOWEST, axis=1) for kind in kinds], axis=0)
+        return np.min([np.quantile(kind, SLOWEST, axis=1) for kind in kinds if kind.size], axis=0)
 
 
 def _functions(target: SplitTarget, state: SplitState) -> np.ndarray:
