@@ -22,6 +22,10 @@ try:
             os.path.join(workflow.basedir, "workflow", "schemas", "config.schema.yaml"),
         )
     )
+    if workflow.is_main_process:  # once: this loads the models
+        from gpmcflow.studies.stated_models import check_models
+
+        check_models(config)
 except GpmcflowError as error:
     raise WorkflowError(str(error)) from None
 

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
-from gpmcflow.study_config import STUDY_CHECKS, check_joint_problem
+from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
@@ -83,6 +83,10 @@ def check_config(
     """
     schema = load_schema(schema_path)
     _require_yaml_values(config, where)
+    problems = config.get("problems")
+    for name, problem in problems.items() if isinstance(problems, dict) else ():
+        if isinstance(problem, dict):
+            refuse_old_keys(problem, f"{where}: problems.{name}")
     errors = sorted(_Validator(schema).iter_errors(config), key=_order)
     if errors:
         raise _as_input_error(errors[0], schema, where)
@@ -254,5 +258,3 @@ def _check_problems(config: dict, catalogue: list[str], where: str) -> None:
     for name, problem in config["problems"].items():
         if problem["dataset"] not in known:
             raise unknown_name(f"{where}: problems.{name}.dataset", problem["dataset"], known)
-        if problem["model"] == "joint":
-            check_joint_problem(problem, f"{where}: problems.{name}")

@@ -16,7 +16,7 @@ from gpmcflow.studies.surrogate_slice.settings import (
     OF_UPDATE,
     SURROGATES,
     WITHOUT_SITES,
-    has_counts,
+    likelihood_name,
     surrogate_slice_methods,
 )
 
@@ -170,25 +170,46 @@ def _check_joint_split(place: str, method: dict) -> None:
 
 def _check_sites(place: str, method: dict, problem: dict) -> None:
     """An expansion of a likelihood that has no maximum."""
-    found = problem["likelihood"]
-    found = found if isinstance(found, str) else found["name"]
-    if method["sites"] == "taylor" and found not in ("gaussian", "poisson"):
+    name = likelihood_name(problem)
+    if method["sites"] == "taylor" and name not in ("gaussian", "poisson"):
         raise InputError(
-            f"{place}.sites: found taylor with likelihood {found}, which has no maximum to expand at; "
+            f"{place}.sites: found taylor with likelihood {name}, which has no maximum to expand at; "
             "allowed: standard, laplace, moments"
         )
 
 
-def check_joint_problem(problem: dict, path: str) -> None:
-    """Settings of a problem with hyperpriors that do not go together."""
-    if problem["offset"] not in (None, 0, 0.0) and not has_counts(problem):
-        raise InputError(
-            f"{path}.offset: found with a likelihood that has no counts; allowed: with poisson only"
-        )
-    if problem["isotropic"] and isinstance(problem["length"], list) and len(problem["length"]) > 1:
-        raise InputError(
-            f"{path}.length: found a list of {len(problem['length'])} with isotropic; give one for all"
-        )
+def refuse_old_keys(problem: Mapping, path: str) -> None:
+    """One line with the new text for keys and forms that a config had before its covariance was a text."""
+    given = problem.get("likelihood")
+    if isinstance(given, dict) and "name" in given:
+        settings = ", ".join(f"{key}: {value}" for key, value in given.items() if key != "name")
+        new = f"{{{given['name']}: {{{settings}}}}}" if settings else given["name"]
+        raise InputError(f"{path}.likelihood: found a mapping with name; write likelihood: {new}")
+    if problem.get("model") != "joint":
+        return
+    if "kronecker" in problem:
+        structure = "kronecker" if problem["kronecker"] else "dense"
+        raise InputError(f"{path}.kronecker: is now structure; write structure: {structure}")
+    if "offset" in problem:
+        raise InputError(f"{path}.offset: is now mean; write mean: {problem['offset']}")
+    old = [key for key in ("length", "signal", "isotropic") if key in problem]
+    if not old:
+        return
+    texts, priors = {"length": "length_scale", "signal": "signal_sd"}, {}
+    settings = []
+    for key, parameter in texts.items():
+        value = problem.get(key)
+        if isinstance(value, dict):
+            priors[key] = value
+            settings.append(f"{parameter}={key}")
+        elif value is not None:
+            settings.append(f"{parameter}={tuple(value) if isinstance(value, list) else value}")
+    settings += [] if problem.get("isotropic") else ["ard=True"]
+    shown = f", priors: {priors}" if priors else ""
+    raise InputError(
+        f"{path}.{old[0]}: is now part of the covariance; write covariance: "
+        f"squared_exponential({', '.join(settings)}){shown}"
+    )
 
 
 STUDY_CHECKS = {

@@ -7,8 +7,8 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
-from gpmcflow.models.joint_gradient import JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import density_of
 from gpmcflow.plan import PlannedJob, method_settings
 from gpmcflow.samplers.joint_program import STATS, TRACED
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
@@ -39,7 +39,7 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     row = dim + len(STATS) + n + (thin * (dim + len(TRACED)) if thin > 1 else 0)
     segments = draws * thin / (10 * context.execution["segment_length"])
     joint = method["representation"] == JOINT
-    twice = problem["kronecker"] and not joint and n <= LARGEST_DENSE
+    twice = problem["structure"] == "kronecker" and not joint and n <= LARGEST_DENSE
     timing = TIMED_SECONDS * (2 if twice else 1)
     pilots = chains * sum(JointSplitHMC().rounds) if joint else 0
     seconds = (draws * thin + pilots) * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
@@ -63,11 +63,11 @@ def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     return each, model.dim
 
 
-def _gradient_seconds(model: JointModel, problem: str) -> float:
+def _gradient_seconds(model: GPModel, problem: str) -> float:
     """Seconds of a gradient of the joint density."""
     try:
-        density = JointDensity(model, plain_sites(model))
+        density = density_of(model, plain_sites(model))
     except InputError as error:
         raise InputError(where_in_config(problem, JOINT, error)) from None
-    x, z = np.zeros(model.dim), np.zeros(2 * model.n_cases)
+    x, z = np.zeros(model.dim), np.zeros(density.n_z)
     return repeated(lambda: density.evaluate(x, z))

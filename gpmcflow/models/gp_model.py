@@ -150,6 +150,10 @@ class GPModel:
         """The model of other observations (n,)."""
         return self._changed(y=y)
 
+    def with_structure(self, structure: str) -> GPModel:
+        """The same model with another structure of its covariance matrix."""
+        return self._changed(structure=structure)
+
     def take(self, cases: np.ndarray) -> GPModel:
         """The model of some of the cases, with the same parameters and hyperpriors."""
         inputs = self.inputs._replace(values=self.X[cases])

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.surrogate_slice.settings import METHODS
+from gpmcflow.studies.surrogate_slice.settings import METHODS, likelihood_name
 
 COSTS = {
     "n_lik": "likelihood evaluation",
@@ -129,13 +129,14 @@ class ProblemRuns:
     @property
     def likelihood(self) -> str:
         """Name of the likelihood."""
-        return _likelihood(self.settings)
+        return likelihood_name(self.settings)
 
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise, nan where the likelihood is not Gaussian or states none."""
-        found = self.settings["likelihood"]
-        return math.nan if isinstance(found, str) else float(found.get("noise_sd", math.nan))
+        given = self.settings["likelihood"]
+        settings = {} if isinstance(given, str) else given.get("gaussian", given)
+        return float(settings.get("noise_sd", math.nan))
 
     @property
     def without_data(self) -> bool:
@@ -150,7 +151,8 @@ class ProblemRuns:
         if self.likelihood == "gaussian":
             return "other" if self.without_data else "regression"
         n_lengths = sum(name.startswith("log_length") for name in self.names)
-        n_features = 2 if self.settings.get("kronecker") else n_lengths
+        grid = self.settings.get("kronecker") or self.settings.get("structure") == "kronecker"
+        n_features = 2 if grid else n_lengths
         return {1: "line", 2: "plane"}.get(n_features, "other")
 
     @property
@@ -185,7 +187,7 @@ def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:
             here = sorted(here, key=lambda part: part["replicate"])
             chains = tuple(chain for part in here for chain in part["chains"])
             last = here[-1]
-            likelihood = _likelihood(last["settings"]["problem"])
+            likelihood = likelihood_name(last["settings"]["problem"])
             methods.append(MethodRuns(method, last["settings"]["method"], likelihood, chains))
         methods.sort(key=_place)
         found[name] = ProblemRuns(
@@ -193,11 +195,6 @@ def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:
             {m.name: m for m in methods},
         )  # fmt: skip
     return dict(sorted(found.items(), key=lambda item: _order(item[1])))
-
-
-def _likelihood(problem: dict) -> str:
-    found = problem["likelihood"]
-    return found if isinstance(found, str) else found["name"]
 
 
 def _place(runs: MethodRuns) -> tuple:

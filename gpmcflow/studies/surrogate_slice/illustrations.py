@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.likelihoods import Gaussian
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import representation
@@ -38,10 +39,10 @@ def illustrate(seed: int) -> xr.DataTree:
     return with_attributes(tree, attributes)
 
 
-def _model(x: np.ndarray, y: np.ndarray, noise_sd: float) -> JointModel:
+def _model(x: np.ndarray, y: np.ndarray, noise_sd: float) -> GPModel:
     """Regression with one unknown, the log length scale, of even density over the range of figure 1."""
     prior = Hyperprior.log_uniform(*(10.0**power for power in RANGE))
-    return JointModel(Gaussian(noise_sd), x, y, prior, jitter=JITTER)
+    return GPModel(x, y, SquaredExponential(prior, 1.0), Gaussian(noise_sd), jitter=JITTER)
 
 
 def _moved(workspace: JointWorkspace, length: float) -> np.ndarray:
@@ -57,7 +58,9 @@ def _whitened(seed: int) -> xr.Dataset:
     model = _model(x, np.zeros(N_GRID), 1.0)
     workspace = JointWorkspace(model, representation("prior-white"))
     start = np.log(LENGTHS[:1])
-    workspace.start(start, model.filled_factor(start).multiply(rng.standard_normal(N_GRID)))
+    workspace.start(
+        start, model.filled_factor(model.full(start)).multiply(rng.standard_normal(N_GRID))
+    )
     workspace.begin_sweep(rng)
     latents = np.stack([_moved(workspace, length) for length in LENGTHS])
     grid = np.logspace(*RANGE, N_LENGTHS)
@@ -71,7 +74,7 @@ def _whitened(seed: int) -> xr.Dataset:
     )  # fmt: skip
 
 
-def _seen(model: JointModel, length: float, f: np.ndarray, grid: np.ndarray) -> np.ndarray:
+def _seen(model: GPModel, length: float, f: np.ndarray, grid: np.ndarray) -> np.ndarray:
     """p(log l' | f) on a grid, summing to 1: the density fixed leaves to theta."""
     workspace = JointWorkspace(model, representation("fixed"))
     workspace.start(np.log([length]), f)

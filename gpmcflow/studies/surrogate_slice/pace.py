@@ -9,8 +9,9 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.execution import chain_generators
-from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import FrozenSites
+from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
 from gpmcflow.samplers.joint_workspace import JointWorkspace
@@ -23,7 +24,7 @@ LEAST_TIMED, MOST_TIMED = 10, 400  # iterations
 Step = Callable[[], None]
 
 
-def seconds_per_iteration(model: JointModel, method: Mapping, tree: xr.DataTree) -> float:
+def seconds_per_iteration(model: GPModel, method: Mapping, tree: xr.DataTree) -> float:
     """CPU seconds of one iteration of one chain, the mean over states that are spread over the draws.
 
     The iterations are made again for this, from kept draws of theta and f; their random numbers are
@@ -57,7 +58,7 @@ def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
     return (spent * iteration / pilot["n_steps"].isel(round=-1).mean()).values.tolist()
 
 
-def _slice_steps(model: JointModel, method: Mapping) -> Callable[..., Step]:
+def _slice_steps(model: GPModel, method: Mapping) -> Callable[..., Step]:
     update, workspace = update_of(method), JointWorkspace(model, representation_of(method))
     rng = _generator()
 
@@ -80,18 +81,18 @@ def iterate(
     workspace.complete_log_likelihood()
 
 
-def _split_steps(model: JointModel, tree: xr.DataTree) -> Callable[..., Step]:
+def _split_steps(model: GPModel, tree: xr.DataTree) -> Callable[..., Step]:
     """Trajectories of joint split HMC with what the pilot of each chain froze."""
     pilot = tree["pilot"].to_dataset()
     n_draws = tree["posterior"].sizes["draw"]
     jitter, rng = JointSplitHMC().jitter, _generator()
-    density = JointDensity(model, FrozenSites(*(pilot[v].values[0] for v in FrozenSites._fields)))
+    density = density_of(model, FrozenSites(*(pilot[v].values[0] for v in FrozenSites._fields)))
 
     def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
         own = pilot.isel(chain=k // n_draws)
         sites = FrozenSites(*(own[name].values for name in FrozenSites._fields))
         target = SplitTarget(density, Frame(own["center"].values, own["scale"].values, sites))
-        state = target.start(rng, model.to_normal(theta), latents)
+        state = target.start(rng, model.parameters.to_normal(theta), latents)
         step, n_steps = float(own["step_size"][-1]), int(own["n_steps"][-1])
         return lambda: transition(rng, target, state, step, n_steps, jitter)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -15,60 +14,65 @@ from gpmcflow.approximations.independent_sites import (
     site_rule,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, hyperparameter_update
 from gpmcflow.samplers.representations import Representation, representation
-from gpmcflow.studies.problems import make_likelihood
-from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE, has_counts
+from gpmcflow.studies.stated_models import MEAN_RATE, covariance_of, likelihood_of, mean_of
+from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE
 
-RATE_RANGE = 3.0  # of the offset's hyperprior about the log of the mean count
-KEYS = ("length", "signal", "offset", "jitter", "start")
+RATE_RANGE = 3.0  # of the mean's hyperprior about the log of the mean count
+# The paper's and the tables' names of theta, where a model has one squared exponential.
+PUBLISHED = {"length_scale": "log_length", "signal_sd": "log_signal_sd", "mean": "offset"}
 
 
-def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> JointModel:
+def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> GPModel:
     """Return the model of a problem ``name`` of the config with ``model: joint``.
 
-    An offset left out, or "mean-rate", is c ~ U(log ybar - 3, log ybar + 3) with the mean count ybar for
-    Poisson data; other likelihoods have none. Raises `InputError` with the path of the config's key.
+    A mean left out, or "mean-rate", is c ~ U(log ybar - 3, log ybar + 3) with the mean count ybar for counts,
+    and 0 for others. Raises `InputError` with the path of the config's key.
 
     Source: Murray & Adams (2010), section 5; hyperpriors by their public code.
     """
     path = f"config: problems.{name}"
-    factor = make_likelihood(problem)
-    X, y = dataset["X"].values, dataset["y"].values
+    likelihood, covariance = likelihood_of(problem, path), covariance_of(problem, path)
+    y = dataset["y"].values
     try:
-        factor.validate(y)
+        likelihood.validate(y)
     except InputError as error:
         raise InputError(f"{path}.likelihood: data set {problem['dataset']}: {error}") from None
-    offset = problem["offset"]
-    if offset is None:
-        offset = "mean-rate" if has_counts(problem) else 0.0
-    if offset == "mean-rate":
-        offset = _mean_rate(path, problem, y)
+    mean = mean_of(problem, path)
+    if mean == MEAN_RATE or (mean is None and likelihood.counts):
+        mean = _mean_rate(path, likelihood, y)
     try:
-        return JointModel(
-            factor,
-            X,
-            y,
-            _quick(problem["length"]),
-            _quick(problem["signal"]),
-            offset,
-            isotropic=problem["isotropic"],
-            jitter=problem["jitter"],
-            kronecker=problem["kronecker"],
-        )
+        return GPModel(
+            dataset["X"], y, covariance, likelihood, 0.0 if mean is None else mean,
+            jitter=problem["jitter"], structure=problem["structure"],
+        )  # fmt: skip
     except InputError as error:
         raise InputError(at_key(path, error)) from None
 
 
+def published_names(names: Sequence[str]) -> list[str]:
+    """Names of theta in the paper's tables, where they have one, in order."""
+    bare = [name.split("[")[0] for name in names]
+    numbered = bare.count("length_scale") > 1
+    return [
+        f"{PUBLISHED[each]}_{k + 1}"
+        if numbered and each == "length_scale"
+        else PUBLISHED.get(each, name)
+        for k, (each, name) in enumerate(zip(bare, names, strict=True))
+    ]
+
+
 def at_key(path: str, error: Exception) -> str:
     """Message of a model's error, beginning with the path of the config's key it is about."""
-    text = str(error).removeprefix("joint model: ")
-    if text.startswith("Kronecker grid: "):
-        return f"{path}.kronecker: {text.removeprefix('Kronecker grid: ')}"
-    if text.startswith(KEYS):
-        return f"{path}.{text}"
+    text = str(error).removeprefix("model: ")
+    keys = {"Kronecker grid: ": "structure", "start of": "start", "mean": "mean"}
+    for beginning, key in keys.items():
+        if text.startswith(beginning):
+            return f"{path}.{key}: {text}"
     return f"{path}.jitter: {text}" if "jitter" in text else f"{path}: {text}"
 
 
@@ -90,26 +94,13 @@ def update_of(method: Mapping) -> HyperparameterUpdate:
     return hyperparameter_update(kind, **{key: method[key] for key in OF_UPDATE[kind]})
 
 
-def _mean_rate(path: str, problem: Mapping, y: np.ndarray) -> Hyperprior:
-    if not has_counts(problem):
+def _mean_rate(path: str, likelihood: Likelihood, y: np.ndarray) -> Hyperprior:
+    if not likelihood.counts:
         raise InputError(
-            f"{path}.offset: found mean-rate with a likelihood that has no counts; leave it out"
+            f"{path}.mean: {MEAN_RATE} with the {likelihood.name} likelihood; allowed: with counts only; "
+            "leave it out"
         )
     if not y.sum() > 0:
-        raise InputError(f"{path}.offset: all counts are 0, so there is no mean rate; give numbers")
+        raise InputError(f"{path}.mean: all counts are 0, so there is no mean rate; give numbers")
     centre = float(np.log(y.mean()))
     return Hyperprior("uniform", {"loc": centre - RATE_RANGE, "scale": 2.0 * RATE_RANGE})
-
-
-def _quick(setting: Any) -> Any:
-    """A setting of the config, log-uniform ones on the log scale: the same density, without SciPy's calls."""
-    if isinstance(setting, list):
-        return [_quick(each) for each in setting]
-    if not isinstance(setting, Mapping) or setting.get("distribution") != "loguniform":
-        return setting
-    given = setting.get("parameters", {})
-    if setting.get("scale") != "natural" or set(given) != {"a", "b"}:
-        return setting
-    return (
-        Hyperprior.log_uniform(given["a"], given["b"]) if 0.0 < given["a"] < given["b"] else setting
-    )

@@ -16,20 +16,19 @@ SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
 OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
-numerics.batched_factors likelihoods.compiled models.covariances parameters.hyperpriors
-models.joint_covariance models.joint_model models.kronecker_covariance likelihoods
-models.log_density approximations.independent_sites
+numerics parameters covariances likelihoods
+models.gp_model models.latent_gaussian models.linear_maps approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
 samplers.univariate_slice samplers.whitened_factors execution
-studies.problems studies.surrogate_slice.pace studies.surrogate_slice.problems
-studies.surrogate_slice.study numerics.lapack
+studies.stated_models studies.surrogate_slice.pace studies.surrogate_slice.problems
+studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
 approximations.expectation_propagation approximations.frozen_sites models.case_part
-models.gaussian_sites models.joint_adjoint models.joint_gradient models.latent_gaussian
-models.linear_maps models.normal_coordinates samplers.joint_split_hmc samplers.joint_split_lengths
+models.gaussian_sites models.joint_density models.log_density models.regression_density
+models.site_adjoint samplers.joint_split_hmc samplers.joint_split_lengths
 samplers.joint_split_pilot samplers.joint_split_program samplers.joint_split_sampling
 """
 JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
@@ -91,10 +90,15 @@ def replicate_files(study: Mapping) -> dict[str, dict[str, list[str]]]:
     }
 
 
+def likelihood_name(problem: Mapping) -> str:
+    """Name of a problem's likelihood, as a config states it, or one of an earlier version did."""
+    given = problem["likelihood"]
+    return given if isinstance(given, str) else given.get("name") or next(iter(given))
+
+
 def has_counts(problem: Mapping) -> bool:
-    """Whether a problem of the config has a Poisson likelihood, and so an intensity."""
-    found = problem["likelihood"]
-    return (found if isinstance(found, str) else found["name"]) == "poisson"
+    """Whether a problem of the config has counts, and so an intensity."""
+    return likelihood_name(problem) in ("poisson", "negative_binomial")
 
 
 def shown_method(methods: Mapping) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import code_digest, pin_blas, require_memory
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.storage import standard_attributes, with_attributes
@@ -20,6 +19,7 @@ from gpmcflow.studies.surrogate_slice.pace import seconds_of_pilots, seconds_per
 from gpmcflow.studies.surrogate_slice.problems import (
     at_key,
     build_joint_model,
+    published_names,
     representation_of,
     update_of,
 )
@@ -81,7 +81,7 @@ def replicate_chains(
     each = seconds_per_iteration(model, method, tree)
     dense = None
     if model.kronecker and not joint and n <= LARGEST_DENSE:
-        dense = seconds_per_iteration(replace(model, kronecker=False), method, tree)
+        dense = seconds_per_iteration(model.with_structure("dense"), method, tree)
     sampled = json.loads(tree.attrs["settings"])
     attributes = standard_attributes(
         settings={
@@ -104,9 +104,13 @@ def replicate_chains(
     return with_attributes(groups, attributes), facts
 
 
-def _groups(dataset: xr.Dataset, model: JointModel, tree: xr.DataTree) -> dict[str, xr.Dataset]:
+def _groups(dataset: xr.Dataset, model: GPModel, tree: xr.DataTree) -> dict[str, xr.Dataset]:
     """Groups of a results file: those of the chains, names of features, events and intensity."""
     groups = {name: node.to_dataset().drop_attrs() for name, node in tree.children.items()}
+    names = published_names(model.names)
+    for name, group in groups.items():
+        if "theta_dim" in group.coords:
+            groups[name] = group.assign_coords(theta_dim=names)
     feature = dataset["feature"]
     groups["constant_data"] = groups["constant_data"].assign_coords(feature=feature)
     names = [f"event_{name}" for name in feature.values]
@@ -119,13 +123,15 @@ def _groups(dataset: xr.Dataset, model: JointModel, tree: xr.DataTree) -> dict[s
     return groups
 
 
-def intensity(model: JointModel, tree: xr.DataTree) -> xr.Dataset:
+def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
     """Posterior of the expected counts exp(f + c) of each case: mean, and 5 % and 95 % quantiles."""
     posterior = tree["posterior"].to_dataset()
-    if "offset" in model.names:
-        offset = posterior["theta"].sel({"theta_dim": "offset"}).values[..., None]
-    else:
-        offset = model.priors[-1]
+    free = "mean" in model.names
+    offset = (
+        posterior["mean"].values[..., None]
+        if free
+        else model.mean_at(model.full(model.prior_median()))
+    )
     rates = np.exp(posterior["latent"].values + offset).reshape(-1, model.n_cases)
     rates *= model.likelihood.exposure
     lower, upper = np.quantile(rates, [TAIL, 1.0 - TAIL], axis=0)
@@ -143,6 +149,6 @@ def where_in_config(problem: str, method: str, error: Exception) -> str:
         return f"{path}.start: {text.removeprefix('start_theta ')}"
     if text.startswith("no coordinate"):
         return f"{path}: {text}"
-    if text.startswith("joint model: "):
+    if text.startswith("model: "):
         return at_key(path, error)
     return f"config: studies.{STUDY}.problems.{problem}.{method}: {text}"
