@@ -6,52 +6,86 @@ The public names are imported on first use, so that a Snakefile can read the con
 from __future__ import annotations
 
 import importlib
+import os
+import tempfile
 from typing import Any
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "annealed_importance_sampling": "evidence.annealing",
+    "Binomial": "likelihoods",
+    "Categorical": "covariances.expressions",
+    "Constant": "covariances.expressions",
     "DataSplitHMC": "samplers",
-    "GaussianSites": "models.gaussian_sites",
-    "GPRegression": "models.gp_regression",
+    "expectation_propagation": "approximations.expectation_propagation",
     "Gaussian": "likelihoods",
+    "GaussianSites": "models.gaussian_sites",
+    "GPModel": "models.gp_model",
+    "GPRegression": "models.gp_regression",
+    "Group": "covariances.expressions",
     "HMC": "samplers",
     "Hyperprior": "parameters.hyperpriors",
+    "importance_sampling": "evidence.importance_sampling",
     "IndependenceMetropolis": "samplers",
-    "GPModel": "models.gp_model",
     "JointSplitHMC": "samplers.joint_split_hmc",
+    "laplace": "approximations.laplace",
     "LatentGaussianModel": "models.latent_gaussian",
     "LatentHMC": "samplers",
-    "Logistic": "likelihoods",
-    "Poisson": "likelihoods",
-    "Probit": "likelihoods",
-    "PreconditionedSplitHMC": "samplers",
-    "RMHMC": "samplers",
-    "SplitHMC": "samplers",
-    "RandomWalkMetropolis": "samplers",
-    "SquaredExponential": "models.covariances",
-    "annealed_importance_sampling": "evidence.annealing",
-    "expectation_propagation": "approximations.expectation_propagation",
-    "importance_sampling": "evidence.importance_sampling",
-    "laplace": "approximations.laplace",
+    "Linear": "covariances.expressions",
     "load_csv": "datasets",
     "load_dataset": "datasets",
     "load_results": "storage",
+    "Logistic": "likelihoods",
+    "Matern12": "covariances.expressions",
+    "Matern32": "covariances.expressions",
+    "Matern52": "covariances.expressions",
     "maximise_evidence": "approximations.hyperparameters",
+    "NegativeBinomial": "likelihoods",
     "open_results": "storage",
     "parallel_tempering": "evidence.parallel_tempering",
+    "Parameter": "parameters.parameter",
+    "parse_covariance": "covariances.text",
+    "Periodic": "covariances.expressions",
+    "Poisson": "likelihoods",
+    "Polynomial": "covariances.expressions",
+    "PreconditionedSplitHMC": "samplers",
     "predict_from_draws": "approximations.prediction",
     "predict_latent": "approximations.prediction",
+    "Probit": "likelihoods",
+    "PythonCovariance": "covariances.python_covariance",
+    "RandomWalkMetropolis": "samplers",
+    "RationalQuadratic": "covariances.expressions",
+    "RMHMC": "samplers",
     "sample": "samplers.sampling",
     "sample_density": "samplers.density_sampling",
     "sample_joint": "samplers.joint_sampling",
     "second_order_correction": "approximations.perturbative_correction",
     "sequential_monte_carlo": "evidence.sequential_monte_carlo",
+    "SplitHMC": "samplers",
+    "SquaredExponential": "covariances.expressions",
+    "StudentT": "likelihoods",
+    "White": "covariances.expressions",
     "workers": "execution",
     "write_results": "storage",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
+
+
+def _place_for_compiled_code() -> None:
+    """Name a temporary folder to Numba where the package's and the user's cannot be written."""
+    if "NUMBA_CACHE_DIR" in os.environ or os.access(os.path.dirname(__file__), os.W_OK):
+        return
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    try:
+        os.makedirs(os.path.join(cache, "numba"), exist_ok=True)
+    except OSError:
+        folder = os.path.join(tempfile.gettempdir(), f"gpmcflow-numba-{os.getuid()}")
+        os.environ["NUMBA_CACHE_DIR"] = folder
+
+
+_place_for_compiled_code()
 
 
 def __getattr__(name: str) -> Any:

@@ -14,9 +14,16 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
+from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+
+def pytest_configure(config):
+    """Compile once, not in every worker, and not in a test."""
+    if not hasattr(config, "workerinput"):
+        load_passes()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gpmcflow.covariances import passes
+from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.python_covariance import (
@@ -109,7 +110,7 @@ class Tape:
         free: np.ndarray,
         X: np.ndarray,
     ) -> None:
-        self.X, self.Xt = X, np.ascontiguousarray(X.T)
+        self.X, self.Xt = X, np.array(X.T, order="C")  # writable, as compiled code knows it
         self.centre = 0.5 * (X.min(0) + X.max(0))
         self.leaves, self.leaf_columns, self.leaf_places = covariance.leaves(), columns, places
         self.free = np.ascontiguousarray(free, dtype=np.bool_)
@@ -193,6 +194,7 @@ class CovarianceBuffers:
     """Work space of one chain for the passes over a tape. ``full`` is the vector of all coordinates."""
 
     def __init__(self, tape: Tape, jitter: float = 0.0) -> None:
+        load_passes()
         self.tape, self.jitter = tape, jitter
         n = tape.n_cases
         self._Z = np.empty((len(tape.columns) + 1, n))
@@ -274,7 +276,7 @@ class CovarianceBuffers:
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
         Z = np.empty((len(self.tape.columns), len(X)))
-        self._prepare(full, np.ascontiguousarray(X.T), Z)
+        self._prepare(full, np.array(X.T, order="C"), Z)
         return Z
 
     def _prepare(self, full: np.ndarray, Xt: np.ndarray, Z: np.ndarray) -> None:

@@ -1,0 +1,50 @@
+"""The examples at small sizes: what they are about shows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return importlib.import_module
+
+
+def test_a_season_is_forecast(example):
+    series = example("time_series")
+    tree, data, months = series.fit(years=6, draws=80, chains=1, ahead=1)
+    held = data[data.year >= 6].y.to_numpy()
+    mean = tree.predictions.latent_mean.values
+    assert len(held) == len(months) == len(mean) == 12
+    assert np.corrcoef(mean, held)[0, 1] > 0.85  # without the periodic part it is near 0
+    assert 0.1 < float(tree.posterior["noise_sd"].mean()) < 0.5
+    assert set(tree.posterior) >= {"trend.length_scale", "season.signal_sd", "short.length_scale"}
+
+
+def test_a_map_is_found_behind_exposures(example):
+    counts = example("counts_with_exposure")
+    tree, _, places = counts.fit(n=70, draws=80, chains=1, side=8)
+    exact = counts.TRUTH["mean"] + counts.true_map(places.east, places.north)
+    log_rate = np.log(tree.predictions.response_mean.values)
+    assert (
+        abs(np.mean(log_rate - exact)) < 0.3
+    )  # the rate of one person-year, whatever the exposures
+    assert np.corrcoef(log_rate, exact)[0, 1] > 0.6
+    assert 1.0 < float(tree.posterior["dispersion"].mean()) < 10.0
+
+
+def test_outliers_bend_the_curve_under_gaussian_noise_only(example):
+    outliers = example("outliers")
+    trees, _, x = outliers.fit(n=60, draws=80, chains=1, points=21)
+    errors = {name: outliers.error(tree, x) for name, tree in trees.items()}
+    assert errors["Student-t"] < 0.12
+    assert errors["Gaussian"] > 2.0 * errors["Student-t"]
