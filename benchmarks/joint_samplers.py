@@ -24,7 +24,7 @@ import yaml
 from arviz_stats.base import array_stats
 
 from gpmcflow.config import check_config
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
 from gpmcflow.studies.problems import prepare_data
@@ -41,7 +41,7 @@ WORKERS = 2
 WARMUP_SHARE = 0.1  # of the draws, of slice sampling
 
 
-def load(problem: str, config: dict) -> JointModel:
+def load(problem: str, config: dict) -> GPModel:
     """Model of a problem of the paper config."""
     settings = config["problems"][problem]
     name = settings["dataset"]
@@ -77,7 +77,7 @@ def row(name: str, theta, latent, T, sampling: float, total: float, gradients: f
     }  # fmt: skip
 
 
-def ours(model: JointModel, name: str, problem: str) -> dict:
+def ours(model: GPModel, name: str, problem: str) -> dict:
     """A sampler of the package: `JointSplitHMC`, or slice sampling with a representation."""
     joint = name == "joint-split"
     draws = (JOINT_DRAWS if joint else SLICE_DRAWS)[problem]
@@ -114,9 +114,10 @@ def bounds(prior) -> np.ndarray:
     return np.array(prior.support if hasattr(prior, "support") else (prior, prior), dtype=float)
 
 
-def peer(model: JointModel, folder: str, draws: int, warmup: int) -> dict:
+def peer(model: GPModel, folder: str, draws: int, warmup: int) -> dict:
     """NumPyro's NUTS on the same density, in its own environment."""
-    lengths = np.array([bounds(prior) for prior in model.priors[:-2]]).T
+    priors, p = model.parameters.priors, model.X.shape[1]
+    lengths = np.array([bounds(prior) for prior in priors[:p]]).T
     with tempfile.TemporaryDirectory() as here:
         problem, found = Path(here) / "problem.npz", Path(here) / "draws.npz"
         np.savez(
@@ -125,10 +126,10 @@ def peer(model: JointModel, folder: str, draws: int, warmup: int) -> dict:
             y=model.y,
             likelihood=model.likelihood.name,
             noise_sd=getattr(model.likelihood, "noise_sd", 1.0),
-            jitter=model.jitter,
+            jitter=model.epsilon,
             length_bounds=lengths,
-            signal_bounds=bounds(model.priors[-2])[:, None],
-            offset_bounds=bounds(model.priors[-1])[:, None],
+            signal_bounds=bounds(priors[p])[:, None],
+            offset_bounds=bounds(priors[p + 1])[:, None],
         )
         command = [f"{folder}/bin/python", str(Path(__file__).with_name("numpyro_nuts.py"))]
         command += [str(problem), str(found), f"--warmup={warmup}", f"--draws={draws}"]

@@ -21,32 +21,39 @@ import xarray as xr
 from scipy.linalg import blas, lapack
 from surrogate_slice import build, seconds
 
-from gpmcflow import JointModel, JointSplitHMC, load_dataset, sample_joint
+from gpmcflow import GPModel, JointSplitHMC, SquaredExponential, load_dataset, sample_joint
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.execution import pin_blas
-from gpmcflow.likelihoods import Logistic, Poisson
-from gpmcflow.models.joint_gradient import JointDensity
+from gpmcflow.likelihoods import Logistic, Poisson, Probit
+from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.3}
 PRIOR = Hyperprior.log_uniform(0.1, 10.0)
 
 
-def mining() -> JointModel:
+def mining() -> GPModel:
     data = load_dataset("coal")
     y = data["y"].values.astype(float)
     middle = float(np.log(y.mean()))
-    offset = Hyperprior("uniform", {"loc": middle - 3.0, "scale": 6.0})
-    return JointModel(Poisson(), data["X"].values, y, PRIOR, PRIOR, offset)
+    mean = Hyperprior("uniform", {"loc": middle - 3.0, "scale": 6.0})
+    return GPModel(data["X"], y, SquaredExponential(PRIOR, PRIOR), Poisson(), mean)
 
 
-def ionosphere() -> JointModel:
+def ionosphere() -> GPModel:
     data = load_dataset("ionosphere", keep_constant=True)
-    return JointModel(Logistic(), data["X"].values, data["y"].values.astype(float), PRIOR, PRIOR)
+    covariance = SquaredExponential(PRIOR, PRIOR, ard=True)
+    return GPModel(data["X"], data["y"].values, covariance, Logistic())
 
 
-PROBLEMS = {"mining": mining, "ionosphere": ionosphere}
+def digits() -> GPModel:
+    data = load_dataset("digits-3v5")
+    length, signal = Hyperprior.log_uniform(0.5, 50.0), Hyperprior.log_uniform(0.1, 30.0)
+    return GPModel(data["X"], data["y"].values, SquaredExponential(length, signal), Probit())
+
+
+PROBLEMS = {"mining": mining, "ionosphere": ionosphere, "digits": digits}
 
 
 def bare_calls(n: int, features: int):
@@ -80,7 +87,7 @@ def bare_calls(n: int, features: int):
 def gradients(n: int, repeats: int) -> None:
     model = build(n)
     density = JointDensity(model, frozen_sites(model, model.prior_median()))
-    bare = bare_calls(n, model.n_lengths)
+    bare = bare_calls(n, model.X.shape[1])
     rng, times = np.random.default_rng(3), []
     for _ in range(repeats + 5):
         x, z = 0.1 * rng.standard_normal(model.dim), rng.standard_normal(2 * n)

@@ -18,9 +18,10 @@ import time
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_sampling import sample_joint
 from gpmcflow.samplers.joint_workspace import JointWorkspace
@@ -30,25 +31,27 @@ GOALS = {112: 2.0, 200: 1.6, 625: 1.25}
 METHODS = ("fixed", "prior-white", "surr-site", "post-site")
 
 
-def build(n: int, dense_grid: bool = True) -> JointModel:
+def build(n: int, dense_grid: bool = True) -> GPModel:
     """A model of that size, like mining (112), ionosphere (200) or redwoods (625)."""
     rng = np.random.default_rng(n)
     prior = Hyperprior.log_uniform(0.1, 10.0)
     if n == 200:
         X = rng.uniform(-1.0, 1.0, (n, 34))
         y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-        return JointModel(Logistic(), X, y, prior, prior)
+        return GPModel(X, y, SquaredExponential(prior, prior, ard=True), Logistic())
     if n == 112:
         X = np.linspace(0.0, 1.0, n)
     else:
         side = (np.arange(25) + 0.5) / 25
         X = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
     y = rng.poisson(0.6, n).astype(float)
-    offset = Hyperprior("uniform", {"loc": -3.5, "scale": 6.0})
-    return JointModel(Poisson(), X, y, prior, prior, offset, kronecker=not dense_grid)
+    mean = Hyperprior("uniform", {"loc": -3.5, "scale": 6.0})
+    structure = "dense" if dense_grid else "kronecker"
+    covariance = SquaredExponential(prior, prior, ard=True)
+    return GPModel(X, y, covariance, Poisson(), mean, structure=structure)
 
 
-def chain(model: JointModel, name: str) -> JointWorkspace:
+def chain(model: GPModel, name: str) -> JointWorkspace:
     """A chain that has moved a little, with its variables frozen."""
     rng = np.random.default_rng(1)
     workspace = JointWorkspace(model, representation(name))
@@ -95,7 +98,7 @@ def proposals(n: int, repeats: int) -> None:
     times: dict = {key: [] for key in (*METHODS, False, True)}
     rng = np.random.default_rng(3)
     for repeat in range(repeats + 5):
-        place = int(rng.integers(model.n_lengths))
+        place = int(rng.integers(model.X.shape[1]))
         step = rng.uniform(-0.1, 0.1)
         for name, workspace in chains.items():
             full = workspace.point.full.copy()
