@@ -13,7 +13,6 @@ __version__ = "0.1.0"
 _HOME = {
     "DataSplitHMC": "samplers",
     "GaussianSites": "models.gaussian_sites",
-    "GPRegression": "models.gp_regression",
     "Gaussian": "likelihoods",
     "HMC": "samplers",
     "Hyperprior": "parameters.hyperpriors",
