@@ -25,8 +25,8 @@ START_NOISE = 0.3  # of the responses' standard deviation
 class PaperModel(GPModel):
     """C_ij = c^2 + eta^2 exp(-sum_k (x_ik - x_jk)^2 / rho_k^2) + sigma^2 [i = j].
 
-    In the paper's coordinates, theta = (log eta, log sigma, log rho_1, ..): that of a `GPModel`, (log l_1, .., log signal_sd,
-    log noise_sd), in another order, and l = rho / sqrt 2. So all results are in the paper's terms.
+    Coordinates are the paper's, (log eta, log sigma, log rho_1, ..): theta of a `GPModel`, (log l_1, .., log
+    signal_sd, log noise_sd), in another order, with l = rho / sqrt 2. So results are in the paper's terms.
 
     Source: Wang & Neal (2013), eqs. 22-24.
     """
