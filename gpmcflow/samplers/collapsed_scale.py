@@ -161,7 +161,8 @@ def scale_log_density(u, squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0
     """Log likelihood plus the log priors of log eta = u and log sigma = u + ratio."""
     inverse = np.exp(-2.0 * u)
     k = c2 * inverse
-    quadratic = inverse * (squares - k * cross * cross / (1.0 + k * ones))
+    shared = cross * cross / ones  # what the constant explains; no difference of large numbers
+    quadratic = inverse * (max(squares - shared, 0.0) + shared / (1.0 + k * ones))
     total_log_det = 2.0 * n * u + log_det + np.log1p(k * ones)
     z0, z1 = (u - m0) / s0, (u + ratio - m1) / s1
     prior = -0.5 * (z0 * z0 + z1 * z1) - np.log(s0 * s1) - np.log(2.0 * np.pi)
@@ -176,7 +177,7 @@ def scale_grid(squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1):
     until the log density has fallen by `DROP`; all from the arguments alone, never from an old state.
     """
     args = (squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1)
-    variance = max((squares - cross * cross / (ones + 1e-300)) / n, 1e-300)
+    variance = max((squares - cross * cross / ones) / n, 1e-300)
     u = 0.5 * np.log(variance)
     u = min(max(u, m0 - 30.0 * s0), m0 + 30.0 * s0)
     best, step = scale_log_density(u, *args), 0.5
