@@ -42,9 +42,11 @@ class EigenExact(ModelDensity):
         if terms is None:
             return -np.inf
         noise = np.full(n, noise_variances(model, full))
-        K, root = np.empty((n, n)), np.sqrt(noise)
+        K, root = np.zeros((n, n)), np.sqrt(noise)
         scaled_sum(self.work.E, terms.factor, terms.constant, terms.noise - noise, K)
         K /= np.outer(root, root)
+        if not np.all(np.isfinite(K)):
+            return -np.inf
         values, vectors = eigh(K.T, subset_by_index=(n - self.m, n - 1))
         values = np.maximum(values, 0.0)
         z = (model.y - model.mean_at(full)) / root

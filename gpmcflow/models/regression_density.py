@@ -284,9 +284,8 @@ class RegressionDensity(ModelDensity):
         value, slopes = self.work.value_and_slopes(full)
         if value == -np.inf:
             return value, np.zeros(self.dim)
-        parameters = model.parameters
-        slopes[parameters.free] += parameters.log_prior_gradient(full[parameters.free])
-        return value + model.log_prior(theta), slopes[model.free]
+        gradient = slopes[model.free] + model.parameters.log_prior_gradient(theta)
+        return value + model.log_prior(theta), gradient
 
     def scale_statistics(self, ratio: float, theta: np.ndarray) -> ScaleStatistics | None:
         """Statistics of A = E + exp(2 ratio) I, ratio = log noise_sd - log s; None where it fails.

@@ -40,7 +40,7 @@ def algebra_checks(bench: Bench) -> dict[str, float]:
     gram = extended.T @ extended
     noise = np.exp(theta[1]) * np.sqrt(np.linspace(0.5, 2.0, few.n_cases))
     general = GPModel(few.X, few.y, few.covariance, Gaussian(noise), jitter=0.0)
-    at = full[few.parameters.free[:-1]]
+    at = full[np.sort(few.free)[:-1]]  # all but the noise level, in the order of a `GPModel`
     stand_in = Nystrom(general, columns, constant="inside")
     core = K[np.ix_(columns, columns)]
     core = core + JITTER * np.trace(core) / len(core) * np.eye(len(core))

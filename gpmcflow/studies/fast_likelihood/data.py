@@ -13,6 +13,7 @@ from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.space import ParameterSpace
 from gpmcflow.studies.fast_likelihood.types import ETA, TYPES
 
 STUDY = "fast_likelihood"
@@ -22,47 +23,48 @@ LOG_ROOT_2 = 0.5 * np.log(2.0)
 START_NOISE = 0.3  # of the responses' standard deviation
 
 
-class PaperModel(GPModel):
-    """C_ij = c^2 + eta^2 exp(-sum_k (x_ik - x_jk)^2 / rho_k^2) + sigma^2 [i = j].
+class PaperParameters(ParameterSpace):
+    """Those of a `GPModel` with theta = (log eta, log sigma, log rho_1, ..), as the paper has them.
 
-    Coordinates are the paper's, (log eta, log sigma, log rho_1, ..): theta of a `GPModel`, (log l_1, .., log
-    signal_sd, log noise_sd), in another order, with l = rho / sqrt 2. So results are in the paper's terms.
+    The model's own theta, (log l_1, .., log signal_sd, log noise_sd), in another order, with rho = sqrt(2) l.
+    So all draws, names and results are in the paper's terms.
+    """
+
+    def __init__(self, own: ParameterSpace) -> None:
+        vars(self).update(vars(own))
+        *lengths, eta, sigma = own.free_priors
+        self.free_priors = (eta, sigma, *(_moved(prior, LOG_ROOT_2) for prior in lengths))
+        self.free = np.roll(own.free, 2)
+        many = len(lengths) > 1
+        rho = [f"log_rho_{k + 1}" if many else "log_rho" for k in range(len(lengths))]
+        self.names = ("log_eta", "log_sigma", *rho)
+
+    def full(self, theta: np.ndarray) -> np.ndarray:
+        """Coordinates of all parameters of the model (size,) of theta (d,)."""
+        return super().full(theta - LOG_ROOT_2 * (np.arange(len(theta)) > 1))
+
+
+class PaperModel(GPModel):
+    """C_ij = c^2 + eta^2 exp(-sum_k (x_ik - x_jk)^2 / rho_k^2) + sigma^2 [i = j]; see `PaperParameters`.
 
     Source: Wang & Neal (2013), eqs. 22-24.
     """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the coordinates of theta."""
-        p = self.dim - 2
-        rho = [f"log_rho_{k + 1}" for k in range(p)] if p > 1 else ["log_rho"]
-        return ("log_eta", "log_sigma", *rho)
-
-    @property
-    def free(self) -> np.ndarray:
-        """Places of theta in ``full``."""
-        return np.roll(super().free, 2)
-
-    def full(self, theta: np.ndarray) -> np.ndarray:
-        """All coordinates of a `GPModel`, the fixed ones included, of theta (d,)."""
-        return super().full(_own(theta))
-
-    def log_prior(self, theta: np.ndarray) -> float:
-        """Log prior of theta (d,)."""
-        return super().log_prior(_own(theta))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "parameters", PaperParameters(self.parameters))
 
 
-def _own(theta: np.ndarray) -> np.ndarray:
-    """Coordinates as a `GPModel` has them."""
-    return np.concatenate([theta[2:] - LOG_ROOT_2, theta[:2]])
+def _moved(prior: Hyperprior, by: float) -> Hyperprior:
+    return Hyperprior("norm", {**prior.parameters, "loc": prior.parameters["loc"] + by})
 
 
 def paper_model(
     X: np.ndarray, y: np.ndarray, constant: float, mean: np.ndarray, sd: float, ard: bool = False
 ) -> PaperModel:
     """Model with theta ~ N(mean, sd^2), mean (d,); ``constant`` c may be 0."""
-    shifted = mean - LOG_ROOT_2 * (np.arange(len(mean)) > 1)
-    eta, sigma, *lengths = (Hyperprior("norm", {"loc": m, "scale": sd}) for m in shifted)
+    eta, sigma, *rho = (Hyperprior("norm", {"loc": m, "scale": sd}) for m in mean)
+    lengths = [_moved(prior, -LOG_ROOT_2) for prior in rho]
     covariance = SquaredExponential(lengths if ard else lengths[0], eta)
     covariance = covariance + Constant(constant) if constant else covariance
     return PaperModel(X, y, covariance, Gaussian(sigma), jitter=0.0, structure="dense")
