@@ -20,21 +20,25 @@ from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.covariances.expressions import Constant, SquaredExponential
 from gpmcflow.execution import pin_blas
-from gpmcflow.models.gp_regression import GPRegression
+from gpmcflow.likelihoods import Gaussian
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity, noise_variances
 
 GOALS = {300: 1.5, 900: 1.25}  # an evaluation over its bare calls
 TYPES = ((300, 1, 0.1, False), (300, 5, 0.1, True), (900, 1, 0.1, False), (900, 5, 2.0, True))
 SUBSET_GOAL = 60.0  # microseconds of an evaluation at m = 40
 
 
-def build(n: int, p: int, rho: float, ard: bool = False) -> tuple[GPRegression, np.ndarray]:
-    """A model of the paper's kind, and the theta its data come from."""
+def build(n: int, p: int, rho: float, ard: bool = False) -> tuple[GPModel, np.ndarray]:
+    """A model of the paper's kind, and the theta its data come from; rho / sqrt 2 is a length scale."""
     rng = np.random.default_rng([n, p])
-    empty = GPRegression(rng.random((n, p)), np.zeros(n), ard)
-    scales = np.full(empty.dim - 2, rho) * (np.arange(empty.dim - 2) + 1)
-    theta = np.log(np.concatenate([[5.0, 0.2], scales]))
-    return empty.with_y(empty.simulate(rng, theta)), theta
+    covariance = SquaredExponential(ard=ard) + Constant(10.0)
+    empty = GPModel(rng.random((n, p)), np.zeros(n), covariance, Gaussian(), jitter=0.0)
+    scales = np.full(empty.dim - 2, rho) * (np.arange(empty.dim - 2) + 1) / np.sqrt(2.0)
+    theta = np.log(np.concatenate([scales, [5.0, 0.2]]))
+    return empty.with_y(RegressionDensity(empty).draw_responses(rng, theta)), theta
 
 
 def evaluations(density, theta: np.ndarray, changed: slice = slice(None)):
@@ -44,9 +48,11 @@ def evaluations(density, theta: np.ndarray, changed: slice = slice(None)):
     return lambda k: density(theta + (k % 7) * step)
 
 
-def bare_calls(model: GPRegression, theta: np.ndarray) -> dict:
+def bare_calls(model: GPModel, theta: np.ndarray) -> dict:
     """The calls that no evaluation can do without, by name; the copy is to be taken off."""
-    C = np.asfortranarray(model.covariance(theta) + np.diag(model.noise(theta)))
+    full = model.full(theta)
+    C = np.asfortranarray(model.cross_covariance(full, model.X))
+    C[np.diag_indices_from(C)] += noise_variances(model, full)
     buffer, lower = C.copy(order="F"), np.log(C[np.tril_indices(len(C))])
     out = lower.copy()
 
@@ -88,10 +94,10 @@ def main() -> None:
     )
     for n, p, rho, ard in TYPES:
         model, theta = build(n, p, rho, ard)
-        density = model.log_density()
+        density = RegressionDensity(model)
         calls = bare_calls(model, theta) | {
             "rho": evaluations(density, theta),
-            "eta": evaluations(density.fresh(), theta, slice(0, 1)),
+            "eta": evaluations(density.fresh(), theta, slice(-2, -1)),
             "gradient": evaluations(density.fresh().value_and_gradient, theta),
         }
         found = interleaved(calls, rounds)
@@ -107,7 +113,7 @@ def main() -> None:
         columns = farthest_point_cases(model.X, m)
         subset = 60 if n == 900 else 40 if p == 1 else 150
         densities = {
-            "exact": model.log_density(),
+            "exact": RegressionDensity(model),
             f"subset of data, m = {subset}": SubsetOfData(model, np.arange(subset)),
             f"Nystrom, m = {m}": Nystrom(model, columns),
             f"Nystrom, m = {m}, normal": Nystrom(model, columns, form="normal"),

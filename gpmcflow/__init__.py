@@ -22,7 +22,6 @@ _HOME = {
     "Gaussian": "likelihoods",
     "GaussianSites": "models.gaussian_sites",
     "GPModel": "models.gp_model",
-    "GPRegression": "models.gp_regression",
     "Group": "covariances.expressions",
     "HMC": "samplers",
     "Hyperprior": "parameters.hyperpriors",

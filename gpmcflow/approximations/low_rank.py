@@ -5,36 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.execution.digest import array_digest, text_digest
-from gpmcflow.models.gp_regression import GPRegression
-from gpmcflow.models.log_density import LogDensity
+from gpmcflow.execution.digest import array_digest
 
 LOG_2PI = np.log(2.0 * np.pi)
-
-
-class LowRankDensity(LogDensity):
-    """A stand-in whose covariance is low rank plus the noise; a subclass gives the log likelihood."""
-
-    def __init__(self, model: GPRegression) -> None:
-        self.model, self.names = model, model.names
-
-    def log_prior(self, theta: np.ndarray) -> float:
-        """Log prior of theta (d,)."""
-        return self.model.log_prior(theta)
-
-    def digest(self) -> str:
-        """SHA-256 of the stand-in's settings and its model."""
-        return text_digest(type(self).__name__, self.model.digest(), repr(self))
-
-    def evaluate(self, theta: np.ndarray) -> float:
-        """Log prior plus the approximate log likelihood."""
-        if not np.all(np.abs(theta) < 300.0):  # squares overflow
-            return -np.inf
-        return self.log_likelihood(theta) + self.model.log_prior(theta)
-
-    def log_likelihood(self, theta: np.ndarray) -> float:
-        """Approximate log likelihood at theta (d,); -inf where it fails."""
-        raise NotImplementedError
 
 
 def low_rank_log_density(

@@ -7,26 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.approximations.low_rank import LowRankDensity, array_text, low_rank_log_density
+from gpmcflow.approximations.low_rank import array_text, low_rank_log_density
 from gpmcflow.approximations.subset_of_data import checked_cases
+from gpmcflow.covariances.expressions import White
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.models.gp_regression import GPRegression
-from gpmcflow.models.regression_covariance import negative_cross_distances
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import LARGEST, ModelDensity, in_range, noise_variances
 
-JITTER = 1e-8  # of eta^2 + c^2: a constant of the stand-in, never of the exact density
+JITTER = 1e-8  # of the mean variance of the columns: a constant of the stand-in, never of the exact density
 CONSTANTS = ("exact", "inside")
 FORMS = ("factored", "normal")
 
 
-class Nystrom(LowRankDensity):
-    """log N(y; 0, K_nm (K_mm + e I)^-1 K_mn + D) + log prior, for m columns (cases), e = 1e-8 (eta^2 + c^2).
+class Nystrom(ModelDensity):
+    """log N(y; c, K_nm (K_mm + e I)^-1 K_mn + D) + log prior, for m columns (cases), e = 1e-8 tr(K_mm) / m.
 
-    ``constant="exact"`` takes the columns of eta^2 E alone and appends the column c 1, so that the
-    constant of the covariance is not approximated (e is then of eta^2); ``"inside"`` takes those of
-    K = c^2 + eta^2 E, as the paper does. ``form="factored"`` makes B = K_nm L^-T, K_mm + e I = LL';
-    ``"normal"`` factorises K_mm + e I + K_mn D^-1 K_nm instead: n m^2 operations fewer, less well
-    conditioned (1e-5 rather than 1e-9 in a log likelihood). Both are fixed functions of theta, which is
-    all that the samplers ask.
+    D is the noise with what each case has for itself in K: white terms and jitter. Where K is constants and
+    one other term, ``constant="exact"`` takes the columns of that term and appends a column for the
+    constants, so that they are not approximated; ``"inside"`` takes those of K, as the paper does.
+    ``form="factored"`` makes B = K_nm L^-T, K_mm + e I = LL'; ``"normal"`` factorises
+    K_mm + e I + K_mn D^-1 K_nm instead: n m^2 operations fewer, less well conditioned (1e-5 rather than 1e-9
+    in a log likelihood). Both are fixed functions of theta, which is all that the samplers ask.
 
     Choose the columns by `farthest_point_cases`: with random ones the stand-in can miss whole regions
     of the inputs, and the sampler stands still.
@@ -36,7 +37,7 @@ class Nystrom(LowRankDensity):
 
     def __init__(
         self,
-        model: GPRegression,
+        model: GPModel,
         columns: Sequence[int] | np.ndarray,
         *,
         constant: str = "exact",
@@ -49,32 +50,46 @@ class Nystrom(LowRankDensity):
             raise unknown_name("Nystrom: form", form, FORMS)
         self.columns = checked_cases(columns, model.n_cases, "Nystrom")
         self.constant, self.form = constant, form
-        self._Xt = np.ascontiguousarray(model.X.T)
-        self._chosen = np.ascontiguousarray(model.X[self.columns].T)
+        self._white = [
+            int(places[-1])
+            for leaf, places in zip(model.leaves, model._places, strict=True)
+            if isinstance(leaf, White)
+        ]
 
     def __repr__(self) -> str:
         columns = array_text(columns=self.columns)
         chosen = f"m={len(self.columns)}, columns={columns}"
         return f"Nystrom({chosen}, constant={self.constant!r}, form={self.form!r})"
 
+    def workspace(self) -> tuple:
+        """What `GPModel.scaled_covariance` says."""
+        return self.model.scaled_covariance()
+
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Approximate log likelihood at theta (d,); -inf where it fails."""
-        model, m = self.model, len(self.columns)
-        eta, _, rho = model.hyperparameters(theta)
-        append = self.constant == "exact" and model.constant > 0
-        inside = 0.0 if self.constant == "exact" else model.constant**2
+        model, m, (_, scale, constants, buffers) = self.model, len(self.columns), self.work
+        full = model.full(theta)
+        if not in_range(full):
+            return -np.inf
+        inner = full
+        if scale is not None:  # constants are apart
+            inner = full.copy()
+            inner[scale] = 0.0
+        variance = float(np.exp(2.0 * full[constants]).sum())
+        append = self.constant == "exact" and variance > 0.0
         rows = np.empty((m + append, model.n_cases))  # B', so that B is in Fortran order
         K = rows[:m]
-        negative_cross_distances(self._Xt, self._chosen, 1.0 / rho, K)
-        np.exp(K, out=K)
-        K *= eta**2
-        if inside:
-            K += inside
+        K[:] = buffers.cross(inner, model.X[self.columns])
+        if scale is not None:
+            K *= np.exp(2.0 * full[scale])
         if append:
-            rows[m] = model.constant
+            rows[m] = np.sqrt(variance)
+        else:
+            K += variance
         core = np.asfortranarray(K[:, self.columns])
-        core[np.diag_indices(m)] += JITTER * (eta**2 + inside)
-        noise = model.noise(theta)
+        core[np.diag_indices(m)] += JITTER * core.trace() / m
+        noise = np.full(model.n_cases, noise_variances(model, full)) + self._own_variances(full)
+        residual = model.y - model.mean_at(full)
         if self.form == "normal":
             factor, info = lapack.dpotrf(core, lower=1, clean=0)
             if info:
@@ -82,13 +97,23 @@ class Nystrom(LowRankDensity):
             whole = np.eye(m + append, order="F")
             whole[:m, :m] = core
             log_det = -2.0 * np.log(np.diagonal(factor)).sum()
-            return low_rank_log_density(model.y, noise, rows.T, whole, log_det)
+            return low_rank_log_density(residual, noise, rows.T, whole, log_det)
         factor, info = lapack.dpotrf(core, lower=1, clean=0, overwrite_a=1)
         if info:
             return -np.inf
         B = rows[:m].T
         blas.dtrsm(1.0, factor, B, side=1, lower=1, trans_a=1, overwrite_b=1)
-        return low_rank_log_density(model.y, noise, rows.T)
+        return low_rank_log_density(residual, noise, rows.T)
+
+    def _own_variances(self, full: np.ndarray) -> np.ndarray | float:
+        """White terms of K, and jitter: what `CovarianceBuffers.cross` leaves out."""
+        model = self.model
+        if not self._white and model.epsilon == 0.0:
+            return 0.0
+        smooth = full.copy()
+        smooth[self._white] = -LARGEST
+        shared = model.prior_variance(smooth, model.X) / (1.0 + model.epsilon)
+        return model.prior_variance(full, model.X) - shared
 
 
 def random_cases(n_cases: int, m: int, rng: np.random.Generator) -> np.ndarray:
@@ -116,17 +141,20 @@ def farthest_point_cases(X: np.ndarray, m: int, scales: np.ndarray | float = 1.0
     return np.array(chosen)
 
 
-def pivoted_cholesky_cases(model: GPRegression, theta: np.ndarray, m: int) -> np.ndarray:
-    """m cases by pivoted Cholesky of E at theta: each has the largest variance left by those before.
+def pivoted_cholesky_cases(model: GPModel, theta: np.ndarray, m: int) -> np.ndarray:
+    """m cases by pivoted Cholesky of K at theta: each has the largest variance left by those before.
 
-    Where the rest is rounding the remaining cases are taken in their order. Deterministic, O(n m^2).
+    Constants, white terms and jitter are left out, as in `Nystrom`. Where the rest is rounding the
+    remaining cases are taken in their order. Deterministic, O(n m^2).
     """
     _require_count(model.n_cases, m)
-    E = (model.covariance(theta) - model.constant**2) / model.hyperparameters(theta).eta ** 2
-    left, chosen, rows = np.ones(model.n_cases), [], np.empty((m, model.n_cases))
+    _, _, _, buffers = model.scaled_covariance()
+    E = buffers.cross(model.full(theta), model.X)
+    left, chosen, rows = np.diagonal(E).copy(), [], np.empty((m, model.n_cases))
+    floor = 1e-14 * left.max()
     for k in range(m):
         pivot = int(left.argmax())
-        root = np.sqrt(max(left[pivot], 1e-14))
+        root = np.sqrt(max(left[pivot], floor))
         rows[k] = (E[pivot] - rows[:k, pivot] @ rows[:k]) / root
         left -= rows[k] ** 2
         np.maximum(left, 0.0, out=left)

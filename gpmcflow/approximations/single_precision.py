@@ -2,44 +2,65 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
+from scipy.linalg import lapack
 
-from gpmcflow.models import regression_covariance as covariance
-from gpmcflow.models.gp_regression import GPLogDensity
+from gpmcflow.approximations.low_rank import LOG_2PI
+from gpmcflow.models.regression_density import MarginalLikelihood, ModelDensity
 
 
-class SinglePrecision(GPLogDensity):
-    """log N(y; 0, C) + log prior with the factorisation in float32: about half the time.
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _rounded_sum(E, diagonal, out):
+    """E + diag(diagonal) in float32, lower triangle (column, row)."""
+    n = out.shape[0]
+    for j in range(n):
+        column, given = out[j, j:], E[j, j:]
+        for i in range(n - j):
+            column[i] = np.float32(given[i])
+        column[0] = np.float32(given[0] + diagonal[j])
 
-    A = E + D / eta^2 is factorised, which is better conditioned than C, with the constant c^2 as a
-    correction of rank one: for A = LL', (u, w) = L^-1 (y, 1) and k = c^2 / eta^2,
-    y'C^-1 y = (u'u - k (u'w)^2 / (1 + k w'w)) / eta^2 and
-    log det C = n log eta^2 + log det A + log(1 + k w'w). Sums are in float64.
+
+class _Work(MarginalLikelihood):
+    def __init__(self, model) -> None:
+        super().__init__(model)
+        n = model.n_cases
+        self.rounded = np.empty((n, n), dtype=np.float32)
+        self.sides = np.ones((n, 2), dtype=np.float32, order="F")
+
+
+class SinglePrecision(ModelDensity):
+    """log N(y; c, C) + log prior with the factorisation in float32: about half the time.
+
+    Where K = s^2 E + c_0^2 (see `GPModel.scaled_covariance`), A = E + D / s^2 is factorised, which is better
+    conditioned than C, with the constant as a correction of rank one: for A = LL', r = y - c,
+    (u, w) = L^-1 (r, 1) and k = c_0^2 / s^2, r'C^-1 r = (u'u - k (u'w)^2 / (1 + k w'w)) / s^2 and
+    log det C = n log s^2 + log det A + log(1 + k w'w). E is made, and sums are taken, in float64.
 
     A factor that fails in float32 where it would not in float64 is -inf for the stand-in: such points
     are then left to the exact density's acceptance, and are never reached by moves of the stand-in
-    alone. Use it where the noise is not tiny: sigma^2 / eta^2 well above 1e-6.
+    alone. Use it where the noise is not tiny: sigma^2 / s^2 well above 1e-6.
     """
+
+    def workspace(self) -> _Work:
+        """A new work space."""
+        return _Work(self.model)
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Approximate log likelihood at theta (d,); -inf where the factorisation fails."""
-        model = self.model
-        if self._work is None:
-            self._work = covariance.Workspace(model.X, np.float32)
-            self._sides = np.ones((model.n_cases, 2), dtype=np.float32, order="F")
-            self._sides[:, 0] = model.y
-        work = self._work
-        eta2, sigma2, in_range = covariance.unpack(theta, model.has_noise, work.inverse_scales)
-        if not in_range:
+        model, work, full = self.model, self.work, self.model.full(theta)
+        terms = work.terms(full)
+        if terms is None:
             return -np.inf
-        work.diagonal[:] = (sigma2 if model.has_noise else model.noise_variances) / eta2
-        work.correlate()
-        if not work.factorise(1.0, 0.0):
+        _rounded_sum(work.E, terms.noise / terms.factor, work.rounded)
+        L, info = lapack.spotrf(work.rounded.T, lower=1, clean=0, overwrite_a=1)
+        if info:
             return -np.inf
-        u = work.solve(self._sides).astype(np.float64)
-        _, logs = covariance.squares_and_log_diagonal(work.factor, u[:, 0])
-        gram = u.T @ u
-        k = model.constant**2 / eta2
-        quadratic = (gram[0, 0] - k * gram[0, 1] ** 2 / (1.0 + k * gram[1, 1])) / eta2
-        log_det = model.n_cases * np.log(eta2) + 2.0 * logs + np.log1p(k * gram[1, 1])
-        return float(-0.5 * (quadratic + log_det + model.n_cases * np.log(2.0 * np.pi)))
+        work.sides[:, 0] = model.y - model.mean_at(full)
+        u = lapack.strtrs(L, work.sides, lower=1)[0].astype(np.float64)
+        squares, cross, _, ones = (u.T @ u).ravel()
+        k = terms.constant / terms.factor
+        quadratic = (squares - k * cross**2 / (1.0 + k * ones)) / terms.factor
+        log_det = 2.0 * np.log(np.diagonal(L).astype(np.float64)).sum() + np.log1p(k * ones)
+        n = model.n_cases
+        return float(-0.5 * (quadratic + log_det + n * (np.log(terms.factor) + LOG_2PI)))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.gp_regression import GPLogDensity, GPRegression
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity, require_gaussian
 
 
-class SubsetOfData(GPLogDensity):
-    """log N(y_I; 0, C_II) + log prior for the cases I: O(m^3) instead of O(n^3).
+class SubsetOfData(RegressionDensity):
+    """log N(y_I; c, C_II) + log prior for the cases I: O(m^3) instead of O(n^3).
 
     As a density of theta it is broader than the posterior, having seen less. Raises `InputError` for
     cases that repeat (C_II without noise would be singular), do not exist, or are fewer than two.
@@ -19,7 +20,8 @@ class SubsetOfData(GPLogDensity):
     Source: Wang & Neal (2013), section 4.1, eq. 31 (y there is y_I).
     """
 
-    def __init__(self, model: GPRegression, cases: Sequence[int] | np.ndarray) -> None:
+    def __init__(self, model: GPModel, cases: Sequence[int] | np.ndarray) -> None:
+        require_gaussian(model, "SubsetOfData")
         self.cases = checked_cases(cases, model.n_cases, "SubsetOfData")
         super().__init__(model.take(self.cases))
 
@@ -40,23 +42,23 @@ def nested_subsets(
 
 def checked_cases(cases: Sequence[int] | np.ndarray, n_cases: int, where: str) -> np.ndarray:
     """Cases as an integer array (m,), or `InputError`."""
-    found = np.asarray(cases)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+    chosen = np.asarray(cases)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise InputError(
-            f"{where}: cases is {found.dtype} of shape {found.shape}; allowed: a list of integers"
+            f"{where}: cases is {chosen.dtype} of shape {chosen.shape}; allowed: a list of integers"
         )
-    _require_size(len(found), n_cases, where)
-    if found.min() < 0 or found.max() >= n_cases:
+    _require_size(len(chosen), n_cases, where)
+    if chosen.min() < 0 or chosen.max() >= n_cases:
         raise InputError(
-            f"{where}: cases range over {found.min()} to {found.max()}; allowed: 0 to {n_cases - 1}"
+            f"{where}: cases range over {chosen.min()} to {chosen.max()}; allowed: 0 to {n_cases - 1}"
         )
-    values, counts = np.unique(found, return_counts=True)
+    values, counts = np.unique(chosen, return_counts=True)
     if counts.max() > 1:
         raise InputError(
             f"{where}: case {values[counts.argmax()]} is in the subset {counts.max()} times; "
             "allowed: once; draw without replacement"
         )
-    return found.astype(np.int64)
+    return chosen.astype(np.int64)
 
 
 def _require_size(m: int, n_cases: int, where: str) -> None:

@@ -81,6 +81,22 @@ def _products(Zr, Zc, row, p, top, m, at, out, begin):
                 out[begin + i] += Zr[k, top + i] * x
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _put(given, begin, m, matrix, column, top):
+    """matrix[column, top : top + m] = given[begin : begin + m]."""
+    k, top, begin = np.uint64(column), np.uint64(top), np.uint64(begin)
+    for i in range(np.uint64(m)):
+        matrix[k, top + i] = given[begin + i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _get(matrix, column, top, m, out, begin):
+    """out[begin : begin + m] = matrix[column, top : top + m]."""
+    k, top, begin = np.uint64(column), np.uint64(top), np.uint64(begin)
+    for i in range(np.uint64(m)):
+        out[begin + i] = matrix[k, top + i]
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _moved(x, at, change, before, out):
     for i in range(x.size):
@@ -138,7 +154,7 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
         else:
             _squares(Zr, Zc, row, p, top, m, j + c, out, c * m)
         if slot >= 0 and slots.size:
-            slots[slot, j + c, top : top + m] = out[c * m : c * m + m]
+            _put(out, c * m, m, slots[slot], j + c, top)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -153,6 +169,7 @@ def _leaf(
     code, row, size = table[k, CODE], table[k, ROW], w * m
     v, h, u = value[:size], argument[:size], second[:size]
     if code <= CATEGORICAL:
+        kept = K.size > 0 and table.shape[0] == 1
         if code == PERIODIC:
             rate = 4.0 * np.exp(-2.0 * params[table[k, SCALE]])
             for c in range(w):
@@ -167,7 +184,9 @@ def _leaf(
                 for c in range(w):
                     x, at = Zr[row + d, top : top + m], Zc[row + d, j + c]
                     _add_mismatches(x, at, amount, h[c * m : c * m + m], d == 0)
-        else:
+        elif not (
+            kept and code == SQUARED_EXPONENTIAL and table[k, N_SCALES] > 1
+        ):  # not needed then
             squares = u if code == RATIONAL_QUADRATIC else h
             _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, squares)
             if code == RATIONAL_QUADRATIC:
@@ -181,9 +200,9 @@ def _leaf(
                 factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
                 for i in range(size):
                     h[i] = np.sqrt(factor * h[i])
-        if K.size and table.shape[0] == 1:
+        if kept:
             for c in range(w):
-                v[c * m : c * m + m] = K[j + c, j:]
+                _get(K, j + c, j, m, v, c * m)
                 v[c * m + c] /= 1.0 + jitter
             return
         exponentials(h, v, value_bits[:size], scratch[:size], bits[:size])
@@ -215,8 +234,9 @@ def _leaf(
                 v[c * m + i] = same
     if table[k, AMPLITUDE] >= 0:
         variance = np.exp(2.0 * params[table[k, AMPLITUDE]])
-        for i in range(size):
-            v[i] *= variance
+        if variance != 1.0:
+            for i in range(size):
+                v[i] *= variance
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -232,12 +252,14 @@ def _combine(product, a, b, out):
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _seed(S, diagonal, shift, j, w, m, out):
     """Adjoint of the root: of K_ij for i > j both triangles, nothing above the diagonal."""
+    top, size = np.uint64(j), np.uint64(m)
     for c in range(w):
-        column, given = out[c * m : c * m + m], S[j + c, j:]
-        for i in range(m):
-            column[i] = 2.0 * given[i]
-        column[:c] = 0.0
-        column[c] = diagonal * (given[c] + shift)
+        k, begin = np.uint64(j + c), np.uint64(c * m)
+        for i in range(size):
+            out[begin + i] = 2.0 * S[k, top + i]
+        for i in range(np.uint64(c)):
+            out[begin + i] = 0.0
+        out[c * m + c] = diagonal * (S[j + c, j + c] + shift)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
@@ -249,35 +271,46 @@ def _dot(a, b):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _dot_of_squares(weight, x, at):
-    total = 0.0
-    for i in range(x.size):
-        z = x[i] - at
-        total += weight[i] * z * z
+def _dot_of_squares(weight, begin, Z, row, j, m, column):
+    """sum_i W_i (z_i - z_column)^2 of a row of Z from ``j`` on."""
+    k, top, begin, at, total = np.uint64(row), np.uint64(j), np.uint64(begin), Z[row, column], 0.0
+    for i in range(np.uint64(m)):
+        z = Z[k, top + i] - at
+        total += weight[begin + i] * z * z
     return total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _dots(weight, Z, row, p, top, m, column, out):
-    """out_d += z_dj sum_i W_ij z_di for the columns of a leaf, four at a time."""
+def _dots(weight, begin, Z, row, p, j, m, column, rows, out):
+    """rows_i += W_i and rows_column += sum_i W_i; out_d += z_d,column sum_i W_i z_di, four at a time."""
+    size, top, begin, total = np.uint64(m), np.uint64(j), np.uint64(begin), 0.0
+    for i in range(size):
+        g = weight[begin + i]
+        rows[top + i] += g
+        total += g
+    rows[column] += total
     d = 0
     while d + 4 <= p:
-        a, b = Z[row + d, top : top + m], Z[row + d + 1, top : top + m]
-        e, f = Z[row + d + 2, top : top + m], Z[row + d + 3, top : top + m]
+        k0, k1, k2, k3 = (
+            np.uint64(row + d), np.uint64(row + d + 1), np.uint64(row + d + 2), np.uint64(row + d + 3),
+        )  # fmt: skip
         s0 = s1 = s2 = s3 = 0.0
-        for i in range(m):
-            g = weight[i]
-            s0 += g * a[i]
-            s1 += g * b[i]
-            s2 += g * e[i]
-            s3 += g * f[i]
-        out[d] += s0 * Z[row + d, column]
-        out[d + 1] += s1 * Z[row + d + 1, column]
-        out[d + 2] += s2 * Z[row + d + 2, column]
-        out[d + 3] += s3 * Z[row + d + 3, column]
+        for i in range(size):
+            g = weight[begin + i]
+            s0 += g * Z[k0, top + i]
+            s1 += g * Z[k1, top + i]
+            s2 += g * Z[k2, top + i]
+            s3 += g * Z[k3, top + i]
+        out[d] += s0 * Z[k0, column]
+        out[d + 1] += s1 * Z[k1, column]
+        out[d + 2] += s2 * Z[k2, column]
+        out[d + 3] += s3 * Z[k3, column]
         d += 4
     while d < p:
-        out[d] += _dot(weight, Z[row + d, top : top + m]) * Z[row + d, column]
+        k0, s0 = np.uint64(row + d), 0.0
+        for i in range(size):
+            s0 += weight[begin + i] * Z[k0, top + i]
+        out[d] += s0 * Z[row + d, column]
         d += 1
 
 
@@ -391,17 +424,11 @@ def _pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, cro
     elif p <= DIRECT:
         for c in range(w):
             for d in range(p):
-                x = Z[row + d, j : j + m]
-                slopes[first + d] += _dot_of_squares(bar[c * m : c * m + m], x, Z[row + d, j + c])
+                slopes[first + d] += _dot_of_squares(bar, c * m, Z, row + d, j, m, j + c)
     else:  # sum_ij W_ij (z_i - z_j)^2 = sum_i z_i^2 (W 1)_i - 2 sum_j z_j (sum_i W_ij z_i)
         rows, slot = sums[table[k, SLOT]], crossed[table[k, SLOT]]
         for c in range(w):
-            weight, total = bar[c * m : c * m + m], 0.0
-            for i in range(m):
-                rows[j + i] += weight[i]
-                total += weight[i]
-            rows[j + c] += total
-            _dots(weight, Z, row, p, j, m, j + c, slot)
+            _dots(bar, c * m, Z, row, p, j, m, j + c, rows, slot)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -471,8 +498,8 @@ def sweep(
                     )  # fmt: skip
         else:
             for c in range(w):
-                column = matrix[0, j : j + 1] if mode == DIAGONAL else matrix[j + c, top : top + m]
-                column[:] = value[root, c * m : c * m + m]
+                at, first = (0, j) if mode == DIAGONAL else (j + c, top)
+                _put(value[root], c * m, m, matrix, at, first)
                 if mode == FILL:
                     matrix[j + c, j + c] *= 1.0 + jitter
                     trace += matrix[j + c, j + c]

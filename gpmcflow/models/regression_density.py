@@ -9,12 +9,12 @@ Source: Rasmussen & Williams (2006), eqs. 5.8-5.9.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution.digest import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity, impossible
@@ -25,6 +25,7 @@ from gpmcflow.numerics.lapack import (
     ROUTINES,
     factorise_lower,
     in_place,
+    triangular_product,
     triangular_solve,
 )
 
@@ -33,8 +34,8 @@ _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _scaled_sum(E, factor, constant, noise, out):
-    """factor E + constant + diag(noise), lower triangle."""
+def scaled_sum(E, factor, constant, noise, out):
+    """factor E + constant + diag(noise), lower triangle (column, row)."""
     n = out.shape[0]
     for j in range(n):
         column, given = out[j, j:], E[j, j:]
@@ -43,12 +44,31 @@ def _scaled_sum(E, factor, constant, noise, out):
         column[0] += noise[j]
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _factorise(routines, E, factor, constant, noise, C):
+    """Factor of factor E + constant + diag(noise) into C; log|L|, nan where it fails."""
+    scaled_sum(E, factor, constant, noise, C)
+    return factorise_lower(routines, C)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _log_normal(routines, E, factor, constant, noise, C, u):
+    """log N(u; 0, factor E + constant + diag(noise)); its factor into C, L^-1 u over u."""
+    log_det = _factorise(routines, E, factor, constant, noise, C)
+    if log_det - log_det != 0.0:
+        return -np.inf
+    triangular_solve(routines, C, False, u)
+    return -0.5 * np.dot(u, u) - log_det - u.size * _HALF_LOG_2PI
+
+
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _half_difference(inverse, alpha):
-    """S = (alpha alpha' - C^-1) / 2 in the place of C^-1, lower triangle; its trace, and the sum of S."""
+def _slope_matrix(routines, C, u):
+    """S = (a a' - C^-1) / 2 over the factor in C, lower triangle, and a over u; its trace, and its sum."""
+    triangular_solve(routines, C, True, u)
+    in_place(routines[POTRI], LOWER, C)
     trace = total = 0.0
-    for j in range(alpha.size):
-        column, below, at = inverse[j, j:], alpha[j:], alpha[j]
+    for j in range(u.size):
+        column, below, at = C[j, j:], u[j:], u[j]
         subtotal = 0.0
         for i in range(column.size):
             column[i] = 0.5 * (at * below[i] - column[i])
@@ -58,13 +78,33 @@ def _half_difference(inverse, alpha):
     return trace, total
 
 
+def noise_variances(model: GPModel, full: np.ndarray) -> np.ndarray | float:
+    """Noise variance(s) at ``full``: one, or known ones (n,)."""
+    place = model.noise_place
+    known = place is None
+    return model.likelihood.noise_variances(model.n_cases) if known else np.exp(2.0 * full[place])
+
+
+def in_range(full: np.ndarray) -> bool:
+    """Whether squares of all parameters are finite; not for nan."""
+    return bool(np.abs(full).max() < LARGEST)
+
+
 class ScaleStatistics(NamedTuple):
-    """y'A^-1 y, 1'A^-1 y, 1'A^-1 1, log det A of A = E + g I; see `MarginalLikelihood.scale_statistics`."""
+    """r'A^-1 r, 1'A^-1 r, 1'A^-1 1, log det A; see `RegressionDensity.scale_statistics`."""
 
     squares: float
     cross: float
     ones: float
     log_det: float
+
+
+class Terms(NamedTuple):
+    """C = factor E + constant + diag(noise), E in `MarginalLikelihood.E`."""
+
+    factor: float
+    constant: float
+    noise: np.ndarray  #: (n,), with the constant's jitter
 
 
 class MarginalLikelihood:
@@ -75,38 +115,35 @@ class MarginalLikelihood:
     """
 
     def __init__(self, model: GPModel) -> None:
-        if not model.likelihood.conjugate:
-            raise InputError(
-                f"marginal likelihood: the {model.likelihood.name} likelihood; allowed: gaussian, whose "
-                "latents can be integrated out; take expectation propagation for others"
-            )
+        require_gaussian(model, "marginal likelihood")
         self.model, n = model, model.n_cases
-        self._inner, self._scale, self._constants, self._buffers = model.scaled_covariance()
-        self._E, self._C = np.empty((n, n)), np.empty((n, n))
-        self._noise, self._key = np.empty(n), b""
-        fixed = model.noise_place is None
-        self._known_noise = model.likelihood.noise_variances(n) if fixed else None
+        self.inner, self.scale, self.constants, self._buffers = model.scaled_covariance()
+        self.E, self._C = np.empty((n, n)), np.empty((n, n))  # (column, row), lower triangle
+        self._noise, self._u, self._key = np.empty(n), np.empty(n), b""
+
+    def terms(self, full: np.ndarray) -> Terms | None:
+        """E, filled unless it is there already, and what C is made of besides; None out of range."""
+        if not in_range(full):
+            return None
+        model, unit, factor, constant = self.model, full, 1.0, 0.0
+        if self.scale is not None:
+            unit = full.copy()
+            unit[self.scale] = 0.0
+            factor = float(np.exp(2.0 * full[self.scale]))
+        if len(self.constants):
+            constant = float(np.exp(2.0 * full[self.constants]).sum())
+        key = unit[self.inner].tobytes()
+        if key != self._key:
+            self._unit = unit.copy()
+            self._buffers.fill(unit, self.E)
+            self._key = key
+        self._noise[:] = noise_variances(model, full) + model.epsilon * constant
+        return Terms(factor, constant, self._noise)
 
     def factorise(self, full: np.ndarray) -> float:
         """Factor of C into the work space; log|L|, nan where it fails."""
-        if not np.all(np.abs(full) < LARGEST):
-            return np.nan
-        unit = full.copy()
-        if self._scale is not None:
-            unit[self._scale] = 0.0
-        key = unit[self._inner].tobytes()
-        if key != self._key:
-            self._unit = unit
-            self._buffers.fill(unit, self._E)
-            self._key = key
-        model = self.model
-        constant = float(np.exp(2.0 * full[self._constants]).sum())
-        place = model.noise_place
-        known = self._known_noise if place is None else np.exp(2.0 * full[place])
-        self._noise[:] = known + model.epsilon * constant
-        self._factor = 1.0 if self._scale is None else float(np.exp(2.0 * full[self._scale]))
-        _scaled_sum(self._E, self._factor, constant, self._noise, self._C)
-        return factorise_lower(ROUTINES, self._C)
+        terms = self.terms(full)
+        return np.nan if terms is None else _factorise(ROUTINES, self.E, *terms, self._C)
 
     def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
         """L^-1 v, or L^-T v, of what was factorised last."""
@@ -116,106 +153,156 @@ class MarginalLikelihood:
 
     def value(self, full: np.ndarray) -> float:
         """log N(y; c, C); -inf where C is not positive definite."""
-        log_det = self.factorise(full)
-        if not np.isfinite(log_det):
+        terms = self.terms(full)
+        if terms is None:
             return -np.inf
-        u = self.solve(self.model.y - self.model.mean_at(full))
-        value = -0.5 * float(u @ u) - log_det - self.model.n_cases * _HALF_LOG_2PI
-        return value if np.isfinite(value) else -np.inf
+        np.subtract(self.model.y, self.model.mean_at(full), out=self._u)
+        value = _log_normal(ROUTINES, self.E, *terms, self._C, self._u)
+        return value if value < np.inf else -np.inf
 
     def value_and_slopes(self, full: np.ndarray) -> tuple[float, np.ndarray]:
         """log N(y; c, C) and its derivatives by ``full`` (size,), for about three times the cost."""
         model, value = self.model, self.value(full)
         if value == -np.inf:
             return value, np.zeros(len(full))
-        alpha = self.solve(self.solve(model.y - model.mean_at(full)), transposed=True)
-        in_place(ROUTINES[POTRI], LOWER, self._C)
-        trace, total = _half_difference(self._C, alpha)
-        slopes = self._factor * self._buffers.adjoint(self._unit, self._C, K=self._E)
-        variances = np.exp(2.0 * full[self._constants])
-        np.add.at(slopes, self._constants, 2.0 * variances * (total + model.epsilon * trace))
-        model.add_noise_slopes(slopes, full, float(alpha.sum()), trace)
+        trace, total = _slope_matrix(ROUTINES, self._C, self._u)
+        slopes = self._buffers.adjoint(self._unit, self._C, K=self.E)
+        if self.scale is not None:
+            slopes *= np.exp(2.0 * full[self.scale])
+        if len(self.constants):
+            variances = np.exp(2.0 * full[self.constants])
+            np.add.at(slopes, self.constants, 2.0 * variances * (total + model.epsilon * trace))
+        model.add_noise_slopes(slopes, full, float(self._u.sum()), trace)
         return value, slopes
 
     def scale_statistics(self, ratio: float, full: np.ndarray) -> ScaleStatistics | None:
-        """Statistics of A = E + exp(2 ratio) I, ratio = log noise_sd - log s; None where it fails.
-
-        With them the log likelihood at any overall scale s costs O(1), k = c^2 / s^2 the constant's share:
-        log det C = n log s^2 + log det A + log(1 + k 1'A^-1 1),
-        y'C^-1 y = (y'A^-1 y - k (1'A^-1 y)^2 / (1 + k 1'A^-1 1)) / s^2.
-        """
+        """As `RegressionDensity.scale_statistics`, at coordinates ``full``."""
         apart = full.copy()
-        apart[self._scale], apart[self.model.noise_place] = 0.0, ratio
-        apart[self._constants] = -LARGEST + 1.0
+        apart[self.scale], apart[self.model.noise_place] = 0.0, ratio
+        apart[self.constants] = -LARGEST + 1.0
         log_det = self.factorise(apart)
         if not np.isfinite(log_det):
             return None
-        u, v = self.solve(self.model.y), self.solve(np.ones(self.model.n_cases))
+        residual = self.model.y - self.model.mean_at(full)
+        u, v = self.solve(residual), self.solve(np.ones(self.model.n_cases))
         return ScaleStatistics(float(u @ u), float(u @ v), float(v @ v), 2.0 * log_det)
+
+    def draw_responses(self, rng: np.random.Generator, full: np.ndarray) -> np.ndarray:
+        """A draw of y (n,) ~ N(c, C). Raises `NumericalError` where C is not positive definite."""
+        y = rng.standard_normal(self.model.n_cases)
+        if not np.isfinite(self.factorise(full)):
+            raise NumericalError(
+                f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
+                "noise level and the length scales"
+            )
+        triangular_product(ROUTINES, self._C, False, y)
+        return self.model.mean_at(full) + y
 
     def draw_latents(self, rng: np.random.Generator, full: np.ndarray) -> np.ndarray:
         """An exact draw of f (n,) given y and ``full``: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K)."""
         model = self.model
         L = model.cholesky(full)
         f = L @ rng.standard_normal(model.n_cases)
-        noise = np.sqrt(model.likelihood_at(full).noise_variances(model.n_cases))
-        gap = model.y - model.mean_at(full) - f - noise * rng.standard_normal(model.n_cases)
+        noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
+        gap = model.y - model.mean_at(full) - f - noise
         self.factorise(full)
         return f + L @ (L.T @ self.solve(self.solve(gap), transposed=True))
 
 
-class RegressionDensity(LogDensity):
-    """log N(y; c, K + D) + log prior, as a counted function of theta (d,)."""
+def require_gaussian(model: GPModel, where: str) -> None:
+    """Refuse a model whose latents cannot be integrated out, in a message that begins with ``where``."""
+    if not isinstance(model, GPModel):
+        raise InputError(f"{where}: found {type(model).__name__}; allowed: a GPModel")
+    if not model.likelihood.conjugate:
+        raise InputError(
+            f"{where}: the {model.likelihood.name} likelihood; allowed: gaussian, whose latents can be "
+            "integrated out; take expectation propagation for others"
+        )
+
+
+class ModelDensity(LogDensity):
+    """Log likelihood of a `GPModel` with Gaussian noise, plus log prior: a counted function of theta (d,).
+
+    A subclass gives `log_likelihood`, and `workspace`, what it keeps between calls.
+    """
 
     def __init__(self, model: GPModel) -> None:
+        require_gaussian(model, type(self).__name__)
         self.model, self.names = model, model.names
-        self._work: MarginalLikelihood | None = None
+        self._work: Any = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n={self.model.n_cases}, names={self.names})"
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_work": None}  # a workspace is large and soon made
+        return {**self.__dict__, "_work": None}  # a work space is large and soon made
 
     def digest(self) -> str:
-        """SHA-256 of the kind of density and its model."""
-        return text_digest(type(self).__name__, self.model.digest())
+        """SHA-256 of the kind of density, its settings and its model."""
+        return text_digest(type(self).__name__, self.model.digest(), repr(self))
 
-    def fresh(self) -> RegressionDensity:
+    def fresh(self) -> ModelDensity:
         """The same function with its own counters and buffers."""
         other = super().fresh()
         other._work = None
         return other
 
     @property
-    def work(self) -> MarginalLikelihood:
-        """Its work space."""
+    def work(self) -> Any:
+        """Its work space, made when it is first asked for."""
         if self._work is None:
-            self._work = MarginalLikelihood(self.model)
+            self._work = self.workspace()
         return self._work
+
+    def workspace(self) -> Any:
+        """A new work space."""
+        return MarginalLikelihood(self.model)
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log prior of theta (d,)."""
         return self.model.log_prior(theta)
 
     def log_likelihood(self, theta: np.ndarray) -> float:
+        """Log likelihood at theta (d,), not counted; -inf where it fails."""
+        raise NotImplementedError
+
+    def evaluate(self, theta: np.ndarray) -> float:
+        """Log likelihood plus log prior at theta."""
+        return self.log_likelihood(theta) + self.model.log_prior(theta)
+
+
+class RegressionDensity(ModelDensity):
+    """log N(y; c, K + D) + log prior, exact."""
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
         """Exact log N(y; c, C(theta)), not counted; -inf where C is not positive definite."""
         return self.work.value(self.model.full(theta))
 
-    def evaluate(self, theta: np.ndarray) -> float:
-        """Log posterior at theta, up to a constant."""
-        return self.log_likelihood(theta) + self.model.log_prior(theta)
-
     def evaluate_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log posterior and its gradient (d,)."""
-        value, slopes = self.work.value_and_slopes(self.model.full(theta))
+        model, full = self.model, self.model.full(theta)
+        value, slopes = self.work.value_and_slopes(full)
         if value == -np.inf:
             return value, np.zeros(self.dim)
-        prior, gradient = (
-            self.model.log_prior(theta),
-            self.model.parameters.log_prior_gradient(theta),
-        )
-        return value + prior, slopes[self.model.free] + gradient
+        gradient = slopes[model.free] + model.parameters.log_prior_gradient(theta)
+        return value + model.log_prior(theta), gradient
+
+    def scale_statistics(self, ratio: float, theta: np.ndarray) -> ScaleStatistics | None:
+        """Statistics of A = E + exp(2 ratio) I, ratio = log noise_sd - log s; None where it fails.
+
+        With them the log likelihood at any overall scale s costs O(1), k = c_0^2 / s^2 the share of the
+        constants c_0^2, r = y - c: log det C = n log s^2 + log det A + log(1 + k 1'A^-1 1),
+        r'C^-1 r = (r'A^-1 r - k (1'A^-1 r)^2 / (1 + k 1'A^-1 1)) / s^2. Counted as a call. Of theta, what
+        is neither s nor the noise level counts.
+        """
+        self.n_calls += 1
+        statistics = self.work.scale_statistics(ratio, self.model.full(theta))
+        self.n_failed += statistics is None
+        return statistics
+
+    def draw_responses(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
+        """A draw of y (n,) ~ N(c, C(theta)): `GPModel.simulate` in one step, of n random numbers."""
+        return self.work.draw_responses(rng, self.model.full(theta))
 
 
 def density_of(model: GPModel, sites: FrozenSites) -> JointDensity | CollapsedDensity:

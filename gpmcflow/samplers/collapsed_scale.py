@@ -9,9 +9,8 @@ import numba
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.gp_regression import GPLogDensity, ScaleStatistics
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.models.regression_covariance import log_normal
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.density_protocol import (
     DensityInfo,
     DensityState,
@@ -27,102 +26,134 @@ MAX_TRIES = 10_000
 
 @dataclass(frozen=True)
 class CollapsedScale:
-    """Slice sampling of (g, log rho), g = log sigma - log eta, with log eta integrated out exactly.
+    """Slice sampling of (g, rest), g = log sigma - log eta, with log eta integrated out exactly.
 
-    (log eta, log sigma, log rho) -> (log eta, g, log rho) is a shear, of Jacobian 1. For fixed
-    (g, rho) one factorisation gives the posterior of u = log eta at O(1) a point
-    (`GPLogDensity.scale_statistics`). So an iteration sweeps the marginal
+    eta is the amplitude of K = eta^2 E + constants, sigma the noise level, rest the other coordinates, such
+    as log length scales. (log eta, log sigma, rest) -> (log eta, g, rest) is a shear, of Jacobian 1. For
+    fixed (g, rest) one factorisation gives the posterior of u = log eta at O(1) a point
+    (`RegressionDensity.scale_statistics`). So an iteration sweeps the marginal
 
-        h(g, rho) = integral of pi(u, u + g, log rho) du
+        h(g, rest) = integral of pi(u, u + g, rest) du
 
     (trapezoid rule over all of its support that matters, exact to rounding for so smooth a
-    function), and then draws u given (g, rho) independently, by rejection from an envelope over the
+    function), and then draws u given (g, rest) independently, by rejection from an envelope over the
     same grid. The two make one draw of the joint density. An update of u from its old value would not
-    do: after a collapsed move the old value belongs to other (g, rho).
+    do: after a collapsed move the old value belongs to other (g, rest).
 
-    The counter of the exact density counts factorisations.
+    The counter of the exact density counts factorisations. Refuses models of another form, and
+    hyperpriors of eta and sigma that are not normal on the log.
 
     Attributes
     ----------
     sweep:
-        Widths for (g, log rho_1, ...), one fewer than coordinates of theta.
+        Widths for (g, rest), one fewer than coordinates of theta.
     """
 
     sweep: SliceSweep
 
     def init(self, densities: Sequence[LogDensity], position: np.ndarray) -> DensityState:
-        """State at a start; carries log pi(theta) and log h(g, rho)."""
+        """State at a start; carries log pi(theta) and log h(g, rest)."""
         require_densities("CollapsedScale", densities, 1)
-        density = densities[0]
-        if type(density) is not GPLogDensity or not density.model.has_noise:
-            raise InputError(
-                f"CollapsedScale: found {type(density).__name__}; allowed: the exact density of a "
-                "GPRegression with one noise level; use another sampler"
-            )
-        position = np.array(position, dtype=np.float64)
+        position, marginal = np.array(position, dtype=np.float64), CollapsedDensity(densities[0])
         (value,) = start_values(densities, position)
-        marginal = CollapsedDensity(density)
         return DensityState(position, (value, marginal(marginal.reduce(position))))
 
     def step(
         self, rng: np.random.Generator, densities: Sequence[LogDensity], state: DensityState
     ) -> tuple[DensityState, DensityInfo]:
-        """One sweep of (g, rho) under the marginal, then a draw of log eta."""
+        """One sweep of (g, rest) under the marginal, then a draw of log eta."""
         marginal = CollapsedDensity(densities[0])
         start = marginal.reduce(state.position)
         reduced, value = self.sweep.forward(rng, marginal, start, state.values[1])
         u, log_joint = marginal.draw_scale(rng, reduced)
-        position = np.concatenate([[u, u + reduced[0]], reduced[1:]])
         moved = not np.array_equal(reduced, start)
+        position = marginal.expand(u, reduced)
         return DensityState(position, (log_joint, value)), DensityInfo(moved, 1.0)
 
 
 class CollapsedDensity(LogDensity):
-    """log h(g, log rho) of a GP regression's exact density; see `CollapsedScale`."""
+    """log h(g, rest) of the exact density of a GP regression; see `CollapsedScale`."""
 
-    def __init__(self, density: GPLogDensity) -> None:
-        self.density, model = density, density.model
-        self.names = ("log_ratio", *density.names[2:])
-        self._n, self._c2 = model.n_cases, model.constant**2
-        self._mean, self._sd = model.prior_mean, model.prior_sd
-        self._last: tuple[bytes, ScaleStatistics] | None = None
+    def __init__(self, density: RegressionDensity) -> None:
+        scale, noise = _scale_and_noise(density)
+        model, free = density.model, density.model.free.tolist()
+        self.density, self._places = density, [free.index(scale), free.index(noise)]
+        self._rest = np.delete(np.arange(model.dim), self._places)
+        self.names = ("log_ratio", *(density.names[k] for k in self._rest))
+        forms = [model.parameters.priors[place].form for place in (scale, noise)]
+        self._mean, self._sd = zip(*((form.loc, form.scale) for form in forms), strict=True)
+        self._last: tuple[bytes, tuple[float, ...] | None] | None = None
 
     def __getstate__(self) -> dict:
         return {**self.__dict__, "_last": None}
 
-    @staticmethod
-    def reduce(theta: np.ndarray) -> np.ndarray:
-        """Return (g, log rho) of theta."""
-        return np.concatenate([[theta[1] - theta[0]], theta[2:]])
+    def reduce(self, theta: np.ndarray) -> np.ndarray:
+        """Return (g, rest) of theta."""
+        scale, noise = self._places
+        return np.concatenate([[theta[noise] - theta[scale]], theta[self._rest]])
+
+    def expand(self, u: float, reduced: np.ndarray) -> np.ndarray:
+        """Return theta of log eta = u and (g, rest)."""
+        theta = np.empty(len(reduced) + 1)
+        theta[self._places], theta[self._rest] = (u, u + reduced[0]), reduced[1:]
+        return theta
 
     def evaluate(self, reduced: np.ndarray) -> float:
-        """Log of the integral over log eta at (g, log rho)."""
-        found = self._statistics(reduced)
-        if found is None:
+        """Log of the integral over log eta at (g, rest)."""
+        arguments = self._arguments(reduced)
+        if arguments is None:
             return -np.inf
-        _, _, log_integral = scale_grid(*self._arguments(found, reduced[0]))
-        return log_integral + self._log_prior_rho(reduced)
+        _, _, log_integral = scale_grid(*arguments)
+        return log_integral + self._log_prior_rest(reduced)
 
     def draw_scale(self, rng: np.random.Generator, reduced: np.ndarray) -> tuple[float, float]:
-        """An independent draw of log eta given (g, log rho), and log pi at the joint state."""
-        arguments = self._arguments(self._statistics(reduced), reduced[0])
+        """An independent draw of log eta given (g, rest), and log pi at the joint state."""
+        arguments = self._arguments(reduced)
         grid, values, _ = scale_grid(*arguments)
         u = draw_from_envelope(rng, grid, values, arguments)
-        likelihood_and_priors = scale_log_density(u, *arguments)
-        return u, likelihood_and_priors + self._log_prior_rho(reduced)
+        return u, scale_log_density(u, *arguments) + self._log_prior_rest(reduced)
 
-    def _statistics(self, reduced: np.ndarray) -> ScaleStatistics | None:
+    def _arguments(self, reduced: np.ndarray) -> tuple[float, ...] | None:
+        """Of `scale_log_density`; None where the factorisation fails."""
         key = reduced.tobytes()
         if self._last is None or self._last[0] != key:
-            self._last = key, self.density.scale_statistics(reduced[0], reduced[1:])
+            theta, model = self.expand(0.0, reduced), self.density.model
+            statistics = self.density.scale_statistics(reduced[0], theta)
+            constant = np.exp(2.0 * model.full(theta)[self.density.work.constants]).sum()
+            settings = (float(model.n_cases), constant, float(reduced[0]), *self._mean, *self._sd)
+            self._last = key, None if statistics is None else (*statistics, *settings)
         return self._last[1]
 
-    def _arguments(self, found: ScaleStatistics, ratio: float) -> tuple[float, ...]:
-        (m0, m1), (s0, s1) = self._mean[:2], self._sd[:2]
-        return (*found, float(self._n), self._c2, float(ratio), m0, m1, s0, s1)
+    def _log_prior_rest(self, reduced: np.ndarray) -> float:
+        theta = self.expand(0.0, reduced)
+        theta[self._places] = self._mean  # where a normal density is 1 / (sd sqrt(2 pi))
+        return self.density.log_prior(theta) + float(np.log(2.0 * np.pi * np.prod(self._sd)))
 
-    def _log_prior_rho(self, reduced: np.ndarray) -> float:
-        return log_normal(reduced[1:], self._mean[2:], self._sd[2:])
+
+def _scale_and_noise(density: LogDensity) -> tuple[int, int]:
+    """Places in ``full`` of the amplitude and the noise level, or `InputError`."""
+    why = f"found {type(density).__name__}"
+    if type(density) is RegressionDensity:
+        model, work = density.model, density.work
+        scale, noise, free = work.scale, model.noise_place, set(model.free.tolist())
+        others = {*work.constants.tolist(), *(set(work.inner.tolist()) - {scale})}
+        if scale not in free:
+            why = f"no free amplitude multiplies all of {model.covariance!r} but constants"
+        elif noise not in free or noise == scale or {noise, scale} & others:
+            why = "the likelihood has no free noise level of its own"
+        elif len(work.constants) and model.epsilon:
+            why = f"jitter is {model.epsilon:g}, with a constant"
+        elif any(
+            (prior.distribution, prior.scale) != ("norm", "log")
+            for prior in (model.parameters.priors[scale], model.parameters.priors[noise])
+        ):
+            why = "the hyperprior of the amplitude or of the noise level is not normal on the log"
+        else:
+            return scale, noise
+    raise InputError(
+        f"CollapsedScale: {why}; allowed: the exact density of a regression with K = s^2 E, or that plus "
+        "constants with jitter=0, s and noise_sd free with normal hyperpriors; use another sampler"
+    )
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -130,7 +161,8 @@ def scale_log_density(u, squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0
     """Log likelihood plus the log priors of log eta = u and log sigma = u + ratio."""
     inverse = np.exp(-2.0 * u)
     k = c2 * inverse
-    quadratic = inverse * (squares - k * cross * cross / (1.0 + k * ones))
+    shared = cross * cross / ones  # what the constant explains; no difference of large numbers
+    quadratic = inverse * (max(squares - shared, 0.0) + shared / (1.0 + k * ones))
     total_log_det = 2.0 * n * u + log_det + np.log1p(k * ones)
     z0, z1 = (u - m0) / s0, (u + ratio - m1) / s1
     prior = -0.5 * (z0 * z0 + z1 * z1) - np.log(s0 * s1) - np.log(2.0 * np.pi)
@@ -145,7 +177,7 @@ def scale_grid(squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1):
     until the log density has fallen by `DROP`; all from the arguments alone, never from an old state.
     """
     args = (squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1)
-    variance = max((squares - cross * cross / (ones + 1e-300)) / n, 1e-300)
+    variance = max((squares - cross * cross / ones) / n, 1e-300)
     u = 0.5 * np.log(variance)
     u = min(max(u, m0 - 30.0 * s0), m0 + 30.0 * s0)
     best, step = scale_log_density(u, *args), 0.5

@@ -5,10 +5,12 @@ import copy
 import numpy as np
 import pytest
 from scipy.linalg import solve_triangular
+from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
 from gpmcflow.studies.fast_likelihood import study
@@ -85,15 +87,22 @@ def test_data_have_the_covariance_of_their_type(number):
     assert model.X.shape == (200, kind.p)
     assert 0.0 <= model.X.min() < 0.05
     assert 0.95 < model.X.max() <= 1.0
-    eta, sigma, rho = model.hyperparameters(problem.truth)
+    eta, sigma, *rho = np.exp(problem.truth)
     assert (eta, sigma) == pytest.approx((5.0, 0.2))
     scale = 0.1 if number in (1, 2, 3, 6, 7, 8) else 2.0
-    steps = np.arange(1, 6) if number in (3, 5, 8, 10) else np.ones(kind.p)
-    np.testing.assert_allclose(rho, scale * steps)
-    C = model.covariance(problem.truth) + np.diag(model.noise(problem.truth))
+    np.testing.assert_allclose(rho, scale * (np.arange(1, 6) if kind.ard else np.ones(1)))
+    D = (((model.X[:, None] - model.X) / np.array(rho)) ** 2).sum(-1)
+    C = 100.0 + eta**2 * np.exp(-D) + sigma**2 * np.eye(200)  # eqs. 22-24
     white = solve_triangular(np.linalg.cholesky(C), model.y, lower=True)
     assert abs((white**2).mean() - 1.0) < 5.0 * np.sqrt(2.0 / 200)  # fails for another scale
-    np.testing.assert_array_equal(model.prior_mean, problem.truth)
+    exact, off = RegressionDensity(model), problem.truth + 0.1
+    for theta in (problem.truth, off):
+        prior = norm(problem.truth).logpdf(theta).sum()
+        assert exact.log_prior(theta) == pytest.approx(prior)
+        want = multivariate_normal(np.zeros(200), C).logpdf(model.y) if theta is not off else None
+        assert want is None or exact.log_likelihood(theta) == pytest.approx(want, abs=1e-6)
+    rho_names = ["log_rho"] if not kind.ard else [f"log_rho_{k}" for k in range(1, 6)]
+    assert list(exact.names) == ["log_eta", "log_sigma", *rho_names]
 
 
 def test_streams_of_data_sets():
@@ -115,8 +124,8 @@ def test_types_that_differ_in_prior_or_noise_share_their_inputs():
     )  # fmt: skip
     a, b, c = (make_problem(types[name], 0, 1).model for name in "abc")
     assert a.with_y(b.y).digest() == a.digest()
-    np.testing.assert_array_equal(b.prior_mean, 0.0)
-    np.testing.assert_array_equal(b.prior_sd, 2.0)
+    theta = np.array([0.3, -1.0, 0.4])
+    assert b.log_prior(theta) == pytest.approx(norm(0.0, 2.0).logpdf(theta).sum())
     np.testing.assert_array_equal(a.X, c.X)
     assert not np.allclose(a.y, c.y)
 
@@ -136,7 +145,18 @@ def test_the_guess_knows_the_data_alone():
     first, second = (make_problem(s, 0, 1) for s in (weak, centred))
     np.testing.assert_array_equal(first.guess, second.guess)
     assert first.guess.shape == (7,)
-    assert np.isfinite(first.model.log_density()(first.guess))
+    assert np.isfinite(RegressionDensity(first.model)(first.guess))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_gradient_in_the_papers_coordinates(number):
+    problem = make_problem(types_of(t={"data": number, "n": 30})["t"], 0, 1)
+    density, theta = RegressionDensity(problem.model), problem.truth + 0.1
+    steps = 1e-5 * np.eye(len(theta))
+    numerical = [(density(theta + h) - density(theta - h)) / 2e-5 for h in steps]
+    np.testing.assert_allclose(
+        density.value_and_gradient(theta)[1], numerical, rtol=1e-5, atol=1e-5
+    )
 
 
 # Types and methods

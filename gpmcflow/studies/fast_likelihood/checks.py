@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from scipy.stats import multivariate_normal
 
-from gpmcflow.approximations.nystrom import Nystrom
-from gpmcflow.models.gp_regression import dense_log_likelihood
+from gpmcflow.approximations.nystrom import JITTER, Nystrom
+from gpmcflow.likelihoods import Gaussian
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.fast_likelihood.methods import Bench
 
 CASES = 60  # the checks need no more
@@ -27,7 +27,8 @@ def algebra_checks(bench: Bench) -> dict[str, float]:
     few = problem.model.take(np.arange(min(CASES, problem.model.n_cases)))
     theta = problem.guess
     columns = np.arange(min(COLUMNS, few.n_cases - 1))
-    K = few.covariance(theta)
+    full = few.full(theta)
+    K = few.cross_covariance(full, few.X)
     core, cross = K[np.ix_(columns, columns)], K[:, columns]
     core = core + 1e-6 * np.trace(core) / len(core) * np.eye(len(core))  # both forms take the same
     values, vectors = np.linalg.eigh(core)
@@ -37,24 +38,18 @@ def algebra_checks(bench: Bench) -> dict[str, float]:
     B = np.linalg.solve(np.linalg.cholesky(core), cross.T).T
     forms = np.abs(by_eigen - B @ B.T).max() / np.abs(K).max()
     gram = extended.T @ extended
-    noise = np.exp(2.0 * theta[1]) * np.linspace(0.5, 2.0, few.n_cases)
-    general = replace(
-        few, noise_variances=noise, prior_mean=0.0, prior_sd=1.0,
-    )  # fmt: skip
-    at = np.delete(theta, 1)
+    noise = np.exp(theta[1]) * np.sqrt(np.linspace(0.5, 2.0, few.n_cases))
+    general = GPModel(few.X, few.y, few.covariance, Gaussian(noise), jitter=0.0)
+    at = full[np.sort(few.free)[:-1]]  # all but the noise level, in the order of a `GPModel`
     stand_in = Nystrom(general, columns, constant="inside")
-    C = _nystrom_matrix(general, at, columns) + np.diag(noise)
-    difference = abs(stand_in.log_likelihood(at) - dense_log_likelihood(C, general.y))
+    core = K[np.ix_(columns, columns)]
+    core = core + JITTER * np.trace(core) / len(core) * np.eye(len(core))
+    C = K[:, columns] @ np.linalg.solve(core, K[columns]) + np.diag(noise**2)
+    difference = abs(
+        stand_in.log_likelihood(at) - multivariate_normal(np.zeros(len(C)), C).logpdf(few.y)
+    )
     return {
         "forms": float(forms),
         "not_orthonormal": float(np.abs(gram - np.eye(m)).max()),
         "general_noise": float(difference),
     }
-
-
-def _nystrom_matrix(model, theta: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """K_nm (K_mm + e I)^-1 K_mn with the stand-in's jitter, by dense algebra."""
-    K = model.covariance(theta)
-    eta = model.hyperparameters(theta).eta
-    core = K[np.ix_(columns, columns)] + 1e-8 * (eta**2 + model.constant**2) * np.eye(len(columns))
-    return K[:, columns] @ np.linalg.solve(core, K[columns])

@@ -19,7 +19,7 @@ EIGEN_CASES = 400  # a timed eigendecomposition of more would take seconds
 
 def nominal_cost(density: Any, problem: Problem) -> float:
     """Floating-point operations of one call of a stand-in over those of the exact density, roughly."""
-    n, p = problem.model.n_cases, problem.model.n_features
+    n, p = problem.model.X.shape
     exact = n**3 / 3 + n * n * (p + 10)
     kind = type(density).__name__
     if kind == "FittedStudent":

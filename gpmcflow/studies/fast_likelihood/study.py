@@ -13,6 +13,7 @@ from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.approximations.stand_in_quality import log_ratio_sd
 from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time, run_rule_time
 from gpmcflow.execution import code_digest, pin_blas, remember, require_memory
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.density_pilot import DensityPilot, find_widths
 from gpmcflow.samplers.density_sampling import sample_density
 from gpmcflow.storage import standard_attributes, with_attributes
@@ -59,7 +60,7 @@ def make_bench(
     def find() -> dict:
         sweeps = settings["pilot"]
         found = find_widths(
-            problem.model.log_density(),
+            RegressionDensity(problem.model),
             problem.guess,
             generator(seed, f"{purpose}pilot", *key),
             n_sweeps=sweeps,

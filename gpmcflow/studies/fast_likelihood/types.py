@@ -21,7 +21,9 @@ GRID = (1, 2, 4, 8)  # of r and s
 RANKS = (10, 30, 50, 70, 95)  # per cent of the cases
 # What the numbers of a data set depend on: other studies may change without a week of runs lost.
 _CODE = """
-models.gp_regression models.log_density models.regression_covariance
+covariances likelihoods numerics parameters
+models.gp_model models.joint_density models.latent_gaussian models.linear_maps models.log_density
+models.regression_density models.site_adjoint
 approximations.eigen approximations.fitted_density approximations.low_rank approximations.nystrom
 approximations.single_precision approximations.stand_in_quality approximations.subset_of_data
 samplers.collapsed_scale samplers.density_pilot samplers.density_protocol
