@@ -16,7 +16,7 @@ SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
 OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
-numerics.batched_factors likelihoods.compiled models.covariances parameters.hyperpriors
+numerics.batched_factors likelihoods.compiled parameters.hyperpriors
 models.joint_covariance models.joint_model models.kronecker_covariance likelihoods
 models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
