@@ -51,12 +51,22 @@ def prepare_data(
 
 
 def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1."""
-    found = problem["likelihood"]
-    settings = {"name": found} if isinstance(found, str) else dict(found)
+    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1.
+
+    Raises `InputError` for a parameter that is not a number.
+    """
+    stated = problem["likelihood"]
+    settings = {"name": stated} if isinstance(stated, str) else dict(stated)
     made = likelihood(settings.pop("name"), **settings)
-    left_out = made.entries() and not settings
-    return made.with_values([1.0] * len(made.entries())) if left_out else made
+    if not settings:
+        return made.with_values([1.0] * len(made.entries()))
+    for entry in made.entries():
+        if not isinstance(entry.setting, float):
+            raise InputError(
+                f"likelihood {made.name}: {entry.name} is {entry.setting!r}; allowed: a number, as this "
+                "study holds it fixed"
+            )
+    return made
 
 
 def choose_hyperparameters(

@@ -56,6 +56,8 @@ def test_grid_takes_its_best_point(dataset):
 def test_likelihood_with_settings():
     found = make_likelihood({"likelihood": {"name": "gaussian", "noise_sd": 0.2}})
     assert found == Gaussian(0.2)
+    with pytest.raises(InputError, match="likelihood student_t: df is Hyperprior.* a number"):
+        make_likelihood({"likelihood": {"name": "student_t", "scale": 0.2}})
 
 
 def test_model_and_references_are_rebuilt_from_the_approximation(dataset):
