@@ -56,7 +56,7 @@ def test_grid_takes_its_best_point(dataset):
 def test_likelihood_with_settings():
     found = make_likelihood({"likelihood": {"name": "gaussian", "noise_sd": 0.2}})
     assert found == Gaussian(0.2)
-    with pytest.raises(InputError, match="likelihood student_t: df is Hyperprior.* a number"):
+    with pytest.raises(InputError, match=r"likelihood student_t: df is Hyperprior.* a number"):
         make_likelihood({"likelihood": {"name": "student_t", "scale": 0.2}})
 
 
