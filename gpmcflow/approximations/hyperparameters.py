@@ -66,18 +66,20 @@ def maximise_evidence(model: GPModel) -> EvidenceMaximum:
             "with it the maximum, are approximate",
             best.fit.clipped,
         )
-    if np.any(np.isclose(best.theta, search.low) | np.isclose(best.theta, search.high)):
+    at_edge = np.isclose(best.theta, search.low) | np.isclose(best.theta, search.high)
+    if at_edge.any():
         logger.warning(
             "hyperparameters: the maximum of the EP evidence lies at the edge of the search (%s); classes "
-            "that a boundary separates do that. A grid shows more.",
-            _described(model, best.theta),
+            "that a boundary separates do that, and terms that are not needed",
+            _described(model, best.theta, at_edge),
         )
     return best
 
 
-def _described(model: GPModel, theta: np.ndarray) -> str:
+def _described(model: GPModel, theta: np.ndarray, shown: np.ndarray | None = None) -> str:
     values = model.natural(theta)
-    return ", ".join(f"{name} {values[name]:.3g}" for name in model.names)
+    names = model.names if shown is None else np.array(model.names)[shown]
+    return ", ".join(f"{name} {values[name]:.3g}" for name in names)
 
 
 class _FailedFitError(Exception):

@@ -196,7 +196,7 @@ def test_a_finite_support_is_not_left(data, caplog):
     covariance = SquaredExponential(Hyperprior.log_uniform(low, 1e4))
     model = GPModel(*data, covariance, Probit())
     assert np.exp(maximise_evidence(model).theta[0]) == pytest.approx(low)
-    assert "edge of the search (length_scale" in caplog.text
+    assert f"edge of the search (length_scale {low:.3g});" in caplog.text
 
 
 def test_inputs_that_are_all_the_same(data):
@@ -224,7 +224,7 @@ def test_a_maximum_at_the_edge_is_said(caplog):
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     theta, _ = maximise_evidence(GPModel(X, y, SquaredExponential(), Probit()))
     assert theta[-1] == pytest.approx(6.0)
-    assert "edge of the search" in caplog.text
+    assert "edge of the search (signal_sd 403);" in caplog.text
 
 
 class Breaking(Probit):
