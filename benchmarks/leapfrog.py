@@ -15,10 +15,10 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import likelihood
-from gpmcflow.models.covariances import SquaredExponential
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 
@@ -44,7 +44,7 @@ def build(n: int, name: str) -> TemperedPath:
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     if name == "poisson":
         y = rng.poisson(np.exp(0.3 * X[:, 0])).astype(float)
-    model = LatentGaussianModel.from_gp(SquaredExponential(3.0, 2.0), X, likelihood(name), y)
+    model = GPModel(X, y, SquaredExponential(3.0, 2.0), likelihood(name)).at()
     return TemperedPath(expectation_propagation(model).sites)
 
 

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Probit
-from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results
@@ -38,7 +38,7 @@ def run(share: int, store_latents: bool, workers: int, folder: Path) -> dict:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 8))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    model = LatentGaussianModel.from_gp(SquaredExponential(3.0, 2.0), X, Probit(), y)
+    model = GPModel(X, y, SquaredExponential(3.0, 2.0), Probit()).at()
     sampler = PreconditionedSplitHMC(step_size=0.5, n_steps=1)
     began = time.perf_counter()
     tree = anneal(

@@ -20,12 +20,12 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Probit
-from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import curvature_metric, fixed_point
 from gpmcflow.samplers.curvature_metric import Arrival, CurvatureSystem
@@ -92,7 +92,7 @@ def problems():
         settings = {"(l = 3, s = 2)": (np.log(3.0), np.log(2.0), 0.2)}
     for name, (length, sd, step) in settings.items():
         covariance = SquaredExponential(np.exp(length), np.exp(sd))
-        yield f"{label} {name}", LatentGaussianModel.from_gp(covariance, X, Probit(), y), step
+        yield f"{label} {name}", GPModel(X, y, covariance, Probit()).at(), step
 
 
 def start(target, position, kind=CurvatureSystem, **settings):

@@ -19,7 +19,7 @@ from math import exp, hypot
 import xarray as xr
 
 from gpmcflow import (
-    LatentGaussianModel,
+    GPModel,
     Probit,
     SquaredExponential,
     annealed_importance_sampling,
@@ -65,7 +65,7 @@ def estimate(data: xr.Dataset, setting: Setting, sampler: str, seed: int) -> Run
     """Fit EP, then anneal from it; nothing is shared with other runs."""
     began = time.perf_counter()
     covariance = SquaredExponential(exp(setting.log_length_scale), exp(setting.log_signal_sd))
-    model = LatentGaussianModel.from_gp(covariance, data["X"].values, Probit(), data["y"].values)
+    model = GPModel(data["X"], data["y"].values, covariance, Probit()).at()
     ep = expectation_propagation(model)
     ep_seconds = time.perf_counter() - began
     n_temperatures, n_particles = setting.sizes[sampler]

@@ -15,8 +15,9 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.covariances.compilation import load_passes
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
-from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 
@@ -157,9 +158,7 @@ def usps():
         if setting not in found:
             (log_length, log_sd), laplace_value, ep_value, correction, errors = USPS_TABLE[setting]
             covariance = SquaredExponential(np.exp(log_length), np.exp(log_sd))
-            model = LatentGaussianModel.from_gp(
-                covariance, data["X"].values, Probit(), data["y"].values
-            )
+            model = GPModel(data["X"], data["y"].values, covariance, Probit()).at()
             published = {
                 "laplace": laplace_value,
                 "ep": ep_value,

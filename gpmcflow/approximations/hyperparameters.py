@@ -1,88 +1,85 @@
-"""Hyperparameters of a squared-exponential GP from the EP evidence: its maximum, or a grid."""
+"""Hyperparameters of a GP model at the maximum of its EP evidence."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
+from gpmcflow.covariances.passes import RATIONAL_QUADRATIC
+from gpmcflow.covariances.tape import bind
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.likelihoods import Likelihood
-from gpmcflow.models.covariances import SquaredExponential, squared_distances
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place
 
 logger = logging.getLogger(__name__)
 
 # Bounds of the search in natural logs, around the median distance and the unit scale: outside, the
 # covariance is constant or diagonal to rounding and the evidence flat.
 LENGTH_RANGE = 4.0
-SIGNAL_BOUNDS = (-3.0, 6.0)
+SIGNAL_START, SIGNAL_BOUNDS = 1.0, (-3.0, 6.0)
 MAX_ITERATIONS = 60
 MAX_ROUNDS = 30  # of L-BFGS, after fits that failed
 MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
+STEP = 1e-3  # of differences in the log of a likelihood's parameter
 
 
-def fit_ep(
-    X: np.ndarray, y: np.ndarray, likelihood: Likelihood, log_length_scale, log_signal_sd: float
-) -> ExpectationPropagation:
-    """EP fit of a GP with squared-exponential covariance; log l is a number or one per feature."""
-    scale = np.exp(np.asarray(log_length_scale, dtype=np.float64))
-    scale = float(scale) if scale.ndim == 0 else tuple(scale)
-    covariance = SquaredExponential(scale, float(np.exp(log_signal_sd)))
-    return expectation_propagation(LatentGaussianModel.from_gp(covariance, X, likelihood, y))
+class EvidenceMaximum(NamedTuple):
+    """Coordinates theta (d,) of a model's free parameters, and the EP fit of the model there."""
+
+    theta: np.ndarray
+    fit: ExpectationPropagation
 
 
-def maximise_evidence(
-    X: np.ndarray, y: np.ndarray, likelihood: Likelihood, *, ard: bool = False
-) -> tuple[float | np.ndarray, float]:
-    """(log length scale, log signal sd) at the maximum of log Z_EP, by L-BFGS from the median distance.
+def maximise_evidence(model: GPModel) -> EvidenceMaximum:
+    """Maximum of log Z_EP over the free parameters of covariance, mean and likelihood, by L-BFGS.
 
-    With ``ard`` the first is an array (p,). A maximum at the edge of the search is logged. Where an EP
-    fit fails the search steps back: it goes on from the best point inside a box of half the distance,
-    which grows again while its edge holds the maximum; failures are logged. Raises `NumericalError` if
-    no EP fit converges at the start, nor with a smaller signal.
+    Hyperpriors do not count, but for their support, if it is finite: there the search stays. Length
+    scales start at the median distance, amplitudes at e, the others at the median of their hyperprior. A
+    maximum at the edge of the search is logged. Where an EP fit fails the search steps back: it goes on
+    from the best point inside a box of half the distance, which grows again while its edge holds the
+    maximum; failures are logged. Raises `NumericalError` if no EP fit converges at the start, nor with
+    smaller amplitudes, `InputError` if no distance tells a length scale.
     """
-    distances = squared_distances(X)
-    apart = distances[distances > 0.0]
-    if not apart.size:
-        raise InputError(
-            "hyperparameters: all inputs are the same; state them in the config instead"
-        )
-    median = 0.5 * np.log(np.median(apart))
-    n_scales = X.shape[1] if ard else 1
-    start = np.append(np.full(n_scales, median + (0.5 * np.log(n_scales) if ard else 0.0)), 1.0)
-    bounds = [(s - LENGTH_RANGE, s + LENGTH_RANGE) for s in start[:-1]] + [SIGNAL_BOUNDS]
-
-    search = _Search(X, y, likelihood, ard, np.array(bounds))
-    at = search.run(start)
+    if not model.dim:
+        return EvidenceMaximum(np.empty(0), expectation_propagation(model.at()))
+    search = _Search(model)
+    best = search.run()
     if search.failures:
         logger.warning(
             "hyperparameters: %d of %d EP fits failed and the search stepped back; the first at %s: %s",
             len(search.failures),
             search.n_fits,
-            _described(search.failures[0][0]),
+            _described(model, search.failures[0][0]),
             search.failures[0][1],
         )
-    if search.clipped:
+    if best.fit.clipped:
         logger.warning(
             "hyperparameters: %d sites of the EP fit are clipped, so the gradient of its evidence, and "
             "with it the maximum, are approximate",
-            search.clipped,
+            best.fit.clipped,
         )
-    if np.any(np.isclose(at[:, None], bounds)):
+    at_edge = np.isclose(best.theta, search.low) | np.isclose(best.theta, search.high)
+    if at_edge.any():
         logger.warning(
             "hyperparameters: the maximum of the EP evidence lies at the edge of the search (%s); classes "
-            "that a boundary separates do that. A grid shows more.",
-            _described(at),
+            "that a boundary separates do that, and terms that are not needed",
+            _described(model, best.theta, at_edge),
         )
-    return (at[:-1] if ard else float(at[0])), float(at[-1])
+    return best
+
+
+def _described(model: GPModel, theta: np.ndarray, shown: np.ndarray | None = None) -> str:
+    values = model.natural(theta)
+    names = model.names if shown is None else np.array(model.names)[shown]
+    return ", ".join(f"{name} {values[name]:.3g}" for name in names)
 
 
 class _FailedFitError(Exception):
@@ -92,29 +89,58 @@ class _FailedFitError(Exception):
 class _Search:
     """L-BFGS for the maximum of log Z_EP that steps back from fits that fail."""
 
-    def __init__(self, X, y, likelihood, ard, bounds) -> None:
-        self.data, self.ard, self.bounds = (X, y, likelihood), ard, bounds
-        self.best, self.value, self.clipped = None, np.inf, 0
+    def __init__(self, model: GPModel) -> None:
+        self.model = model
+        self.best: EvidenceMaximum | None = None
         self.n_fits, self.failures = 0, []
+        priors = model.parameters.free_priors
+        self.start = model.prior_median()
+        reach = np.array([prior.width for prior in priors])
+        self.low, self.high = self.start - reach, self.start + reach
+        self.amplitudes = np.zeros(model.dim, dtype=bool)
+        self._place_covariance()
+        for k, prior in enumerate(priors):
+            if np.isfinite(prior.support).all():
+                self.low[k], self.high[k] = prior.support
+        self.start = np.clip(self.start, self.low, self.high)
 
-    def objective(self, at: np.ndarray) -> tuple[float, np.ndarray]:
+    def _place_covariance(self) -> None:
+        """Start and bounds of length scales and amplitudes."""
+        model = self.model
+        for group, (leaf, columns) in enumerate(
+            zip(model.leaves, bind(model.covariance, model.inputs)[1], strict=True)
+        ):
+            places = model.parameters.places(group)
+            if leaf.has_amplitude:
+                at = model.free == places[-1]
+                self.start[at], (self.low[at], self.high[at]) = SIGNAL_START, SIGNAL_BOUNDS
+                self.amplitudes |= at
+            if leaf.code > RATIONAL_QUADRATIC:
+                continue
+            scales = places[: len(places) - bool(leaf.extra) - leaf.has_amplitude]
+            at = np.isin(model.free, scales)
+            if at.any():
+                self.start[at] = _log_length(model.X[:, columns], len(scales))
+                self.low[at] = self.start[at] - LENGTH_RANGE
+                self.high[at] = self.start[at] + LENGTH_RANGE
+
+    def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """-log Z_EP and its gradient; `_FailedFitError` where EP does not converge."""
         self.n_fits += 1
         try:
-            fit = fit_ep(*self.data, at[:-1] if self.ard else at[0], at[-1])
+            fit = expectation_propagation(self.model.at(theta))
         except NumericalError as error:
-            self.failures.append((at.copy(), str(error)))
-            raise _FailedFitError(at.copy()) from error
-        if -fit.log_evidence < self.value:
-            self.best, self.value, self.clipped = at.copy(), -fit.log_evidence, fit.clipped
-        return -fit.log_evidence, -evidence_gradient(fit)
+            self.failures.append((theta.copy(), str(error)))
+            raise _FailedFitError(theta.copy()) from error
+        if self.best is None or fit.log_evidence > self.best.fit.log_evidence:
+            self.best = EvidenceMaximum(theta.copy(), fit)
+        return -fit.log_evidence, -evidence_gradient(self.model, theta, fit)
 
-    def run(self, at: np.ndarray) -> np.ndarray:
-        """The maximum, from a start; `NumericalError` if no fit converges."""
-        low, high = self.bounds.T
-        radius = np.inf
+    def run(self) -> EvidenceMaximum:
+        """The maximum; `NumericalError` if no fit converges."""
+        at, radius = self.start, np.inf
         for _ in range(MAX_ROUNDS):
-            box = np.maximum(low, at - radius), np.minimum(high, at + radius)
+            box = np.maximum(self.low, at - radius), np.minimum(self.high, at + radius)
             try:
                 minimize(
                     self.objective,
@@ -126,65 +152,79 @@ class _Search:
                 )
             except _FailedFitError as failed:
                 if self.best is not None:
-                    at, radius = self.best, 0.5 * np.abs(failed.args[0] - self.best).max()
+                    at = self.best.theta
+                    radius = 0.5 * np.abs(failed.args[0] - at).max()
                     if radius < MIN_RADIUS:
                         break
-                elif at[-1] > low[-1]:
-                    at = np.append(at[:-1], max(at[-1] - 1.0, low[-1]))
+                elif np.any((smaller := self._with_smaller_amplitudes(at)) != at):
+                    at = smaller
                 else:
                     raise NumericalError(
                         "hyperparameters: no EP fit converged; state them in the config instead"
                     ) from failed
                 continue
-            moved, at = np.abs(self.best - at).max(), self.best
+            moved, at = np.abs(self.best.theta - at).max(), self.best.theta
             if moved < 0.99 * radius:  # the maximum is inside the box
                 break
             radius *= 2.0
         return self.best
 
+    def _with_smaller_amplitudes(self, theta: np.ndarray) -> np.ndarray:
+        return np.where(self.amplitudes, np.maximum(theta - 1.0, self.low), theta)
 
-def _described(at: np.ndarray) -> str:
-    return f"log length scale {np.round(at[:-1], 2).tolist()}, log signal sd {at[-1]:.2f}"
+
+def _log_length(X: np.ndarray, n_scales: int) -> float:
+    """Log of the median distance, and of its root n_scales-fold where each column has its own scale."""
+    apart = pdist(X, "sqeuclidean")
+    apart = apart[apart > 0.0]
+    if not apart.size:
+        raise InputError(
+            "hyperparameters: all inputs are the same; give length scales as numbers instead"
+        )
+    return 0.5 * np.log(np.median(apart)) + 0.5 * np.log(n_scales)
 
 
-def evidence_gradient(fit: ExpectationPropagation) -> np.ndarray:
-    """Gradient of log Z_EP by (log l_1, .., log l_p or log l, log s), at an EP fixed point.
+def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropagation) -> np.ndarray:
+    """Gradient (d,) of log Z_EP by theta, at the EP fixed point ``fit`` of ``model.at(theta)``.
 
-    d log Z / d theta = (1/2) tr[(b b' - R) dK / d theta], R = S B^{-1} S, B = I + S K S,
-    S = diag(tau)^{1/2}, b = nu - R (K nu + mean_0). Source: Rasmussen & Williams (2006), alg. 5.2.
+    With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and R = S B^-1 S, B = I + S K S,
+    S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - R) dK / d theta] / 2 for the covariance, jitter
+    included, and sum b for the mean. log Z is stationary in the sites, so a parameter of the likelihood
+    changes the normalisers of the tilted distributions alone; those are differenced, at fixed cavities.
+    Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
     """
-    sites = fit.sites
-    model = sites.model
-    K = model.covariance_function(model.X)
-    S = np.sqrt(sites.precision)
-    B = S[:, None] * K * S
-    B.flat[:: len(B) + 1] += 1.0 + model.jitter * sites.precision
-    R = S[:, None] * cho_solve(cho_factor(B, lower=True), np.diag(S))
-    b = sites.shift - sites.precision * model.mean
-    b = b - R @ (K @ b + model.jitter * b)
-    H = (np.outer(b, b) - R) * K
-    scale = np.asarray(model.covariance_function.length_scale)
-    if scale.ndim == 0:
-        by_length = [0.5 * np.sum(H * squared_distances(model.X / scale))]
-    else:  # sum_ij H_ij (z_i - z_j)^2 = 2 (sum_i z_i^2 (H 1)_i - z' H z), for all features at once
-        Z = model.X / scale
-        by_length = (Z**2).T @ H.sum(1) - np.einsum("id,id->d", Z, H @ Z)
-    return np.append(by_length, H.sum())
+    full, sites = model.full(theta), fit.sites
+    tau, n = sites.precision, model.n_cases
+    b = sites.shift - tau * sites.predictor_mean
+    slopes = np.zeros(len(full))
+    of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
+    if np.isin(model.free, np.concatenate(of_covariance)).any():
+        buffers, root, K = model.covariance_buffers(), np.sqrt(tau), np.zeros((n, n))
+        buffers.fill(full, K)
+        B = root[:, None] * K * root
+        B.flat[:: n + 1] += 1.0
+        factorise_lower(ROUTINES, B)
+        in_place(ROUTINES[POTRI], LOWER, B)
+        slopes += buffers.adjoint(full, 0.5 * (np.outer(b, b) - root[:, None] * B * root), 0.0, K)
+    for place in model.free:
+        kind = model.touches(place)
+        if kind == "mean":
+            slopes[place] += b.sum()
+        elif kind == "likelihood":
+            slopes[place] += _likelihood_slope(model, full, place, fit)
+    return slopes[model.free]
 
 
-def evidence_grid(
-    X: np.ndarray,
-    y: np.ndarray,
-    likelihood: Likelihood,
-    log_length_scales: Sequence[float],
-    log_signal_sds: Sequence[float],
-) -> np.ndarray:
-    """log Z_EP over a grid, shape (length scales, signal sds); NaN where EP does not converge."""
-    grid = np.full((len(log_length_scales), len(log_signal_sds)), np.nan)
-    for i, length in enumerate(log_length_scales):
-        for j, signal in enumerate(log_signal_sds):
-            try:
-                grid[i, j] = fit_ep(X, y, likelihood, length, signal).log_evidence
-            except NumericalError:
-                continue
-    return grid
+def _likelihood_slope(
+    model: GPModel, full: np.ndarray, place: int, fit: ExpectationPropagation
+) -> float:
+    """Derivative of sum_i log Z_i at fixed cavities by one coordinate: differences of fourth order."""
+
+    def difference(step: float) -> float:
+        ends = []
+        for moved in (full[place] + step, full[place] - step):
+            likelihood = model.likelihood_at(np.where(np.arange(len(full)) == place, moved, full))
+            ends.append(likelihood.tilted(model.y, fit.cavity_mean, fit.cavity_variance)[0])
+        return float((ends[0] - ends[1]).sum()) / (2.0 * step)
+
+    return (4.0 * difference(STEP) - difference(2.0 * STEP)) / 3.0

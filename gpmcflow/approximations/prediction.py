@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gpmcflow.errors import InputError
@@ -10,8 +12,10 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import solve
 
 
-def predict_latent(sites: GaussianSites, X_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def predict_latent(sites: GaussianSites, X_new: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (m,) of the latent at new inputs (m, p) under prior times sites.
+
+    New inputs are an array, or a DataFrame with the columns the model was made with.
 
     With q = L^{-1} k_*: mean = mean_0 + q' E[xi], variance = k_** - q'q + |W^{-1} q|^2. Source:
     Rasmussen & Williams (2006), eqs. 3.60-3.61, in prior-whitened coordinates.
@@ -25,7 +29,7 @@ def predict_latent(sites: GaussianSites, X_new: np.ndarray) -> tuple[np.ndarray,
 def predict_from_draws(
     model: LatentGaussianModel,
     latents: np.ndarray,
-    X_new: np.ndarray,
+    X_new: Any,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Mean response at new inputs (m, p), averaged over latents (draw, n), shape (m,).
@@ -40,14 +44,14 @@ def predict_from_draws(
     return weights @ per_draw
 
 
-def _project(model: LatentGaussianModel, X_new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _project(model: LatentGaussianModel, X_new: Any) -> tuple[np.ndarray, np.ndarray]:
     """q = L^{-1} k_* as rows (m, n), and k_** - q'q (m,)."""
-    if model.covariance_function is None or model.X is None:
+    if model.covariance_function is None:
         raise InputError(
-            "prediction: the model was not built from a covariance function and inputs"
+            "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
         )
-    cross = model.covariance_function(X_new, model.X)
-    q = solve(model.cholesky, cross)
+    X_new = model.covariance_function.model.new_inputs(X_new)
+    q = solve(model.cholesky, model.covariance_function(X_new, model.X))
     prior = model.covariance_function.diagonal(X_new)
     return q, np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
 

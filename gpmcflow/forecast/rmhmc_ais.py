@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.approximations.hyperparameters import fit_ep
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.approximations.prediction import predict_from_draws
 from gpmcflow.evidence.annealing import make_ladder
@@ -31,7 +31,7 @@ from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.pilot import Pilot, find_pilot
 from gpmcflow.samplers.sampling import ChainProgram
 from gpmcflow.samplers.tuning import TuningSettings
-from gpmcflow.studies.problems import MATRICES, build_model, make_likelihood
+from gpmcflow.studies.problems import MATRICES, build_model
 from gpmcflow.studies.rmhmc_ais import evidence_routes
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.illustration import illustrate
@@ -212,9 +212,9 @@ def _stated(context: Context, problem: str) -> dict:
 
 
 def _ep(dataset: Any, problem: dict) -> Any:
-    X, y, chosen = dataset["X"].values, dataset["y"].values, problem["hyperparameters"]
-    length, signal = chosen["log_length_scale"], float(chosen["log_signal_sd"])
-    return fit_ep(X, y, make_likelihood(problem), length, signal)
+    chosen = problem["hyperparameters"]
+    length, signal = chosen["log_length_scale"], chosen["log_signal_sd"]
+    return expectation_propagation(build_model(dataset, problem, length, signal))
 
 
 def _first_call(context: Context, problem: str) -> float:

@@ -379,7 +379,7 @@ class GPModel:
         }
         fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
-        if self.jitter is None and fixed and self._axes is None:
+        if self.jitter is None and fixed and self.structure != "kronecker":
             K = np.empty((self.n_cases, self.n_cases))
             CovarianceBuffers(self._tape).fill(full, K)
             lower = np.tril(K.T)

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
-from gpmcflow.models.covariances import squared_distances
 from gpmcflow.models.joint_covariance import DenseFactor
 from gpmcflow.models.kronecker_covariance import KroneckerFactor, grid_axes
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
@@ -278,7 +278,7 @@ class JointModel:
 
 def squared_distances_between(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Squared distances of rows of A (m, p) and B (n, p), shape (m, n)."""
-    return squared_distances(B, A).T
+    return cdist(A, B, "sqeuclidean")
 
 
 def checked_inputs(model: JointModel, X_new: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ class LatentGaussianModel:
     """theta ~ N(mean, L L'), eta = A theta, y_i ~ p(y_i | eta_i).
 
     GP classification and Cox processes have A = I (``design`` is None, theta is the latent f);
-    logistic regression has A = X. Build it with `from_covariance`, `from_gp` or `from_design`.
+    logistic regression has A = X. Build it with `GPModel.at`, `from_covariance` or `from_design`.
 
     All inference happens in prior-whitened coordinates xi ~ N(0, I): theta = mean + L xi,
     eta = predictor_mean + U xi with U = A L, so that K^{-1} never appears.
@@ -38,7 +38,7 @@ class LatentGaussianModel:
     design:
         A, or None for the identity.
     covariance_function, X:
-        What predictions at new inputs need; None for models not built from a GP.
+        What predictions at new inputs need (`CovarianceAt`); None for models not made by `GPModel.at`.
     """
 
     likelihood: Likelihood
@@ -95,34 +95,6 @@ class LatentGaussianModel:
         factor, jitter = factorise(covariance)
         mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), (len(covariance),)).copy()
         return cls(likelihood, y, mean, factor, jitter, design, **extra)
-
-    @classmethod
-    def from_gp(
-        cls,
-        covariance_function: Callable,
-        X: np.ndarray,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        *,
-        mean: float | np.ndarray = 0.0,
-    ) -> LatentGaussianModel:
-        """GP prior at inputs X (n, p): f ~ N(mean, k(X, X)), A = I."""
-        pin_blas()
-        X = np.asarray(X, dtype=np.float64)
-        if X.ndim != 2:
-            raise InputError(
-                f"latent Gaussian model: X has shape {X.shape}; allowed: (cases, features)"
-            )
-        if len(X) != len(y):
-            raise InputError(f"latent Gaussian model: {len(y)} observations for {len(X)} inputs")
-        return cls.from_covariance(
-            covariance_function(X),
-            likelihood,
-            y,
-            mean=mean,
-            covariance_function=covariance_function,
-            X=X,
-        )
 
     @classmethod
     def from_design(

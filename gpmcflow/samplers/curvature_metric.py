@@ -16,6 +16,7 @@ from gpmcflow.numerics.lapack import ROUTINES
 from gpmcflow.samplers.fixed_point import FixedPointSolver
 from gpmcflow.samplers.generalised_leapfrog import Solved
 
+STEP = 1e-5  # of the differences of an information
 NEGLIGIBLE = 1e-16  # d_i K_ii of a row that changes the metric by less than rounding
 
 
@@ -54,7 +55,8 @@ class CurvatureSystem:
 
     eta = predictor_mean + U xi, and D = diag(d) is minus the second derivative of the tempered
     factors by eta_i, d_i = beta w_i + (1 - beta) tau_i with w_i = -d^2 log p(y_i | eta_i) and the
-    sites tau of the reference: one form for every reference. With v = G^(-1) p, the velocity,
+    sites tau of the reference: one form for every reference. Of a likelihood that is not log-concave
+    w_i is its `Likelihood.information`, which is positive. With v = G^(-1) p, the velocity,
 
         dH/dp = v,   dH/dxi = xi - U' (g - t / 2 + d' (U v)^2 / 2),   t_i = d'_i (U G^(-1) U')_ii.
 
@@ -99,22 +101,29 @@ class CurvatureSystem:
     def _root(self, predictor: np.ndarray, slot: np.ndarray) -> np.ndarray:
         """Square root of d at predictors."""
         self.n_passes[slot] += 1.0
-        second = self.model.likelihood.derivatives(predictor, self.model.y)[2]
+        likelihood, y = self.model.likelihood, self.model.y
+        if likelihood.log_concave:
+            information = -likelihood.derivatives(predictor, y)[2]
+        else:
+            information = likelihood.information(predictor, y)
         beta, kept = self._of(self.beta, slot), self._of(self.kept, slot)
-        return np.sqrt(np.maximum(kept - beta * second, 0.0))
+        return np.sqrt(np.maximum(kept + beta * information, 0.0))
 
     def geometry(self, position: np.ndarray, slot: np.ndarray) -> Geometry:
         """Likelihood, metric, its factor and trace term at positions (chain, d)."""
         model, target = self.model, self.target
         predictor = model.predictor(position)
         value, first, second, third = model.likelihood.derivatives(predictor, model.y)
+        information, information_slope = -second, -third
+        if not model.likelihood.log_concave:
+            information, information_slope = _expected(model, predictor)
         beta, kept = self._of(self.beta, slot), self._of(self.kept, slot)
         precision, shift = (self._of(a, slot) for a in (target.precision, target.shift))
         log_likelihood = value.sum(-1)
         residual = log_likelihood - sites_density(predictor, precision, shift)
         scale = beta[:, 0] if np.ndim(beta) else beta
-        weight = np.maximum(kept - beta * second, 0.0)
-        weight_slope = -beta * third
+        weight = np.maximum(kept + beta * information, 0.0)
+        weight_slope = beta * information_slope
         root = np.sqrt(weight)
         log_det = self.space.factorise(root, slot)
         trace = self.space.trace(weight, weight_slope, slot)
@@ -199,6 +208,15 @@ class CurvatureSystem:
         bent = geometry.weight_slope * self.space.push(velocity) ** 2
         pulled = self.space.pull(geometry.slope - 0.5 * geometry.trace + 0.5 * bent)
         return kick.momentum - half * (geometry.position - pulled)
+
+
+def _expected(model: LatentGaussianModel, predictor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Information of the factors and its derivative by eta, by central differences."""
+    step = STEP * (1.0 + np.abs(predictor))
+    low, here, high = (
+        model.likelihood.information(predictor + shift, model.y) for shift in (-step, 0.0, step)
+    )
+    return here, (high - low) / (2.0 * step)
 
 
 class _Space:

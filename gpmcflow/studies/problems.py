@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.hyperparameters import evidence_grid, maximise_evidence
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.hyperparameters import maximise_evidence
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.datasets import load_csv, load_dataset
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import require_memory
 from gpmcflow.likelihoods import Likelihood, likelihood
-from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import MultinomialLogit
 
@@ -47,12 +51,22 @@ def prepare_data(
 
 
 def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1."""
-    found = problem["likelihood"]
-    settings = {"name": found} if isinstance(found, str) else dict(found)
+    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1.
+
+    Raises `InputError` for a parameter that is not a number.
+    """
+    stated = problem["likelihood"]
+    settings = {"name": stated} if isinstance(stated, str) else dict(stated)
     made = likelihood(settings.pop("name"), **settings)
-    left_out = made.entries() and not settings
-    return made.with_values([1.0] * len(made.entries())) if left_out else made
+    if not settings:
+        return made.with_values([1.0] * len(made.entries()))
+    for entry in made.entries():
+        if not isinstance(entry.setting, float):
+            raise InputError(
+                f"likelihood {made.name}: {entry.name} is {entry.setting!r}; allowed: a number, as this "
+                "study holds it fixed"
+            )
+    return made
 
 
 def choose_hyperparameters(
@@ -67,15 +81,35 @@ def choose_hyperparameters(
     select = wanted.get("select", "stated")
     if select == "stated":
         return wanted["log_length_scale"], float(wanted["log_signal_sd"]), None
-    X, y, factor = dataset["X"].values, dataset["y"].values, make_likelihood(problem)
     if select == "maximum":
-        return *maximise_evidence(X, y, factor, ard=bool(wanted.get("ard", False))), None
+        ard = bool(wanted.get("ard", False))
+        theta = maximise_evidence(_gp_model(dataset, problem, SquaredExponential(ard=ard))).theta
+        return (theta[:-1] if ard else float(theta[0])), float(theta[-1]), None
     lengths, signals = wanted["log_length_scale"], wanted["log_signal_sd"]
-    grid = evidence_grid(X, y, factor, lengths, signals)
+    grid = evidence_grid(dataset, problem, lengths, signals)
     if not np.isfinite(grid).any():
         raise InputError("hyperparameters: EP converges nowhere on the grid; choose another range")
     i, j = np.unravel_index(np.nanargmax(grid), grid.shape)
     return float(lengths[i]), float(signals[j]), grid
+
+
+def evidence_grid(
+    dataset: xr.Dataset, problem: dict, lengths: Sequence[float], signals: Sequence[float]
+) -> np.ndarray:
+    """log Z_EP over a grid of log length scales and log signal sds; NaN where EP does not converge."""
+    grid = np.full((len(lengths), len(signals)), np.nan)
+    for i, length in enumerate(lengths):
+        for j, signal in enumerate(signals):
+            with contextlib.suppress(NumericalError):
+                model = build_model(dataset, problem, length, signal)
+                grid[i, j] = expectation_propagation(model).log_evidence
+    return grid
+
+
+def _gp_model(dataset: xr.Dataset, problem: dict, covariance: SquaredExponential) -> GPModel:
+    # dense, so that the jitter of fixed hyperparameters is the least that is needed, on grids too
+    X, y = dataset["X"], dataset["y"].values
+    return GPModel(X, y, covariance, make_likelihood(problem), structure="dense")
 
 
 def build_model(
@@ -86,9 +120,7 @@ def build_model(
     covariance = SquaredExponential(
         float(scale) if scale.ndim == 0 else tuple(scale), float(np.exp(log_signal_sd))
     )
-    return LatentGaussianModel.from_gp(
-        covariance, dataset["X"].values, make_likelihood(problem), dataset["y"].values
-    )
+    return _gp_model(dataset, problem, covariance).at()
 
 
 def design_matrix(dataset: xr.Dataset) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.likelihoods import StudentT
-from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 
@@ -19,6 +20,6 @@ def outliers():
         X = np.sort(rng.uniform(0.0, 10.0, 60))[:, None]
         y = np.sin(X[:, 0]) + 0.15 * rng.standard_normal(60)
         y[::10] += size * np.array([1.0, -1.0, 1.5, -1.2, 1.0, -0.8])
-        return LatentGaussianModel.from_gp(SquaredExponential(1.2, 1.1), X, StudentT(scale, df), y)
+        return GPModel(X, y, SquaredExponential(1.2, 1.1), StudentT(scale, df)).at()
 
     return build

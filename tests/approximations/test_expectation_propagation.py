@@ -8,9 +8,10 @@ from scipy.stats import multivariate_normal
 
 from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
 from gpmcflow.approximations.laplace import laplace
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
-from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 LABELS = {n: np.where(np.arange(n) % 3 == 1, -1.0, 1.0) for n in (1, 2, 3, 6, 20)}
@@ -249,12 +250,12 @@ def test_logistic_with_wide_cavities(log_signal):
     data = load_dataset("sonar")
     X, y = data["X"].values, data["y"].values
     covariance = SquaredExponential(float(np.exp(2.105)), float(np.exp(log_signal)))
-    model = LatentGaussianModel.from_gp(covariance, (X - X.mean(0)) / X.std(0), Logistic(), y)
+    model = GPModel((X - X.mean(0)) / X.std(0), y, covariance, Logistic()).at()
     fit = expectation_propagation(model)
     assert fit.iterations < 40
     assert fit.skipped == 0
     if log_signal == 6.0:  # both are the orthant probability of a covariance without noise
-        step = LatentGaussianModel.from_gp(covariance, model.X, Probit(), y)
+        step = GPModel(model.X, y, covariance, Probit()).at()
         other = expectation_propagation(step).log_evidence
         assert fit.log_evidence == pytest.approx(other, abs=2e-3)
 

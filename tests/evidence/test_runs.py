@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.evidence.annealing import annealed_importance_sampling, evidence_dataset
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Probit
-from gpmcflow.models.covariances import SquaredExponential
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, open_results, write_results
 
@@ -27,7 +27,7 @@ RUN = {"n_temperatures": 12, "n_particles": 12, "block_size": 5, "segment_length
 def sites():
     data = load_dataset("synthetic-gpc", n=30, seed=4)
     covariance = SquaredExponential(1.0, 2.0)
-    model = LatentGaussianModel.from_gp(covariance, data.X.values, Probit(), data.y.values)
+    model = GPModel(data.X, data.y.values, covariance, Probit()).at()
     return expectation_propagation(model).sites
 
 

@@ -10,7 +10,7 @@ SCRIPT = """
 import numpy, scipy.linalg  # loaded before the library could set a variable
 import numpy as np
 from gpmcflow import (
-    LatentGaussianModel, Probit, SquaredExponential, annealed_importance_sampling,
+    GPModel, Probit, SquaredExponential, annealed_importance_sampling,
     expectation_propagation, load_dataset,
 )
 from gpmcflow.execution import array_digest
@@ -18,7 +18,7 @@ data = load_dataset("digits-3v5")
 
 def digest():
     covariance = SquaredExponential(np.exp(1.0), np.exp(4.0))
-    model = LatentGaussianModel.from_gp(covariance, data["X"].values, Probit(), data["y"].values)
+    model = GPModel(data["X"], data["y"].values, covariance, Probit()).at()
     fit = expectation_propagation(model)
     tree = annealed_importance_sampling(
         fit.sites, coordinates="mode", n_temperatures=4, n_particles=8

@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Probit
-from gpmcflow.models.covariances import SquaredExponential
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, factorise
 
 Y = np.array([1.0, -1.0, 1.0])
@@ -24,10 +25,10 @@ def test_whitened_coordinates_have_the_prior_as_standard_normal(models):
         assert model.jitter == 0.0
 
 
-def test_from_gp_and_from_design():
+def test_of_a_gp_and_from_design():
     X = np.random.default_rng(0).standard_normal((3, 2))
     covariance = SquaredExponential((0.7, 2.0), 1.3)
-    model = LatentGaussianModel.from_gp(covariance, X, Probit(), Y, mean=0.25)
+    model = GPModel(X, Y, covariance, Probit(), mean=0.25).at()
     L = model.cholesky
     np.testing.assert_allclose(L @ L.T, covariance(X), rtol=1e-12)
     np.testing.assert_array_equal(model.mean, np.full(3, 0.25))
@@ -73,8 +74,6 @@ def test_sizes_that_do_not_fit_are_refused():
         LatentGaussianModel.from_covariance(np.eye(2), Probit(), Y)
     with pytest.raises(InputError, match="3 observations for 4 linear predictors"):
         LatentGaussianModel.from_covariance(np.eye(2), Probit(), Y, design=np.ones((4, 2)))
-    with pytest.raises(InputError, match="3 observations for 5 inputs"):
-        LatentGaussianModel.from_gp(SquaredExponential(), np.zeros((5, 1)), Probit(), Y)
     with pytest.raises(InputError, match="vector"):
         LatentGaussianModel.from_covariance(np.eye(3), Probit(), Y[:, None])
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 
-from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, StudentT
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC
@@ -36,7 +37,10 @@ class Dense:
         keep = 1.0 - self.beta
         phi = self.beta * value + keep * (self.nu * eta - 0.5 * self.tau * eta**2)
         g = self.beta * first + keep * (self.nu - self.tau * eta)
-        return phi.sum(), g, keep * self.tau - self.beta * second, -self.beta * third
+        information, slope = -second, -third
+        if not self.model.likelihood.log_concave:  # of Student-t noise it is one number
+            information, slope = self.model.likelihood.information(eta, self.model.y), 0.0 * third
+        return phi.sum(), g, keep * self.tau + self.beta * information, self.beta * slope
 
     def metric(self, theta):
         d = self.factors(theta)[2]
@@ -142,7 +146,7 @@ def two_stage(dense, theta):
     return inverse, np.linalg.slogdet(first)[1] + np.linalg.slogdet(second)[1]
 
 
-MODELS = ("probit", "poisson", "gaussian", "design, d < n", "design, d > n")
+MODELS = ("probit", "poisson", "gaussian", "student_t", "design, d < n", "design, d > n")
 CASES = [
     (name, reference, beta)
     for name in MODELS
@@ -157,6 +161,7 @@ def case(request, models, gp, glm):
     name, reference, beta = request.param
     model = {
         "gaussian": partial(gp, Gaussian(0.7), signal_sd=0.9),
+        "student_t": partial(gp, StudentT(0.4, 3.0), signal_sd=0.9),
         "design, d < n": partial(glm, Logistic()),
         "design, d > n": partial(glm, Poisson(1.5), n=5, d=9),
     }.get(name, lambda: models[name])()
@@ -438,3 +443,38 @@ def test_a_gaussian_likelihood_gives_the_leapfrog_method_too(gp):
             q = q - 0.2 * dense.force(x, q)
         close(latent(target, end.geometry.position)[k], x, 1e-10)
         close(co_latent(target, end.momentum)[k], q, 1e-10)
+
+
+class Expected(Logistic):
+    """Says that it is not log-concave, and what its curvature is as an information."""
+
+    log_concave = False
+
+    def information(self, eta, y):
+        return -self.derivatives(eta, y)[2]
+
+
+def test_an_information_that_moves_is_differentiated(glm):
+    """Trajectories along `information` equal those along -l'' of the same likelihood."""
+    ends = []
+    for likelihood in (Logistic(), Expected()):
+        model = replace(glm(Logistic()), likelihood=likelihood)
+        n = model.n_cases
+        target, _ = build(model, 0.7, np.linspace(0.2, 1.5, n), np.zeros(n))
+        system, geometry, momentum = start(target, 3)
+        ends.append(integrate(system, geometry, momentum, np.full((3, 1), 0.15), 5, TIGHT))
+    one, two = ends
+    assert two.solved.all()
+    close(two.geometry.position, one.geometry.position, 1e-8)
+    close(two.momentum, one.momentum, 1e-8)
+
+
+def test_the_metric_of_student_t_noise_is_positive(gp):
+    """(nu + 1) / ((nu + 3) s^2) for each case, where -l'' is negative of some."""
+    model = gp(StudentT(0.4, 3.0), signal_sd=0.9)
+    target, _ = build(model, 1.0, np.zeros(model.n_cases), np.zeros(model.n_cases))
+    _, geometry, _ = start(target, 20)
+    second = model.likelihood.derivatives(geometry.predictor, model.y)[2]
+    assert 0.1 < np.mean(second > 0.0) < 0.9
+    np.testing.assert_allclose(geometry.root**2, 4.0 / (6.0 * 0.4**2), rtol=1e-12)
+    assert not geometry.weight_slope.any()

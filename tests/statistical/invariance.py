@@ -19,9 +19,9 @@ from functools import cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_expit, log_ndtr
-from scipy.stats import ks_2samp, norm, poisson
+from scipy.stats import ks_2samp, norm, poisson, t
 
-from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
@@ -34,7 +34,7 @@ ALPHA = 1e-4
 SMALL_STEP_ACCEPTANCE = 0.98
 STALE = 1e-9
 
-NOISE_SD, EXPOSURE = 0.6, 1.7
+NOISE_SD, EXPOSURE, SCALE, DF = 0.6, 1.7, 0.4, 3.0
 _K = 1.8 * np.array([[1.0, 0.6, 0.1], [0.6, 1.2, 0.5], [0.1, 0.5, 0.8]])
 _DESIGN = np.array([[1.0, 0.4], [1.0, -1.3], [-0.5, 2.0], [0.3, 0.9]])
 
@@ -43,6 +43,7 @@ LOG_LIKELIHOODS: dict[str, Callable] = {
     "gp_probit": lambda eta, y: log_ndtr(y * eta),
     "gp_poisson": lambda eta, y: poisson.logpmf(y, EXPOSURE * np.exp(eta)),
     "gaussian": lambda eta, y: norm.logpdf(y, eta, NOISE_SD),
+    "student_t": lambda eta, y: t.logpdf(y, DF, eta, SCALE),
     "logistic_regression": lambda eta, y: log_expit(y * eta),
 }
 
@@ -57,6 +58,8 @@ def models() -> dict[str, LatentGaussianModel]:
         "gp_probit": build(3.0 * _K, Probit(), np.array([1.0, -1.0, 1.0]), mean=0.3),
         "gp_poisson": build(0.6 * _K, Poisson(EXPOSURE), np.array([0.0, 3.0, 1.0]), mean=-0.4),
         "gaussian": build(_K, Gaussian(NOISE_SD), np.array([1.4, -0.2, 0.5]), mean=0.3),
+        # the first two contradict each other: at the mean of the posterior l'' > 0
+        "student_t": build(_K, StudentT(SCALE, DF), np.array([1.9, -1.6, 0.5]), mean=0.3),
         "logistic_regression": build(
             np.array([[4.0, 0.5], [0.5, 2.5]]),
             Logistic(),

@@ -31,7 +31,7 @@ from .invariance import (
 
 # What this suite promises to run. A model, a setting or a sampler that drops out fails
 # test_the_matrix_is_whole; a sampler that is registered is tested without being listed anywhere.
-MODELS = ("gp_probit", "gp_poisson", "gaussian", "logistic_regression")
+MODELS = ("gp_probit", "gp_poisson", "gaussian", "student_t", "logistic_regression")
 STATED_SETTINGS = ("prior_reference", "sites_reference", "posterior", "own_base")
 MATRIX = list(cells(SAMPLERS))
 FEWER_CHAINS = {"rmhmc": 6000}  # a transition solves equations and factorises for every chain

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpmcflow.approximations.hyperparameters import fit_ep
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, ResourceError
-from gpmcflow.likelihoods import Gaussian, Probit
+from gpmcflow.likelihoods import Gaussian
 from gpmcflow.studies import stages
 from gpmcflow.studies.problems import (
     build_model,
@@ -46,8 +46,8 @@ def test_grid_takes_its_best_point(dataset):
     lengths, signals = [-1.0, 0.0, 1.0], [0.0, 1.0]
     wanted = problem(select="grid", log_length_scale=lengths, log_signal_sd=signals)
     length, signal, grid = choose_hyperparameters(dataset, wanted)
-    X, y = dataset.X.values, dataset.y.values
-    assert grid.max() == pytest.approx(fit_ep(X, y, Probit(), length, signal).log_evidence)
+    best = expectation_propagation(build_model(dataset, wanted, length, signal))
+    assert grid.max() == pytest.approx(best.log_evidence, rel=1e-12)
     assert np.array_equal(
         np.argwhere(grid == grid.max())[0], [lengths.index(length), signals.index(signal)]
     )
@@ -56,14 +56,18 @@ def test_grid_takes_its_best_point(dataset):
 def test_likelihood_with_settings():
     found = make_likelihood({"likelihood": {"name": "gaussian", "noise_sd": 0.2}})
     assert found == Gaussian(0.2)
+    with pytest.raises(InputError, match=r"likelihood student_t: df is Hyperprior.* a number"):
+        make_likelihood({"likelihood": {"name": "student_t", "scale": 0.2}})
 
 
 def test_model_and_references_are_rebuilt_from_the_approximation(dataset):
     wanted = problem(select="maximum", ard=True)
     tree, sidecar = stages.approximate(dataset, wanted, seed=1)
     model = model_of(dataset, tree, wanted)
-    again = build_model(dataset, wanted, tree["hyperparameters/log_length_scale"].values, 1.0)
-    assert model.covariance_function.length_scale == again.covariance_function.length_scale
+    chosen = tree["hyperparameters"].to_dataset()
+    coordinates = [*chosen["log_length_scale"].values, float(chosen["log_signal_sd"]), 0.0]
+    np.testing.assert_allclose(model.covariance_function.full, coordinates, rtol=1e-14)
+    assert model.jitter == float(chosen["jitter"])
     assert reference_of(tree, model, "prior").is_prior
     ep = reference_of(tree, model, "ep")
     moments = tree["approximation"].to_dataset().sel({"method": "ep"})

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.hyperparameters import fit_ep
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.perturbative_correction import second_order_correction
 from gpmcflow.errors import NumericalError, unknown_name
 from gpmcflow.execution import chain_generators, require_memory, workers
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.storage import with_attributes
-from gpmcflow.studies.problems import limit_bytes, make_likelihood, model_of, reference_of
+from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
 from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
 from gpmcflow.studies.stages import execution_settings, result_attributes
 
@@ -126,17 +126,17 @@ def hyperparameter_map(
     lengths, signals = grid["log_length_scale"], grid["log_signal_sd"]
     shape = (len(lengths), len(signals))
     found = {name: np.full(shape, np.nan) for name in ("log_evidence_ep", "correction", "ratio_sd")}
-    began, factor = time.perf_counter(), make_likelihood(problem)
-    X, y = dataset["X"].values, dataset["y"].values
+    began = time.perf_counter()
     for i, length in enumerate(lengths):
         for j, signal in enumerate(signals):
             try:
-                fit = fit_ep(X, y, factor, length, signal)
+                fit = expectation_propagation(build_model(dataset, problem, length, signal))
             except NumericalError:
                 continue
             rng = chain_generators(seed, STUDY, dataset.attrs["name"], "map", i, j, chains=[0])
-            eta = fit.sites.predictor(rng.standard_normal((n_draws, fit.sites.model.dim))[0])
-            u = TemperedPath(fit.sites).log_ratio(eta, factor.log_density(eta, y))
+            model = fit.sites.model
+            eta = fit.sites.predictor(rng.standard_normal((n_draws, model.dim))[0])
+            u = TemperedPath(fit.sites).log_ratio(eta, model.likelihood.log_density(eta, model.y))
             found["log_evidence_ep"][i, j] = fit.log_evidence
             found["correction"][i, j] = second_order_correction(fit)[-1]
             found["ratio_sd"][i, j] = u.std()
