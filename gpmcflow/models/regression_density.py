@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution.digest import text_digest
@@ -198,15 +199,27 @@ class MarginalLikelihood:
         triangular_product(ROUTINES, self._C, False, y)
         return self.model.mean_at(full) + y
 
-    def draw_latents(self, rng: np.random.Generator, full: np.ndarray) -> np.ndarray:
-        """An exact draw of f (n,) given y and ``full``: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K)."""
+    def draw_latents(
+        self, rng: np.random.Generator, full: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        """An exact draw of f (n,) given y and ``full``: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K).
+
+        With log p(y | f), and log p(y | f) + log N(f; 0, K).
+        """
         model = self.model
         L = model.cholesky(full)
         f = L @ rng.standard_normal(model.n_cases)
         noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
         gap = model.y - model.mean_at(full) - f - noise
         self.factorise(full)
-        return f + L @ (L.T @ self.solve(self.solve(gap), transposed=True))
+        f += L @ (L.T @ self.solve(self.solve(gap), transposed=True))
+        log_likelihood = float(
+            model.likelihood_at(full).log_density(f + model.mean_at(full), model.y)
+        )
+        z = solve_triangular(L, f, lower=True)
+        log_det = float(np.log(np.diagonal(L)).sum())
+        log_normal = -0.5 * float(z @ z) - log_det - model.n_cases * _HALF_LOG_2PI
+        return f, log_likelihood, log_likelihood + log_normal
 
 
 def require_gaussian(model: GPModel, where: str) -> None:
@@ -329,6 +342,8 @@ class CollapsedDensity:
         none = np.empty(0)
         return Evaluation(value, by_full[self.model.free] * slopes, none, theta, none, value, value)
 
-    def draw_latents(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
-        """An exact draw of f (n,) given theta."""
+    def draw_latents(
+        self, rng: np.random.Generator, theta: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        """An exact draw of f (n,) given theta; see `MarginalLikelihood.draw_latents`."""
         return self._work.draw_latents(rng, self.model.full(theta))

@@ -96,24 +96,24 @@ class JointSplitProgram:
             state, info = transition(rng, target, state, step, n_steps, self.settings.jitter)
             spent, rates = spent + info.n_gradient, rates + info.acceptance_rate
             diverging += info.diverging
+            latents, log_likelihood, complete = state.latents, state.log_likelihood, state.complete
+            if not target.density.n_z and (self.thin > 1 or j == self.thin - 1):
+                latents, log_likelihood, complete = target.density.draw_latents(rng, state.theta)
             if self.thin > 1:
                 row["trace_theta"][j] = state.theta
-                row["trace_complete_log_likelihood"][j] = state.complete
+                row["trace_complete_log_likelihood"][j] = complete
                 row["trace_n_gradient"][j] = info.n_gradient
         model = self.model
         scalars |= {
-            "complete_log_likelihood": state.complete,
-            "log_likelihood": state.log_likelihood,
-            "lp": state.complete + model.log_prior(state.theta),
+            "complete_log_likelihood": complete,
+            "log_likelihood": log_likelihood,
+            "lp": complete + model.log_prior(state.theta),
             "acceptance_rate": rates / self.thin,
             "energy_error": info.energy_error,
             "diverging": diverging,
             "n_gradient": spent,
         }
         row["theta"][:] = state.theta
-        latents = state.latents
-        if not target.density.n_z and (self.keep_latents or self.X_new is not None):
-            latents = target.density.draw_latents(rng, state.theta)
         if self.keep_latents:
             row["latent"][:] = latents
         if self.X_new is not None:

@@ -199,7 +199,7 @@ def test_simulated_responses_and_latents_have_their_covariances():
     np.testing.assert_allclose(np.cov(y.T), want, rtol=0.03)
     assert np.abs((y.mean(0) - c) / np.sqrt(np.diag(want) / 20_000)).max() < 4.0
     collapsed = CollapsedDensity(small)
-    f = np.stack([collapsed.draw_latents(rng, theta) for _ in range(20_000)])
+    f = np.stack([collapsed.draw_latents(rng, theta)[0] for _ in range(20_000)])
     noise = 0.3**2 * np.eye(3)
     gain = (want - noise) @ np.linalg.inv(want)
     error = np.sqrt(np.diag(noise @ gain.T) / 20_000)
