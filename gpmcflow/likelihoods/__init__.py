@@ -9,7 +9,6 @@ from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.gaussian import Gaussian
-from gpmcflow.likelihoods.grouped import GroupedLikelihood
 from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
 from gpmcflow.likelihoods.poisson import Poisson
@@ -22,7 +21,7 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
 }
 
 __all__ = [
-    "LIKELIHOODS", "Binomial", "Gaussian", "GroupedLikelihood", "Likelihood", "Logistic", "NegativeBinomial",
+    "LIKELIHOODS", "Binomial", "Gaussian", "Likelihood", "Logistic", "NegativeBinomial",
     "Poisson", "Probit", "StudentT", "likelihood",
 ]  # fmt: skip
 

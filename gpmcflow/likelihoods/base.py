@@ -106,10 +106,6 @@ class Likelihood(ABC):
         """Whether cases with equal observations can have different factors."""
         return any(np.ndim(getattr(self, name)) for name in self.constants)
 
-    def n_latents(self, y: np.ndarray) -> int:
-        """Number of predictors that observations y belong to."""
-        return len(y)
-
     def number(self, name: str) -> float | np.ndarray:
         """Value of a parameter. Raises `InputError` where it is free."""
         value = getattr(self, name)

@@ -35,7 +35,7 @@ def moment_sites(
     index = slice(None)
     if np.ndim(k) == 0 and not likelihood.per_case:
         y, index = np.unique(y, return_inverse=True)
-    n = likelihood.n_latents(y)
+    n = len(y)
     mean, k = np.full(n, offset, dtype=np.float64), np.full(n, k, dtype=np.float64)
     _, alpha, r = likelihood.tilted(y, mean, k)
     left = 1.0 - k * r
@@ -53,7 +53,7 @@ def laplace_sites(
     Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
     step that leaves the bracket or is not half the one before is replaced by half the bracket.
     """
-    k = np.full(likelihood.n_latents(y), k, dtype=np.float64)
+    k = np.full(len(y), k, dtype=np.float64)
 
     def slope(f: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
