@@ -87,7 +87,9 @@ def sample_joint(
     )
     if X_new is not None:
         X_new = model.new_inputs(X_new)
-        model.likelihood_at(model.full(model.prior_median())).conditional_mean(np.zeros(1))  # or refuses
+        model.likelihood_at(model.full(model.prior_median())).conditional_mean(
+            np.zeros(1)
+        )  # or refuses
     execution = {
         "n_chains": n_chains, "block_size": block_size, "seed": seed, "scheduler": scheduler,
         "n_workers": n_workers, "settings": settings, "progress": progress,

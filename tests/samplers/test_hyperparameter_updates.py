@@ -141,9 +141,13 @@ def test_likelihood_evaluations_of_the_latents_are_counted():
     assert (chain.cost.n_hyp, chain.cost.n_cov) == (0, 0)
 
 
-@pytest.mark.parametrize("rep", REPRESENTATIONS)
-def test_what_a_chain_knows_is_what_a_new_one_computes(rep):
-    model = problem()
+@pytest.mark.parametrize(
+    ("name", "rep"),
+    [("poisson", rep) for rep in REPRESENTATIONS]
+    + [(name, rep) for name in ("dispersion", "sum") for rep in ("fixed", "surr-site")],
+)
+def test_what_a_chain_knows_is_what_a_new_one_computes(name, rep):
+    model = problem(name)
     _, _, chain = run(model, rep, SliceUpdate(width=0.4, max_steps=4, refreeze=True), n=30)
     fresh = JointWorkspace(model, representation(rep))
     fresh.start(chain.theta, chain.point.f)

@@ -7,8 +7,8 @@ from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_split_hmc import (
     Frame,

@@ -8,8 +8,8 @@ import pytest
 from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import FrozenSites, JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import joint_split_pilot
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
