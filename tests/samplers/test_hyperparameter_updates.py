@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from gpmcflow.covariances.dense_factor import DenseFactor
-from gpmcflow.covariances.expressions import Linear, Periodic, SquaredExponential
+from gpmcflow.covariances.expressions import (
+    Linear,
+    Matern32,
+    Periodic,
+    SquaredExponential,
+)
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson
 from gpmcflow.models.gp_model import GPModel
@@ -36,6 +41,11 @@ def problem(name="poisson", n=20, p=2, length=LENGTH, signal=NORMAL, mean=OFFSET
     if name == "sum":
         terms = covariance * Periodic(LENGTH, period=0.7, columns=0) + Linear(NORMAL)
         return GPModel(X, rng.poisson(2.0, n), terms, Poisson(), mean)
+    if name == "grid":
+        side = np.arange(4) / 4
+        X = np.stack(np.meshgrid(np.append(side, 1.2), side, indexing="ij"), -1).reshape(-1, 2)
+        terms = Matern32(LENGTH, NORMAL, columns=0) * Periodic(LENGTH, period=0.7, columns=1)
+        return GPModel(X, rng.poisson(2.0, 20), terms, Poisson(), structure="kronecker")
     if name == "gaussian":
         return GPModel(X, rng.standard_normal(n), covariance, Gaussian(0.5))
     return GPModel(X, np.where(X[:, 0] > 0.5, 1.0, -1.0), covariance, Logistic())
@@ -63,7 +73,7 @@ PAIRS = [("poisson", rep, 2) for rep in REPRESENTATIONS] + [
 ]
 PAIRS += [
     (name, rep, p)
-    for name, p in (("dispersion", 2), ("sum", 6))
+    for name, p in (("dispersion", 2), ("sum", 6), ("grid", 2))
     for rep in ("fixed", "prior-white", "surr-site", "post-site")
 ]
 
