@@ -99,7 +99,7 @@ def largest_z(name, rep, move, n, seed=0):
 
 
 SLICE = SliceUpdate()
-N = 3000
+N = 1500
 CELLS = [
     (name, rep)
     for name in LIKELIHOODS
@@ -110,7 +110,7 @@ CELLS = [
 
 @pytest.mark.parametrize(("name", "rep"), CELLS)
 def test_a_sweep_leaves_exact_draws_exact(name, rep):
-    seed, n = CELLS.index((name, rep)), N // 3 if name in ("dispersion", "sum") else N
+    seed, n = CELLS.index((name, rep)), 500 if name == "dispersion" else N  # its sites are slow
     assert largest_z(name, representation(rep), SLICE.sweep, n, seed) < LIMIT
 
 
@@ -201,7 +201,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_sweeps_are_caught(mutant):
     name, rep, update = MUTANTS[mutant]
-    assert largest_z(name, rep, update.sweep, N, 0) > 2 * LIMIT
+    assert largest_z(name, rep, update.sweep, 2 * N, 0) > 2 * LIMIT
 
 
 def test_a_dropped_constant_of_a_likelihood_whose_parameter_moves_is_caught(monkeypatch):
@@ -210,7 +210,7 @@ def test_a_dropped_constant_of_a_likelihood_whose_parameter_moves_is_caught(monk
         NegativeBinomial, "compiled", lambda self, y: whole(self, y)._replace(constant=0.0)
     )
     rep = representation("prior-white")
-    assert largest_z("dispersion", rep, SLICE.sweep, N // 3, 0) > 2 * LIMIT
+    assert largest_z("dispersion", rep, SLICE.sweep, N, 0) > 2 * LIMIT
 
 
 def test_a_wrong_elliptical_update_is_caught():
@@ -220,7 +220,7 @@ def test_a_wrong_elliptical_update_is_caught():
         chain.update_latents(rng, 1)
         chain.point.sd = sd
 
-    assert largest_z("poisson", Fixed(), move, N, 0) > 2 * LIMIT
+    assert largest_z("poisson", Fixed(), move, 2 * N, 0) > 2 * LIMIT
 
 
 # -- Geweke's joint test ---------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_joint_distribution_of_counts(rep):
 
 @pytest.mark.parametrize("name", ["dispersion", "sum"])
 def test_joint_distribution_of_other_models(name):
-    assert joint_z(name, representation("surr-site"), 150, 4, 3) < LIMIT
+    assert joint_z(name, representation("surr-site"), 120, 3, 3) < LIMIT
 
 
 def test_joint_distribution_of_labels():

@@ -77,7 +77,7 @@ def largest_z(name, density_type=JointDensity, n=N, seed=0, moves=1):
 
 @pytest.mark.parametrize("name", LIKELIHOODS)
 def test_a_transition_leaves_exact_draws_exact(name):
-    n = N // 3 if name in ("dispersion", "sum") else N
+    n = 600 if name == "dispersion" else N // 2  # its sites are slow
     assert largest_z(name, n=n, seed=list(LIKELIHOODS).index(name)) < LIMIT
 
 
@@ -111,20 +111,12 @@ def test_a_transition_with_latents_integrated_out_leaves_exact_draws_exact():
     assert collapsed_z(noisy_model(), N // 2, 0) < LIMIT
 
 
-def test_an_evidence_of_other_noise_is_caught(monkeypatch):
+def test_a_dropped_evidence_of_latents_integrated_out_is_caught(monkeypatch):
     whole = CollapsedDensity.evaluate
-    model = noisy_model()
-    place = list(model.names).index("noise_sd")
-
-    def wrong(self, x, z):  # the evidence of noise_sd 1
-        at = whole(self, x, z)
-        theta = at.theta.copy()
-        theta[place] = 0.0
-        value = self._work.value(model.full(theta))
-        return at._replace(rest=value)
-
-    monkeypatch.setattr(CollapsedDensity, "evaluate", wrong)
-    assert collapsed_z(model, N // 2, 0, moves=10) > 2 * LIMIT
+    monkeypatch.setattr(
+        CollapsedDensity, "evaluate", lambda self, x, z: whole(self, x, z)._replace(rest=0.0)
+    )
+    assert collapsed_z(noisy_model(), 2 * N // 3, 0, moves=6) > 2 * LIMIT
 
 
 class SiteTermDropped(JointDensity):
