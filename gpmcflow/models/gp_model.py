@@ -241,9 +241,10 @@ class GPModel:
         """Place of the amplitude that multiplies the whole covariance, or None."""
         if self._axes is None:
             return self._tape.common_scale
+        used = np.concatenate(self._places).tolist()
         scales = [tape.common_scale for tape in self._axes]
-        given = [place for place in scales if place is not None]
-        return given[0] if len(given) == 1 else None
+        once = [place for place in scales if place is not None and used.count(place) == 1]
+        return min(once, key=lambda place: not self._free[place], default=None)
 
     def mean_at(self, full: np.ndarray) -> float:
         """c."""

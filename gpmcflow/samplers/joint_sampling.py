@@ -85,7 +85,11 @@ def sample_joint(
         _pool("start_theta", _by_name(model, start_theta), model.dim),
         _pool("start_latents", start_latents, model.n_cases),
     )
-    X_new = None if X_new is None else model.new_inputs(X_new)
+    if X_new is not None:
+        X_new = model.new_inputs(X_new)
+        model.likelihood_at(model.full(model.prior_median())).conditional_mean(
+            np.zeros(1)
+        )  # or refuses
     execution = {
         "n_chains": n_chains, "block_size": block_size, "seed": seed, "scheduler": scheduler,
         "n_workers": n_workers, "settings": settings, "progress": progress,

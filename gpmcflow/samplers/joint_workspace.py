@@ -60,7 +60,12 @@ class JointWorkspace:
         self._frozen: Frozen | None = None
         self.phi = np.nan
         self._scratch = np.empty(model.n_cases)
-        self._fixed_likelihood = all(model.touches(place) != "likelihood" for place in self.free)
+        touches = [model.touches(place) for place in self.free]
+        self._fixed_likelihood = "likelihood" not in touches
+        # places of the mean and the likelihood's parameters, which change log L(f) while f stays
+        self._outside = [
+            p for p, t in zip(self.free, touches, strict=True) if t in ("mean", "likelihood")
+        ]
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -158,7 +163,9 @@ class JointWorkspace:
         if point is None:
             self.cost.n_failed += 1
             return -np.inf
-        if isinstance(self.representation, Fixed) and touches in ("scale", "covariance"):
+        if isinstance(self.representation, Fixed) and np.array_equal(
+            full[self._outside], self.point.full[self._outside]
+        ):
             point.f, point.log_likelihood = self.point.f, self.point.log_likelihood
         else:
             self.cost.n_lik += 1

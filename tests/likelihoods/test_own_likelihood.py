@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood, NegativeBinomial
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_program import JointProgram
 from gpmcflow.samplers.joint_sampling import sample_joint
@@ -46,11 +47,7 @@ def model_of(likelihood):
     rng = np.random.default_rng(0)
     X = np.linspace(0.0, 1.0, 14)
     y = rng.negative_binomial(D, D / (D + 20.0), 14).astype(float)
-    length, signal = (
-        Hyperprior.log_uniform(0.3, 3.0),
-        Hyperprior("norm", {"loc": -1.5, "scale": 0.3}),
-    )
-    return JointModel(likelihood, X, y, length, signal, OFFSET)
+    return GPModel(X, y, SquaredExponential(LENGTH, SIGNAL), likelihood, OFFSET)
 
 
 NEW = {"n_chains": 1, "n_draws": 60, "n_warmup": 20, "seed": 1, "X_new": np.array([0.2, 0.9, 8.0])}
@@ -77,7 +74,8 @@ def test_sites_of_an_own_likelihood(representation):
 
 def test_far_away_the_prediction_is_that_of_the_prior():
     """f is N(0, sd^2) there: E[y] = exp(c + sd^2 / 2)."""
-    model = JointModel(NegativeBinomial(D), np.linspace(0, 1, 5), np.ones(5), LENGTH, 1.5, OFFSET)
+    covariance = SquaredExponential(LENGTH, 1.5)
+    model = GPModel(np.linspace(0, 1, 5), np.ones(5), covariance, NegativeBinomial(D), OFFSET)
     for likelihood in (model.likelihood, Overdispersed()):
         tree = sample_joint(
             replace(model, likelihood=likelihood), n_chains=1, n_draws=2, n_warmup=0, X_new=[1e3]

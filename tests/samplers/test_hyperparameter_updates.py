@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from gpmcflow.covariances.dense_factor import DenseFactor
+from gpmcflow.covariances.expressions import (
+    Linear,
+    Matern32,
+    Periodic,
+    SquaredExponential,
+)
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models.joint_covariance import ROUTINES, DenseFactor, factorise_lower
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.numerics.lapack import ROUTINES, factorise_lower
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import (
     MetropolisUpdate,
@@ -21,17 +30,25 @@ NORMAL = Hyperprior("norm", {"scale": 0.6})
 OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
 
 
-def problem(name="poisson", n=20, p=2, **settings):
+def problem(name="poisson", n=20, p=2, length=LENGTH, signal=NORMAL, mean=OFFSET):
     rng = np.random.default_rng(3)
     X = rng.random((n, p))
+    covariance = SquaredExponential(length, signal, ard=True)
     if name == "poisson":
-        y, given = rng.poisson(2.0, n), {"likelihood": Poisson(), "offset": OFFSET}
-    elif name == "gaussian":
-        y, given = rng.standard_normal(n), {"likelihood": Gaussian(0.5)}
-    else:
-        y, given = np.where(X[:, 0] > 0.5, 1.0, -1.0), {"likelihood": Logistic()}
-    given |= {"X": X, "y": y, "length": LENGTH, "signal": NORMAL} | settings
-    return JointModel(**given)
+        return GPModel(X, rng.poisson(2.0, n), covariance, Poisson(), mean)
+    if name == "dispersion":
+        return GPModel(X, rng.poisson(2.0, n), covariance, NegativeBinomial(NORMAL), mean)
+    if name == "sum":
+        terms = covariance * Periodic(LENGTH, period=0.7, columns=0) + Linear(NORMAL)
+        return GPModel(X, rng.poisson(2.0, n), terms, Poisson(), mean)
+    if name == "grid":
+        side = np.arange(4) / 4
+        X = np.stack(np.meshgrid(np.append(side, 1.2), side, indexing="ij"), -1).reshape(-1, 2)
+        terms = Matern32(LENGTH, NORMAL, columns=0) * Periodic(LENGTH, period=0.7, columns=1)
+        return GPModel(X, rng.poisson(2.0, 20), terms, Poisson(), structure="kronecker")
+    if name == "gaussian":
+        return GPModel(X, rng.standard_normal(n), covariance, Gaussian(0.5))
+    return GPModel(X, np.where(X[:, 0] > 0.5, 1.0, -1.0), covariance, Logistic())
 
 
 def run(model, rep, update, n=100, shortcuts=True, seed=5, n_elliptical=3):
@@ -54,6 +71,11 @@ PAIRS = [("poisson", rep, 2) for rep in REPRESENTATIONS] + [
     for rep in ("fixed", "prior-white", "surr-site", "post-site")
     for p in (1, 6)
 ]
+PAIRS += [
+    (name, rep, p)
+    for name, p in (("dispersion", 2), ("sum", 6), ("grid", 2))
+    for rep in ("fixed", "prior-white", "surr-site", "post-site")
+]
 
 
 @pytest.mark.parametrize(("name", "rep", "p"), PAIRS)
@@ -65,24 +87,24 @@ def test_shortcuts_give_the_same_chain_and_the_same_counts(name, rep, p):
     assert np.allclose(fast, slow, rtol=1e-7, atol=1e-7)
 
 
-class DenseKronecker(JointModel):
+class DenseKronecker(GPModel):
     """The same covariance as a Kronecker grid, factorised as a whole."""
 
     def factor(self):
-        parts, model = JointModel.factor(self), self
+        parts = GPModel.factor(self)
+        whole = DenseFactor(self._tape, self.epsilon, self.scale_place)
 
-        class Whole(DenseFactor):
-            def fill(self, log_lengths):
-                parts.fill(log_lengths)
-                L = parts.dense()
-                self.columns[:] = (L @ L.T).T
-                return self._done(factorise_lower(ROUTINES, self.columns))
+        def fill(full):
+            parts.fill(full)
+            L = parts.dense()
+            whole.columns[:] = (L @ L.T).T
+            whole.diagonal, whole.stamp = parts.diagonal, parts.stamp
+            whole.log_det = factorise_lower(ROUTINES, whole.columns)
+            return True
 
-            @property
-            def diagonal(self):
-                return (1.0 + model.jitter) ** 2
-
-        return Whole(self.X, self.isotropic, self.jitter)
+        whole.fill = fill
+        whole.fill_from = lambda other, full, place: fill(full)
+        return whole
 
 
 @pytest.mark.parametrize("rep", REPRESENTATIONS)
@@ -90,10 +112,10 @@ def test_a_kronecker_grid_gives_the_chain_of_its_dense_covariance(rep):
     side = np.arange(4) / 4
     X = np.stack(np.meshgrid(side, np.append(side, 1.2), indexing="ij"), axis=-1).reshape(-1, 2)
     y = np.random.default_rng(0).poisson(1.5, 20).astype(float)
-    arguments = (Poisson(), X, y, LENGTH, NORMAL, OFFSET)
+    covariance = SquaredExponential(LENGTH, NORMAL, ard=True)
     chains = [
-        run(kind(*arguments, jitter=1e-4, kronecker=True), rep, SliceUpdate())
-        for kind in (JointModel, DenseKronecker)
+        run(kind(X, y, covariance, Poisson(), OFFSET, 1e-4, "kronecker"), rep, SliceUpdate())
+        for kind in (GPModel, DenseKronecker)
     ]
     assert np.array_equal(chains[0][1], chains[1][1])
     assert np.allclose(chains[0][0], chains[1][0], rtol=1e-6, atol=1e-6)
@@ -114,7 +136,7 @@ def test_counters():
         assert (cost.n_hyp, cost.n_cov) == (4, 3)
         assert cost.n_lik == (1 if rep == "fixed" else 4)
     # a proposal outside the support is no covariance construction, and costs nothing
-    narrow = problem(length=Hyperprior.log_uniform(0.999, 1.001), signal=1.0, offset=0.0)
+    narrow = problem(length=Hyperprior.log_uniform(0.999, 1.001), signal=1.0, mean=0.0)
     walk = MetropolisUpdate(scale=1e6)
     _, costs, _ = run(narrow, "prior-white", walk, n=20, n_elliptical=0)
     assert costs.sum() == 0
@@ -129,9 +151,13 @@ def test_likelihood_evaluations_of_the_latents_are_counted():
     assert (chain.cost.n_hyp, chain.cost.n_cov) == (0, 0)
 
 
-@pytest.mark.parametrize("rep", REPRESENTATIONS)
-def test_what_a_chain_knows_is_what_a_new_one_computes(rep):
-    model = problem()
+@pytest.mark.parametrize(
+    ("name", "rep"),
+    [("poisson", rep) for rep in REPRESENTATIONS]
+    + [(name, rep) for name in ("dispersion", "sum") for rep in ("fixed", "surr-site")],
+)
+def test_what_a_chain_knows_is_what_a_new_one_computes(name, rep):
+    model = problem(name)
     _, _, chain = run(model, rep, SliceUpdate(width=0.4, max_steps=4, refreeze=True), n=30)
     fresh = JointWorkspace(model, representation(rep))
     fresh.start(chain.theta, chain.point.f)
@@ -152,7 +178,7 @@ def test_the_support_is_respected_and_reached():
 
 def test_proposals_from_the_prior_are_always_accepted_without_data():
     flat = problem("gaussian")
-    object.__setattr__(flat, "likelihood", Gaussian(1e9))
+    flat = replace(flat, likelihood=Gaussian(1e9))
     update = MetropolisUpdate(proposal="prior", joint=True)
     chain = JointWorkspace(flat, representation("prior-white"))
     chain.start(flat.prior_median(), np.zeros(20))
@@ -199,5 +225,5 @@ def test_widths_for_another_number_of_coordinates():
 def test_a_start_without_prior_density():
     model = problem()
     chain = JointWorkspace(model, representation("fixed"))
-    with pytest.raises(InputError, match=r"start of log_length_2 is 4, .*start between -2.3"):
+    with pytest.raises(InputError, match=r"start of length_scale\[x2\] is 4, .*start between -2.3"):
         chain.start(np.array([0.0, 4.0, 0.0, 0.5]), np.zeros(20))

@@ -6,10 +6,11 @@ import arviz_stats
 import numpy as np
 import pytest
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
@@ -24,13 +25,15 @@ OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
 @pytest.fixture(scope="module")
 def counts():
     rng = np.random.default_rng(0)
-    return JointModel(Poisson(), rng.random((15, 2)), rng.poisson(2.0, 15), LENGTH, NORMAL, OFFSET)
+    covariance = SquaredExponential(LENGTH, NORMAL, ard=True)
+    return GPModel(rng.random((15, 2)), rng.poisson(2.0, 15), covariance, Poisson(), OFFSET)
 
 
 @pytest.fixture(scope="module")
 def labels():
     X = np.random.default_rng(1).random((15, 6))
-    return JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), LENGTH, NORMAL)
+    covariance = SquaredExponential(LENGTH, NORMAL, ard=True)
+    return GPModel(X, np.where(X[:, 0] > 0.5, 1.0, -1.0), covariance, Logistic())
 
 
 def digest(tree):
@@ -95,17 +98,17 @@ def test_predictions_average_over_the_posterior():
     rng = np.random.default_rng(2)
     X = np.linspace(0, 1, 12)
     y = np.sin(4 * X) + 0.1 * rng.standard_normal(12)
-    model = JointModel(Gaussian(0.1), X, y, Hyperprior.log_uniform(0.2, 2.0), 1.0)
+    model = GPModel(X, y, SquaredExponential(Hyperprior.log_uniform(0.2, 2.0), 1.0), Gaussian(0.1))
     new = np.array([0.05, 0.5, 1.4])
     tree = sample_joint(model, "post-site", n_chains=2, n_draws=1500, X_new=new, n_elliptical=10)
     found = tree.predictions
     means, variances, weights = [], [], []
     for theta in np.linspace(
-        *model.free_priors[0].support, 201
+        *model.parameters.free_priors[0].support, 201
     ):  # exact, by a grid of one coordinate
         theta = np.array([theta])
-        S = model.covariance(theta) + 0.01 * np.eye(12)
-        k = model.cross_covariance(theta, new[:, None])
+        S = model.covariance_matrix(theta) + 0.01 * np.eye(12)
+        k = model.cross_covariance(model.full(theta), new[:, None])
         solved = np.linalg.solve(S, k.T)
         means.append(solved.T @ y)
         variances.append(1.0 + 1e-6 - np.einsum("ij,ji->i", k, solved))
@@ -133,7 +136,8 @@ def test_predictions_at_the_cases_are_the_latents(counts, labels):
 
 
 def test_starts(counts):
-    start = {"log_length_1": 0.0, "log_length_2": 0.1, "log_signal_sd": -0.2, "offset": 0.4}
+    logs = {"length_scale[x1]": 0.0, "length_scale[x2]": 0.1, "signal_sd": -0.2}
+    start = {name: np.exp(value) for name, value in logs.items()} | {"mean": 0.4}
     frozen = MetropolisUpdate(1e6, joint=True)
     sizes = {"n_chains": 3, "n_draws": 1, "n_warmup": 0, "n_elliptical": 0}
     tree = sample_joint(counts, "fixed", frozen, start_theta=start, **sizes)
@@ -147,17 +151,21 @@ def test_starts(counts):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of log_length_2 is 3, .*no density"),
+        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of length_scale\[x2\] is 3, .*no density"),
         (
             {"start_theta": [0.0, 3.0]},
             r"start_theta has shape \(2,\); allowed: finite numbers \(4,\)",
         ),
-        ({"start_theta": {"offset": 1.0}}, r"start_theta names \['offset'\]; allowed: all of"),
+        (
+            {"start_theta": {"mean": 1.0}},
+            r"no value for length_scale\[x1\], length_scale\[x2\], signal_sd",
+        ),
+        ({"start_theta": {"offset": 1.0}}, r"model: parameter: unknown name 'offset'"),
         ({"start_latents": np.zeros(3)}, r"start_latents has shape \(3,\)"),
         ({"n_draws": 0}, r"sample_joint: n_draws is 0"),
         ({"n_warmup": -1}, r"sample_joint: n_warmup is -1"),
         ({"n_elliptical": 1.5}, r"sample_joint: n_elliptical is 1.5"),
-        ({"X_new": np.zeros((3, 5))}, r"new inputs have shape \(3, 5\)"),
+        ({"X_new": np.zeros((3, 5))}, r"new inputs have 5 columns; allowed: 2: x1, x2"),
         ({"representation_": "surr"}, r"representation: unknown name 'surr'"),
     ],
 )
@@ -170,17 +178,21 @@ def test_bad_input(counts, settings, message):
 def test_starts_without_likelihood_or_covariance(counts):
     with pytest.raises(NumericalError, match=r"log likelihood is not finite at the start"):
         sample_joint(counts, start_latents=np.full(15, 800.0))
-    model = JointModel(Logistic(), np.linspace(0, 1, 60), np.ones(60), LENGTH, jitter=0.0)
+    model = GPModel(
+        np.linspace(0, 1, 60), np.ones(60), SquaredExponential(LENGTH, 1.0), Logistic(), jitter=0.0
+    )
     with pytest.raises(NumericalError, match=r"give a larger jitter than 0"):
         sample_joint(model, start_theta=[2.0])
-    fixed = JointModel(Logistic(), np.linspace(0, 1, 6), np.ones(6), 1.0)
-    with pytest.raises(InputError, match=r"no coordinate has a hyperprior"):
+    fixed = GPModel(np.linspace(0, 1, 6), np.ones(6), SquaredExponential(1.0, 1.0), Logistic())
+    with pytest.raises(InputError, match=r"no parameter is free"):
         sample_joint(fixed)
 
 
 def test_an_alarm_for_failed_factorisations(caplog):
     wide = Hyperprior.log_uniform(1e-4, 10.0)
-    model = JointModel(Logistic(), np.linspace(0, 1, 60), np.ones(60), wide, jitter=0.0)
+    model = GPModel(
+        np.linspace(0, 1, 60), np.ones(60), SquaredExponential(wide, 1.0), Logistic(), jitter=0.0
+    )
     with caplog.at_level(logging.WARNING):
         tree = sample_joint(model, Surrogate(), start_theta=[-8.0], n_draws=20, n_chains=1)
     assert tree.sample_stats.n_failed.sum() > 0

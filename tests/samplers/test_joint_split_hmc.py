@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models.joint_gradient import JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_split_hmc import (
     Frame,
@@ -29,8 +30,9 @@ def problem(likelihood, length=LENGTH, signal=SIGNAL, n=5, p=2, sites=None):
     rng = np.random.default_rng(0)
     X = rng.random((n, p))
     y = likelihood.simulate(rng, rng.standard_normal(n))
-    offset = OFFSET if isinstance(likelihood, Poisson) else 0.0
-    model = JointModel(likelihood, X, y, length, signal, offset, jitter=1e-4)
+    mean = OFFSET if isinstance(likelihood, Poisson) else 0.0
+    covariance = SquaredExponential(length, signal, ard=True)
+    model = GPModel(X, y, covariance, likelihood, mean, 1e-4)
     d = model.dim
     scale = np.tril(0.3 * rng.standard_normal((d, d)), -1) + np.diag(rng.uniform(0.5, 1.0, d))
     found = frozen_sites(model, model.prior_median()) if sites is None else sites
@@ -90,9 +92,8 @@ def test_without_residual_and_with_theta_fixed_every_trajectory_is_accepted():
 
 def test_a_point_without_density_is_a_rejection():
     X = np.linspace(0, 1, 40)
-    model = JointModel(
-        Logistic(), X, np.ones(40), Hyperprior("norm", {"loc": -5.0, "scale": 1.5}), jitter=0.0
-    )
+    covariance = SquaredExponential(Hyperprior("norm", {"loc": -5.0, "scale": 1.5}), 1.0)
+    model = GPModel(X, np.ones(40), covariance, Logistic(), jitter=0.0)
     sites = frozen_sites(model, np.array([-5.0]))
     target = SplitTarget(JointDensity(model, sites), Frame(np.zeros(1), np.eye(1), sites))
     rng = np.random.default_rng(1)

@@ -5,10 +5,11 @@ import logging
 import numpy as np
 import pytest
 
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic
-from gpmcflow.models.joint_gradient import FrozenSites, JointDensity
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import FrozenSites, JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import joint_split_pilot
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
@@ -33,7 +34,7 @@ def test_step_average_finds_the_step_of_an_acceptance_rate():
 def test_worth_of_rotations():
     """No residual: after l steps functions linear in q have correlation cos(l step), whatever else."""
     X = np.linspace(0, 1, 6)
-    model = JointModel(Gaussian(0.3), X, np.zeros(6), NARROW, NARROW, jitter=1e-4)
+    model = GPModel(X, np.zeros(6), SquaredExponential(NARROW, NARROW), Gaussian(0.3), jitter=1e-4)
     sites = FrozenSites(np.full(6, 1 / 0.09), np.zeros(6))
     frame = Frame(np.zeros(2), np.eye(2), sites)
     target = SplitTarget(JointDensity(model, sites), frame)
@@ -65,7 +66,8 @@ def test_rounds_fit_frames_and_keep_sites_where_a_fit_fails(monkeypatch, caplog)
     rng = np.random.default_rng(0)
     X = rng.random((12, 2))
     prior = Hyperprior.log_uniform(0.1, 10.0)
-    model = JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), prior, prior)
+    covariance = SquaredExponential(prior, prior, ard=True)
+    model = GPModel(X, np.where(X[:, 0] > 0.5, 1.0, -1.0), covariance, Logistic())
     settings = JointSplitHMC(rounds=(12, 12, 9))
     density = JointDensity(model, FrozenSites(np.ones(12), np.zeros(12)))
     first = first_round(model, density, np.zeros(3), np.zeros(12))

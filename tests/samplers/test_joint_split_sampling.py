@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import gpmcflow
+from gpmcflow.covariances.expressions import Linear, Periodic, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
@@ -26,13 +27,15 @@ SHORT = JointSplitHMC(rounds=(8, 9, 6), max_steps=6)
 @pytest.fixture(scope="module")
 def counts():
     rng = np.random.default_rng(0)
-    return JointModel(Poisson(), rng.random((15, 2)), rng.poisson(2.0, 15), LENGTH, NORMAL, OFFSET)
+    covariance = SquaredExponential(LENGTH, NORMAL, ard=True)
+    return GPModel(rng.random((15, 2)), rng.poisson(2.0, 15), covariance, Poisson(), OFFSET)
 
 
 @pytest.fixture(scope="module")
 def labels():
     X = np.random.default_rng(1).random((15, 6))
-    return JointModel(Logistic(), X, np.where(X[:, 0] > 0.5, 1.0, -1.0), LENGTH, NORMAL)
+    covariance = SquaredExponential(LENGTH, NORMAL, ard=True)
+    return GPModel(X, np.where(X[:, 0] > 0.5, 1.0, -1.0), covariance, Logistic())
 
 
 def digest(tree):
@@ -100,20 +103,29 @@ def test_through_sample(counts):
     tree = gpmcflow.sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     same = sample_joint(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     assert np.array_equal(tree.posterior.theta, same.posterior.theta)
-    with pytest.raises(InputError, match=r"found 'hmc' for a JointModel; allowed: JointSplitHMC"):
+    with pytest.raises(
+        InputError, match=r"found 'hmc' for a GPModel with free parameters; allowed: JointSplitHMC"
+    ):
         gpmcflow.sample(counts, "hmc")
     with pytest.raises(InputError, match=r"tuning has no use"):
         gpmcflow.sample(counts, SHORT, tuning=gpmcflow.samplers.tuning.TuningSettings())
 
 
 @pytest.mark.parametrize(
-    "settings", [{"kronecker": True}, {"isotropic": True}, {"signal": 1.5}], ids=str
+    ("covariance", "structure"),
+    [
+        (SquaredExponential(LENGTH, NORMAL, ard=True), "kronecker"),
+        (SquaredExponential(LENGTH, NORMAL), "dense"),
+        (SquaredExponential(LENGTH, 1.5), "dense"),
+        (SquaredExponential(LENGTH) * Periodic(LENGTH, period=0.7, columns=0) + Linear(), "dense"),
+    ],
+    ids=["kronecker", "isotropic", "fixed amplitude", "sum"],
 )
-def test_other_models(settings):
+def test_other_models(covariance, structure):
     side = np.linspace(0, 1, 4)
     X = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
     y = np.random.default_rng(0).poisson(1.5, 16).astype(float)
-    model = JointModel(Poisson(), X, y, **({"length": LENGTH, "signal": NORMAL} | settings))
+    model = GPModel(X, y, covariance, Poisson(), structure=structure)
     tree = sample_joint(model, SHORT, n_chains=2, n_draws=20)
     assert np.all(np.isfinite(tree.posterior.theta))
     assert tree.sample_stats.acceptance_rate.mean() > 0.3
@@ -132,14 +144,14 @@ def test_pilot_finds_the_posterior_from_a_poor_start():
     rng = np.random.default_rng(3)
     X = np.linspace(0, 1, 25)
     y = np.sin(6 * X) + 0.1 * rng.standard_normal(25)
-    model = JointModel(Gaussian(0.1), X, y, LENGTH, NORMAL)
+    model = GPModel(X, y, SquaredExponential(LENGTH, NORMAL), Gaussian(0.1))
     start = [np.log(9.0), -1.4]
     tree = sample_joint(model, JointSplitHMC(), start_theta=start, n_chains=2, n_draws=800, seed=5)
     axes = np.linspace(np.log(0.1), np.log(1.5), 60), np.linspace(-1.5, 2.0, 60)
     thetas = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
     logs = []
     for theta in thetas:
-        C = model.covariance(theta) + 0.01 * np.eye(25)
+        C = model.covariance_matrix(theta) + 0.01 * np.eye(25)
         value = -0.5 * y @ np.linalg.solve(C, y) - 0.5 * np.linalg.slogdet(C)[1]
         logs.append(value + model.log_prior(theta))
     w = np.exp(logs - np.max(logs))
@@ -159,11 +171,11 @@ def test_pilot_finds_the_posterior_from_a_poor_start():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of log_length_2 is 3, .*no density"),
+        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of length_scale\[x2\] is 3, .*no density"),
         ({"start_latents": np.zeros(3)}, r"start_latents has shape \(3,\)"),
         ({"n_draws": 0}, r"sample_joint: n_draws is 0"),
         ({"update": SliceUpdate()}, r"update is SliceUpdate\(.*leave it out"),
-        ({"X_new": np.zeros((3, 5))}, r"new inputs have shape \(3, 5\)"),
+        ({"X_new": np.zeros((3, 5))}, r"new inputs have 5 columns; allowed: 2: x1, x2"),
     ],
 )
 def test_bad_input(counts, settings, message):
@@ -175,10 +187,10 @@ def test_bad_input(counts, settings, message):
 def test_hyperpriors_and_starts_that_cannot_be():
     X = np.linspace(0, 1, 40)
     zero = Hyperprior("uniform", {"loc": -1.0, "scale": 3.0}, scale="natural")
-    model = JointModel(Logistic(), X, np.ones(40), LENGTH, zero)
-    with pytest.raises(InputError, match=r"of log_signal_sd includes zero"):
+    model = GPModel(X, np.ones(40), SquaredExponential(LENGTH, zero), Logistic())
+    with pytest.raises(InputError, match=r"of signal_sd includes zero"):
         sample_joint(model, SHORT)
-    model = JointModel(Logistic(), X, np.ones(40), LENGTH, jitter=0.0)
+    model = GPModel(X, np.ones(40), SquaredExponential(LENGTH, 1.0), Logistic(), jitter=0.0)
     with pytest.raises(NumericalError, match=r"give a larger jitter than 0"):
         sample_joint(model, SHORT, start_theta=[2.0])
 
@@ -191,7 +203,7 @@ def test_warnings(caplog, counts):
     caplog.clear()
     X = np.linspace(0, 1, 40)
     wide = Hyperprior("norm", {"loc": -5.0, "scale": 1.5})
-    model = JointModel(Logistic(), X, np.ones(40), wide, jitter=0.0)
+    model = GPModel(X, np.ones(40), SquaredExponential(wide, 1.0), Logistic(), jitter=0.0)
     with caplog.at_level(logging.WARNING):
         tree = sample_joint(model, SHORT, start_theta=[-5.0], n_chains=2, n_draws=60)
     assert tree.sample_stats.diverging.sum() > 0

@@ -10,10 +10,11 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, Sites
+from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.likelihoods.compiled import likelihood_code
-from gpmcflow.models.joint_model import JointModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint_workspace import JointWorkspace
 from gpmcflow.samplers.representations import (
@@ -41,10 +42,11 @@ def problem(name="poisson", n=10, p=1, jitter=1e-3, seed=0):
     """Model, theta, latents."""
     rng = np.random.default_rng(seed)
     likelihood = LIKELIHOODS[name]
-    given = {"offset": OFFSET} if name == "poisson" else {}
+    given = {"mean": OFFSET} if name == "poisson" else {}
     X = np.linspace(0, 1, n)[:, None] if p == 1 else rng.random((n, p))
-    model = JointModel(likelihood, X, np.ones(n), LENGTH, LENGTH, jitter=jitter, **given)
-    theta = np.concatenate([np.full(model.n_lengths, np.log(0.4)), [0.2], [0.6] * len(given)])
+    covariance = SquaredExponential(LENGTH, LENGTH, ard=True)
+    model = GPModel(X, np.ones(n), covariance, likelihood, jitter=jitter, **given)
+    theta = np.concatenate([np.full(p, np.log(0.4)), [0.2], [0.6] * len(given)])
     f, y = model.simulate(rng, theta)
     return model.with_y(y), theta, f
 
@@ -117,18 +119,18 @@ def test_accuracy_for_all_site_variances(kind):
     rng = np.random.default_rng(0)
     x = np.linspace(0, 1, n)
     s = np.logspace(-8, 8, n)[rng.permutation(n)] if kind == "mixed" else np.full(n, float(kind))
-    model = JointModel(Poisson(), x, np.ones(n), length, jitter=jitter, offset=OFFSET)
-    factor = model.factor()
-    assert factor.fill(np.log([length]))
+    covariance = SquaredExponential(length, 1.0)
+    factor = GPModel(x, np.ones(n), covariance, Poisson(), jitter=jitter).filled_factor(
+        np.array([np.log(length), 0.0, 0.0])
+    )
     f = factor.multiply(rng.standard_normal(n))
     g, eta = f + np.sqrt(s) * rng.standard_normal(n), rng.standard_normal(n)
     expected = exact(x, length, jitter, s, g, eta)
     whitened = WhitenedFactors(n)
     sites = Sites(1.0 / s, g / s, False)
     assert whitened.fill(factor, 1.0, sites, True)
-    point = Point(None, 1.0, 0.0, factor, sites, whitened)
-    code = likelihood_code(model.likelihood, model.y)
-    value = Surrogate().place(Frozen(g, eta), point, code) - point.log_likelihood
+    point = Point(None, 1.0, 0.0, factor, likelihood_code(Poisson(), np.ones(n)), sites, whitened)
+    value = Surrogate().place(Frozen(g, eta), point) - point.log_likelihood
     assert np.abs(point.f - expected.f).max() <= 1e-7
     assert value - 0.5 * n * np.log(2 * np.pi) == pytest.approx(expected.log_evidence, abs=1e-7)
     assert factor.log_det - whitened.log_det == pytest.approx(expected.log_det, abs=1e-7)
@@ -136,7 +138,7 @@ def test_accuracy_for_all_site_variances(kind):
 
 def test_factor_of_the_site_posterior():
     model, theta, _ = problem(n=12)
-    factor, whitened = model.filled_factor(theta), WhitenedFactors(12)
+    factor, whitened = model.filled_factor(model.full(theta)), WhitenedFactors(12)
     w = np.random.default_rng(0).uniform(0.1, 5.0, 12)
     sd = np.exp(theta[1])
     assert whitened.fill(factor, sd, Sites(w, w, False), True)
@@ -157,7 +159,10 @@ def test_factor_of_the_site_posterior():
 
 def test_equal_precisions_take_a_shortcut_to_the_same_factor():
     model, theta, _ = problem(n=12)
-    factor, sites = model.filled_factor(theta), Sites(np.full(12, 0.7), np.ones(12), True)
+    factor, sites = (
+        model.filled_factor(model.full(theta)),
+        Sites(np.full(12, 0.7), np.ones(12), True),
+    )
     short, slow = WhitenedFactors(12), WhitenedFactors(12)
     for sd in (1.3, 0.4):
         assert short.fill(factor, sd, sites, True)
@@ -182,7 +187,7 @@ def test_round_trip(name, rep, p):
 def jacobian_form(model, rep, frozen, full, f):
     """log L(f') + log N(f'; 0, Sigma') [+ log N(g; f', S')] [+ log |L_R'|], dense."""
     theta = full[model.free]
-    Sigma = model.covariance(theta)
+    Sigma = model.covariance_matrix(theta)
     n = len(f)
     value = float(model.log_likelihood(f, theta))
     if rep.name == "prior-white":
@@ -190,7 +195,7 @@ def jacobian_form(model, rep, frozen, full, f):
     value += multivariate_normal(np.zeros(n), Sigma).logpdf(f)
     if rep.rule is None:
         return value
-    sites = rep.rule(model.likelihood, model.y, model.prior_variance(theta), full[-1])
+    sites = rep.rule(model.likelihood, model.y, np.diag(Sigma), model.mean_at(full))
     w = sites.precision
     if rep.name.startswith("surr"):
         value += norm.logpdf(frozen.arrays[0], f, 1 / np.sqrt(w)).sum()
@@ -200,13 +205,13 @@ def jacobian_form(model, rep, frozen, full, f):
 
 def placed_latents(model, rep, frozen, full):
     theta = full[model.free]
-    Sigma = model.covariance(theta)
+    Sigma = model.covariance_matrix(theta)
     L = np.linalg.cholesky(Sigma)
     if rep.name == "fixed":
         return frozen.arrays[0]
     if rep.name == "prior-white":
         return L @ frozen.arrays[0]
-    sites = rep.rule(model.likelihood, model.y, model.prior_variance(theta), full[-1])
+    sites = rep.rule(model.likelihood, model.y, np.diag(Sigma), model.mean_at(full))
     W = np.diag(sites.precision)
     R = np.linalg.inv(np.linalg.inv(Sigma) + W)
     b = W @ frozen.arrays[0] if rep.name.startswith("surr") else sites.shift
@@ -243,12 +248,13 @@ def test_gaussian_data_leave_the_evidence_whatever_omega(rep):
     values = []
     for latents in (f, -2.0 * f + 1.0):
         chain = frozen_chain(model, theta, latents, representation(rep))
-        full = chain.point.full + np.array([0.3, -0.2, 0.0])
+        full = chain.point.full.copy()
+        full[:2] += [0.3, -0.2]
         values.append(chain.propose(full, None) - chain.phi)
     noise = 0.25 * np.eye(12)
 
     def evidence(t):
-        return multivariate_normal(np.zeros(12), model.covariance(t) + noise).logpdf(model.y)
+        return multivariate_normal(np.zeros(12), model.covariance_matrix(t) + noise).logpdf(model.y)
 
     expected = evidence(full[:2]) - evidence(theta)
     assert values == pytest.approx([expected, expected], abs=1e-9)
@@ -297,7 +303,8 @@ def test_a_failed_factorisation_is_minus_infinity_and_counted():
     rng = np.random.default_rng(0)
     y, f = np.where(rng.random(80) < 0.5, 1.0, -1.0), rng.standard_normal(80)
     wide = Hyperprior.log_uniform(1e-4, 10.0)
-    model = JointModel(Logistic(), np.linspace(0, 1, 80), y, wide, LENGTH, jitter=0.0)
+    covariance = SquaredExponential(wide, LENGTH)
+    model = GPModel(np.linspace(0, 1, 80), y, covariance, Logistic(), jitter=0.0)
     chain = JointWorkspace(model, representation("surr-site"))
     chain.start(np.array([np.log(1e-3), 0.2]), f)
     chain.begin_sweep(np.random.default_rng(0))

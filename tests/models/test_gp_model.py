@@ -1,0 +1,538 @@
+"""GPModel: construction, names, fixed-theta models, factors, predictions at new inputs, bad input."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy.stats import multivariate_normal
+
+from gpmcflow.approximations.prediction import predict_from_draws
+from gpmcflow.covariances.expressions import (
+    Categorical,
+    Constant,
+    Group,
+    Linear,
+    Matern32,
+    Periodic,
+    SquaredExponential,
+    White,
+)
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.likelihoods import (
+    Binomial,
+    Gaussian,
+    Logistic,
+    NegativeBinomial,
+    Poisson,
+    Probit,
+    StudentT,
+)
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import Parameter
+from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.samplers.representations import representation
+
+LENGTH = Hyperprior.log_uniform(0.1, 10.0)
+SIGNAL = Hyperprior("norm", {"scale": 0.5})
+MEAN = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
+SE = SquaredExponential(LENGTH, SIGNAL)
+ARD = SquaredExponential(LENGTH, SIGNAL, ard=True)
+FRAME = pd.DataFrame(
+    {
+        "age": [0.2, 1.1, -0.3, 0.7, -1.2],
+        "dose": [1.0, 0.0, 2.0, 1.0, 3.0],
+        "clinic": ["north", "south", "north", "west", "south"],
+    }
+)
+LABELS = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
+
+
+def model(p=3, n=11, likelihood=None, seed=0, covariance=ARD, **settings):
+    rng = np.random.default_rng(seed)
+    likelihood = likelihood or Logistic()
+    values = [1.5] * len(likelihood.entries())
+    y = likelihood.with_values(values).simulate(rng, rng.standard_normal(n))
+    return GPModel(rng.random((n, p)), y, covariance, likelihood, **({"jitter": 1e-3} | settings))
+
+
+def grid(first=4, second=3):
+    axes = np.sort(np.random.default_rng(7).random(first)), np.linspace(-1, 1, second)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def matrix(X, lengths, sd, jitter):
+    distances = ((X[:, None] / lengths - X[None] / lengths) ** 2).sum(-1)
+    return sd**2 * (np.exp(-0.5 * distances) + jitter * np.eye(len(X)))
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def test_arrays_frames_and_xarray_give_the_same_model():
+    numbers = FRAME[["age", "dose"]]
+    variable = xr.DataArray(
+        numbers.values, dims=("case", "feature"), coords={"feature": ["age", "dose"]}
+    )
+    models = [GPModel(X, LABELS, ARD, Probit()) for X in (numbers.values, numbers, variable)]
+    assert models[0].names == ("length_scale[x1]", "length_scale[x2]", "signal_sd")
+    assert (
+        models[1].names
+        == models[2].names
+        == ("length_scale[age]", "length_scale[dose]", "signal_sd")
+    )
+    theta = models[0].draw_prior(np.random.default_rng(0))
+    expected = matrix(numbers.values, np.exp(theta[:2]), np.exp(theta[2]), 1e-6)
+    for m in models:
+        assert np.allclose(m.covariance_matrix(theta), expected, rtol=1e-13)
+    assert GPModel(FRAME["age"].values, LABELS, SE, Probit()).X.shape == (5, 1)
+
+
+def test_columns_of_words():
+    covariance = SquaredExponential(0.8, 1.3, columns="age") + Categorical(
+        0.5, 0.7, columns="clinic"
+    )
+    m = GPModel(FRAME, LABELS, covariance + Group(2.0, columns="clinic"), Probit())
+    assert m.inputs.levels == {"clinic": ("north", "south", "west")}
+    assert m.X[:, 2].tolist() == [0, 1, 0, 2, 1]
+    same = (m.X[:, 2][:, None] == m.X[:, 2]).astype(float)
+    expected = matrix(m.X[:, :1], 0.8, 1.3, 0.0) + 0.49 * np.exp(-(1 - same) / 0.5) + 4.0 * same
+    assert np.allclose(m.at().predictor_covariance, expected, rtol=1e-12)
+
+
+# -- parameters ------------------------------------------------------------------------------------
+
+
+def test_names_and_natural_values():
+    covariance = (
+        SquaredExponential(LENGTH, columns="age", name="trend")
+        + SquaredExponential(LENGTH, columns="age") * Periodic(2.0, period=1.5, columns="dose")
+        + SquaredExponential(LENGTH, columns=("age", "dose"), ard=True)
+        + Linear(5.0)
+    )
+    counts = NegativeBinomial(exposure=np.arange(1.0, 6.0))
+    m = GPModel(FRAME, np.arange(5.0), covariance, counts, MEAN)
+    assert m.names == (
+        "trend.length_scale",
+        "trend.signal_sd",
+        "squared_exponential_1.length_scale",
+        "squared_exponential_1.signal_sd",
+        "squared_exponential_2.length_scale[age]",
+        "squared_exponential_2.length_scale[dose]",
+        "squared_exponential_2.signal_sd",
+        "mean",
+        "dispersion",
+    )
+    assert m.dim == 9
+    theta = np.linspace(-0.4, 0.4, 9)
+    natural = m.natural(theta)
+    assert [natural[name] for name in m.names] == pytest.approx(
+        [*np.exp(theta[:7]), theta[7], np.exp(theta[8])]
+    )
+    fixed = {
+        "periodic.length_scale": 2.0,
+        "periodic.period": 1.5,
+        "periodic.signal_sd": 1.0,
+        "linear.sd": 5.0,
+    }
+    assert {name: natural[name] for name in fixed} == pytest.approx(fixed)
+    assert m.theta_of({name: natural[name] for name in m.names}) == pytest.approx(theta)
+    assert m.parameters.to_normal(m.parameters.from_normal(theta)) == pytest.approx(theta)
+    kinds = [m.touches(place) for place in m.free]
+    assert kinds == ["covariance"] * 7 + ["mean", "likelihood"]
+    m = GPModel(FRAME["age"].values, LABELS, SE, StudentT(scale=LENGTH, df=4.0))
+    assert m.names == ("length_scale", "signal_sd", "scale")
+    assert [m.touches(place) for place in m.free] == ["covariance", "scale", "likelihood"]
+
+
+def test_a_shared_parameter_is_one_coordinate():
+    ell = Parameter("ell", LENGTH)
+    shared = SquaredExponential(ell, 1.0, columns="age") + Matern32(ell, 1.0, columns="dose")
+    m = GPModel(FRAME, LABELS, shared, Probit())
+    assert m.names == ("ell",)
+    other = SquaredExponential(0.6, 1.0, columns="age") + Matern32(0.6, 1.0, columns="dose")
+    expected = GPModel(FRAME, LABELS, other, Probit(), jitter=1e-6).covariance_matrix([])
+    assert np.allclose(m.covariance_matrix(np.log([0.6])), expected, rtol=1e-13)
+
+
+def test_fixed_parameters():
+    covariance = SquaredExponential([0.3, LENGTH], 2.0)
+    m = model(2, likelihood=Poisson(), covariance=covariance, mean=np.log(2.0))
+    assert m.names == ("length_scale[x2]",)
+    assert np.allclose(m.full(np.array([0.7])), [np.log(0.3), 0.7, np.log(2.0), np.log(2.0)])
+
+
+def test_repr_is_short():
+    text = repr(GPModel(FRAME, LABELS, SquaredExponential(0.5, 1.0, columns="age"), Probit(), 0.2))
+    assert text == (
+        "GPModel(n=5, p=3, SquaredExponential(length_scale=0.5, signal_sd=1.0, columns=('age',)), "
+        "Probit(), mean=0.2, structure='dense')"
+    )
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def test_covariance_cross_covariance_and_variances():
+    m = model(3)
+    theta = m.draw_prior(np.random.default_rng(1))
+    full, lengths, sd = m.full(theta), np.exp(theta[:3]), np.exp(theta[3])
+    expected = matrix(m.X, lengths, sd, 1e-3)
+    assert np.allclose(m.covariance_matrix(theta), expected, rtol=1e-13, atol=1e-15)
+    assert np.allclose(m.prior_variance(full, m.X[:2]), sd**2 * 1.001)
+    cross = m.cross_covariance(full, m.X[:4])
+    assert np.allclose(cross, (expected - sd**2 * 1e-3 * np.eye(11))[:4], atol=1e-13)
+
+
+def test_log_density_is_the_sum_of_its_parts():
+    exposure = np.linspace(0.5, 3.0, 11)
+    m = model(2, likelihood=Poisson(exposure), mean=MEAN)
+    rng = np.random.default_rng(2)
+    theta, f = m.draw_prior(rng), rng.standard_normal(11)
+    priors = (LENGTH, LENGTH, SIGNAL, MEAN)
+    expected = (
+        sum(p.log_density(t) for p, t in zip(priors, theta, strict=True))
+        + multivariate_normal(np.zeros(11), m.covariance_matrix(theta)).logpdf(f)
+        + Poisson(exposure).log_density(f + theta[-1], m.y)
+    )
+    assert m.log_density(theta, f) == pytest.approx(expected, rel=1e-11)
+    assert m.log_likelihood(np.stack([f, f + 1]), theta).shape == (2,)
+
+
+@pytest.mark.parametrize("jitter", [None, 0.01])
+def test_at_is_the_model_of_latents_at_theta(jitter):
+    covariance = Matern32(LENGTH, SIGNAL) * Periodic(2.0, period=0.9, columns=0) + Linear(SIGNAL)
+    dispersion = Hyperprior("norm", {"loc": 1.0, "scale": 0.3})
+    m = model(
+        2, likelihood=NegativeBinomial(dispersion), covariance=covariance, mean=MEAN, jitter=jitter
+    )
+    theta, rng = m.draw_prior(np.random.default_rng(3)), np.random.default_rng(4)
+    at, natural = m.at(theta), m.natural(theta)
+    a = np.sqrt(3) * np.sqrt(((m.X[:, None] - m.X) ** 2).sum(-1)) / natural["matern32.length_scale"]
+    wave = np.sin(np.pi * (m.X[:, :1] - m.X[:, 0]) / 0.9) ** 2
+    K = natural["matern32.signal_sd"] ** 2 * (1 + a) * np.exp(-a) * np.exp(-2 * wave / 2.0**2)
+    K += natural["linear.sd"] ** 2 * m.X @ m.X.T
+    K += (1e-6 if jitter is None else jitter) * np.diag(np.diag(K))
+    assert np.allclose(at.predictor_covariance, K, rtol=1e-10)
+    assert np.allclose(at.predictor_mean, natural["mean"])
+    eta = rng.standard_normal(11)
+    expected = NegativeBinomial(natural["dispersion"]).log_density(eta, m.y)
+    assert float(at.likelihood.log_density(eta, at.y)) == pytest.approx(float(expected))
+    new = rng.random((3, 2))
+    assert np.allclose(at.covariance_function(new, m.X), m.cross_covariance(m.full(theta), new))
+
+
+def test_predictions_at_new_inputs_of_a_fixed_model():
+    X, new = np.linspace(0, 1, 9), np.array([0.3, 1.7])
+    m = GPModel(X, np.sin(6 * X), SquaredExponential(0.3, 1.2), Gaussian(0.2), jitter=1e-8)
+    f = np.random.default_rng(0).standard_normal((2, 9))
+    K = matrix(X[:, None], 0.3, 1.2, 1e-8)
+    k = 1.44 * np.exp(-0.5 * ((new[:, None] - X) / 0.3) ** 2)
+    expected = (k @ np.linalg.solve(K, f.T)).mean(1)
+    found = predict_from_draws(m.at(), f, m.new_inputs(new))
+    assert np.allclose(found, expected, rtol=1e-6)
+
+
+def test_new_inputs_of_frames():
+    covariance = SquaredExponential(LENGTH, columns="age") + Categorical(LENGTH, columns="clinic")
+    m = GPModel(FRAME, LABELS, covariance, Probit())
+    shuffled = FRAME[["clinic", "dose", "age"]].assign(more=1.0)
+    assert np.array_equal(m.new_inputs(shuffled), m.X)
+    with pytest.raises(
+        InputError, match=r"new inputs: column: unknown name 'age'.*did you mean 'agee'"
+    ):
+        m.new_inputs(FRAME.rename(columns={"age": "agee"}))
+    with pytest.raises(
+        InputError, match=r"new inputs have 1 columns; allowed: 3: age, dose, clinic"
+    ):
+        m.new_inputs(np.zeros(4))
+
+
+def test_levels_that_were_not_seen():
+    new = FRAME.assign(clinic=["north", "east", "east", "abroad", "west"])
+    covariance = Constant(1.0) + Categorical(0.5, 0.7, columns="clinic")
+    m = GPModel(FRAME, LABELS, covariance, Probit())
+    with pytest.raises(
+        InputError, match=r"column 'clinic', row 1 has the level 'east'.*unseen=\"new\""
+    ):
+        m.new_inputs(new)
+    with pytest.raises(InputError, match=r"unseen: unknown name 'nwe'.*did you mean 'new'"):
+        m.new_inputs(new, unseen="nwe")
+    rows = m.new_inputs(new, unseen="new")
+    assert rows[[0, 4], 2].tolist() == [0, 2]
+    cross = m.cross_covariance(m.full([]), rows)
+    apart = 1.0 + 0.49 * np.exp(-1 / 0.5)
+    assert np.allclose(cross[1:4], apart)
+    groups = GPModel(FRAME, LABELS, Constant(1.0) + Group(0.7, columns="clinic"), Probit())
+    assert np.allclose(groups.cross_covariance(groups.full([]), groups.new_inputs(new))[1:4], 1.0)
+    both = GPModel(FRAME, LABELS, covariance + Group(0.7, columns="clinic"), Probit())
+    with pytest.raises(InputError, match="was not seen"):
+        both.new_inputs(new)
+
+
+def test_other_observations_and_some_of_the_cases():
+    covariance = SquaredExponential(LENGTH, columns="age") + Group(SIGNAL, columns="clinic")
+    counts = Poisson(exposure=np.arange(1.0, 6.0))
+    m = GPModel(FRAME, np.arange(5.0), covariance, counts, MEAN)
+    other = m.with_y(np.ones(5))
+    assert other.y.tolist() == [1.0] * 5
+    assert other.inputs.levels == m.inputs.levels
+    theta, cases = m.prior_median(), np.array([3, 0])
+    some = m.take(cases)
+    assert some.names == m.names
+    K = m.covariance_matrix(theta)
+    assert np.allclose(some.covariance_matrix(theta), K[np.ix_(cases, cases)])
+    assert some.likelihood.exposure.tolist() == [4.0, 1.0]
+    assert some.new_inputs(FRAME)[:, 2].tolist() == m.X[:, 2].tolist()  # levels stay
+
+
+def test_simulation_has_the_stated_covariance():
+    m = model(1, n=3, likelihood=Gaussian(0.1), mean=2.0)
+    theta, rng = np.array([-1.0, 0.4]), np.random.default_rng(5)
+    f, y = np.moveaxis([m.simulate(rng, theta) for _ in range(4000)], 1, 0)
+    assert np.allclose(np.cov(f.T), m.covariance_matrix(theta), atol=0.15)
+    assert np.allclose((y - f).mean(0), 2.0, atol=0.01)
+    assert np.allclose((y - f).std(0), 0.1, atol=0.01)
+
+
+def test_pickle_and_digest():
+    m = model(2, likelihood=Poisson(), covariance=ARD, mean=MEAN)
+    copy = pickle.loads(pickle.dumps(m))
+    assert copy.digest() == m.digest()
+    renamed = pd.DataFrame(m.X, columns=["a", "b"])
+    others = [
+        replace(m, X=m.inputs, jitter=1e-4),
+        replace(m, X=m.inputs, mean=0.3),
+        m.with_y(m.y + 1.0),
+        replace(m, X=m.inputs, likelihood=Poisson(2.0)),
+        replace(m, X=m.inputs, covariance=SE),
+        replace(m, X=renamed),
+        replace(m, X=m.X + 1.0),
+        m.take(np.arange(5)),
+        replace(m, X=m.inputs, covariance=SquaredExponential(LENGTH, LENGTH, ard=True)),
+    ]
+    digests = {m.digest(), *(other.digest() for other in others)}
+    X, y = grid(), np.ones(12)
+    digests |= {GPModel(X, y, ARD, Poisson(), structure=s).digest() for s in ("dense", "kronecker")}
+    assert len(digests) == 12
+
+
+# -- factors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [3, 7])
+def test_one_length_scale_moved(p):
+    m = model(p)
+    old, moved, again = m.factor(), m.factor(), m.factor()
+    full = m.full(m.draw_prior(np.random.default_rng(3)))
+    assert old.fill(full)
+    full[1] += 0.8
+    assert moved.fill_from(old, full, 1)
+    assert again.fill(full)
+    assert np.allclose(moved.dense(), again.dense(), rtol=1e-11, atol=1e-13)
+    assert moved.log_det == pytest.approx(again.log_det)
+    assert len({old.stamp, moved.stamp, again.stamp}) == 3
+
+
+BOTH = Parameter("s", SIGNAL)  # no scale of K, where it is in a term of the other axis too
+FACTORS = {
+    "lengths": ARD,
+    "isotropic": SE,
+    "product": Matern32(LENGTH, SIGNAL, columns=0) * Periodic(LENGTH, period=0.8, columns=1),
+    "shared": Matern32(LENGTH, BOTH, columns=0)
+    * (SquaredExponential(LENGTH, BOTH, columns=1) + Constant(1.0)),
+}
+
+
+@pytest.mark.parametrize("structure", ["dense", "kronecker"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_operations_of_the_factors(name, structure):
+    X, rng = grid(), np.random.default_rng(4)
+    m = GPModel(X, np.ones(12), FACTORS[name], Probit(), jitter=1e-2, structure=structure)
+    assert m.kronecker == (structure == "kronecker")
+    full = m.full(0.3 * rng.standard_normal(m.dim))
+    F, s = m.filled_factor(full), m.scale(full)
+    assert (m.scale_place is None) == (name == "shared")
+    assert s == (1.0 if name == "shared" else np.exp(full[m.scale_place]))
+    K = m.cross_covariance(full, X) / s**2
+    if m.kronecker:  # the jitter stands on each axis
+        first, second = K[::3, ::3] / K[0, 0], K[:3, :3]
+        K = np.kron(first + 0.01 * np.eye(4), second + 0.01 * K[0, 0] * np.eye(3))
+    else:
+        K += 0.01 * np.diag(np.diag(K))
+    L = np.linalg.cholesky(K)
+    v, rows = rng.standard_normal(12), rng.standard_normal((3, 12))
+    assert np.allclose(F.dense(), L, atol=1e-12)
+    assert np.allclose(F.multiply(v), L @ v)
+    assert np.allclose(F.transposed(v), L.T @ v)
+    assert np.allclose(F.solve(v), np.linalg.solve(L, v), atol=1e-10)
+    assert np.allclose(F.multiply_rows(rows.copy(), 1.3), 1.3 * rows @ L.T)
+    assert F.log_det == pytest.approx(np.log(np.diag(L)).sum())
+    assert np.allclose(F.diagonal, np.diag(K))
+    w, out = rng.random(12), np.zeros((12, 12))
+    F.weighted_gram(w, 1.3, out)
+    assert np.allclose(np.tril(out.T), np.tril(1.69 * L.T @ np.diag(w) @ L))
+    assert np.allclose(np.tril(F.gram().T), np.tril(L.T @ L))
+
+
+def test_exponentials_far_apart_do_not_fail():
+    m = GPModel(np.array([0.0, 1e3, 2e3]), np.ones(3), SquaredExponential(LENGTH, 1.0), Probit())
+    K = m.covariance_matrix(np.array([0.0]))
+    assert np.allclose(K, np.eye(3) * (1 + 1e-6), rtol=1e-15, atol=1e-99)
+
+
+def test_a_covariance_that_does_not_factorise():
+    covariance = SquaredExponential(LENGTH, 1.0)
+    m = GPModel(np.linspace(0, 1, 60), np.ones(60), covariance, Logistic(), jitter=0.0)
+    with pytest.raises(NumericalError, match=r"not positive definite.*larger jitter than 0"):
+        m.filled_factor(m.full([1.0]))
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+BAD = {
+    "unknown column": (
+        {"covariance": SquaredExponential(columns="agee")},
+        r"SquaredExponential: column: unknown name 'agee'.*did you mean 'age'",
+    ),
+    "words in a column of numbers": (
+        {"covariance": SquaredExponential(columns="clinic")},
+        r"column 'clinic' holds words \(north, south, west.*categorical and group only",
+    ),
+    "two amplitudes": (
+        {"covariance": SE * Matern32(LENGTH, SIGNAL)},
+        r"amplitudes of SquaredExponential and Matern32 are both free in one product",
+    ),
+    "exposure": (
+        {"likelihood": Poisson, "exposure": [1.0, 2.0, 0.0, 1.0, 1.0]},
+        r"exposure\[2\] is 0; allowed: a positive number",
+    ),
+    "exposure of other cases": (
+        {"likelihood": Poisson, "exposure": [1.0, 2.0]},
+        r"exposure has 2 entries, y has 5",
+    ),
+    "k above n": ({"likelihood": Binomial, "trials": 3, "y": [1, 2, 3, 4, 0]}, r"y\[3\] is 4.*3"),
+    "negative count": (
+        {"likelihood": Poisson, "y": [1.0, -2.0, 3.0, 0.0, 0.0]},
+        r"poisson likelihood: y\[1\] is -2",
+    ),
+    "no count": (
+        {"likelihood": Poisson, "y": [1.0, 2.5, 3.0, 0.0, 0.0]},
+        r"poisson likelihood: y\[1\] is 2.5",
+    ),
+    "zero variance": (
+        {"X": [0.5, 0.0, 1.0, 2.0, 3.0], "covariance": Linear()},
+        r"prior variance of case 1 is 0; add Constant\(\) or White\(\)",
+    ),
+    "duplicates": (
+        {"X": [0.0, 0.5, 0.0, 1.0, 2.0], "jitter": 0.0},
+        r"cases 0 and 2 have the same inputs and jitter is 0",
+    ),
+    "duplicates in the columns in use": (
+        {"covariance": SquaredExponential(columns="dose"), "jitter": 0.0},
+        r"cases 0 and 3 have the same inputs",
+    ),
+    "no grid": (
+        {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], "structure": "kronecker"},
+        r"Kronecker grid: 5 cases at 3 x 3 distinct",
+    ),
+    "one column": (
+        {"X": np.arange(5.0), "structure": "kronecker"},
+        r"Kronecker grid: 1 columns; allowed: 2",
+    ),
+    "missing number": (
+        {"X": FRAME.assign(dose=[1.0, np.nan, 0.0, 1.0, 2.0])},
+        r"X: column 'dose', row 1 is nan",
+    ),
+    "missing word": (
+        {"X": FRAME.assign(clinic=["north", "west", None, "west", "west"])},
+        r"X: column 'clinic', row 2 is missing",
+    ),
+    "y": ({"y": [1.0, -1.0]}, r"X has shape \(5, 3\), y \(2,\)"),
+    "missing y": ({"y": [1.0, np.nan, 1.0, 1.0, 1.0]}, r"y\[1\] is nan"),
+    "entries": (
+        {"covariance": SquaredExponential([LENGTH, LENGTH, LENGTH])},
+        r"length_scale has 3 entries for 2 columns \(age, dose\)",
+    ),
+    "covariance": (
+        {"covariance": "matern32()"},
+        r"covariance is 'matern32\(\)'; allowed: covariances",
+    ),
+    "likelihood": ({"likelihood": str}, r"likelihood is ''; allowed: a likelihood"),
+    "jitter": ({"jitter": -1.0}, r"jitter is -1.0"),
+    "mean": ({"mean": np.inf}, r"model: mean is inf; allowed: a finite number"),
+    "structure": (
+        {"structure": "kroneker"},
+        r"structure: unknown name 'kroneker'.*did you mean 'kronecker'",
+    ),
+    "one name": (
+        {
+            "covariance": SquaredExponential(columns="age", name="a")
+            + SquaredExponential(columns="dose", name="a")
+        },
+        r"have one name, 'a.length_scale'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    settings, message = BAD[name]
+    given = {"X": FRAME, "y": LABELS, "covariance": SE, "likelihood": Logistic} | settings
+    constants = {key: given.pop(key) for key in ("exposure", "trials") if key in given}
+    counted = isinstance(given["likelihood"], type) and given["likelihood"] in (Poisson, Binomial)
+    if counted and "y" not in settings:
+        given["y"] = np.ones(5)
+    with pytest.raises(InputError, match=message) as error:
+        GPModel(**(given | {"likelihood": given["likelihood"](**constants)}))
+    assert "\n" not in str(error.value)
+
+
+def test_a_period_without_a_value():
+    with pytest.raises(InputError, match=r"Periodic: period is missing, and has no default"):
+        Periodic(LENGTH)
+
+
+def test_a_grid_that_is_not_sorted_or_shares_columns():
+    X, y = grid(), np.ones(12)
+    with pytest.raises(
+        InputError, match=r'case 3 is at .*sort the cases, or take structure="dense"'
+    ):
+        GPModel(X[[0, 1, 2, 4, 3, *range(5, 12)]], y, ARD, Logistic(), structure="kronecker")
+    assert not GPModel(X[::-1][[1, 0, *range(2, 12)]], y, ARD, Logistic()).kronecker
+    for covariance in (Matern32(LENGTH), SE + Constant(), SE + White()):
+        with pytest.raises(InputError, match=r"Kronecker grid: .*needs both columns|white noise"):
+            GPModel(X, y, covariance, Logistic(), structure="kronecker")
+        assert not GPModel(X, y, covariance, Logistic()).kronecker
+
+
+def test_duplicates_with_noise_of_their_own():
+    X = [0.0, 0.5, 0.0]
+    for covariance, likelihood in ((SE, Gaussian(0.1)), (SE + White(), Probit())):
+        assert GPModel(X, np.ones(3), covariance, likelihood, jitter=0.0).n_cases == 3
+
+
+def test_wrong_theta_and_starts():
+    m = model(2)
+    with pytest.raises(
+        InputError, match=r"allowed: \(3,\): length_scale\[x1\], length_scale\[x2\]"
+    ):
+        m.full(np.zeros(2))
+    with pytest.raises(
+        InputError, match=r"parameter: unknown name 'signal'.*did you mean 'signal_sd'"
+    ):
+        m.theta_of({"signal": 1.0})
+    values = {"length_scale[x1]": 1.0, "length_scale[x2]": 1.0}
+    with pytest.raises(InputError, match=r"no value for signal_sd"):
+        m.theta_of(values)
+    with pytest.raises(InputError, match=r"signal_sd is -1.0; allowed: a positive number"):
+        m.theta_of(values | {"signal_sd": -1.0})
+    chain = JointWorkspace(m, representation("fixed"))
+    start = m.theta_of(values | {"length_scale[x2]": 30.0, "signal_sd": 1.0})
+    with pytest.raises(InputError, match=r"start of length_scale\[x2\] is 3.4.*no density"):
+        chain.start(start, np.zeros(11))
