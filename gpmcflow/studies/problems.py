@@ -11,11 +11,12 @@ from gpmcflow.approximations.hyperparameters import evidence_grid, maximise_evid
 from gpmcflow.datasets import load_csv, load_dataset
 from gpmcflow.errors import InputError
 from gpmcflow.execution import require_memory
-from gpmcflow.likelihoods import Likelihood, likelihood
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.covariances import SquaredExponential
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import MultinomialLogit
+from gpmcflow.studies.stated_models import likelihood_of
 
 # Keys of a data set in the config -> the entry of the catalogue that takes the options below them.
 WITH_OPTIONS = {
@@ -47,12 +48,8 @@ def prepare_data(
 
 
 def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1."""
-    found = problem["likelihood"]
-    settings = {"name": found} if isinstance(found, str) else dict(found)
-    made = likelihood(settings.pop("name"), **settings)
-    left_out = made.entries() and not settings
-    return made.with_values([1.0] * len(made.entries())) if left_out else made
+    """Return the likelihood of a problem: a name, or {name: settings}; what is left out is 1."""
+    return likelihood_of(problem)
 
 
 def choose_hyperparameters(
