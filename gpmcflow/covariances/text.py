@@ -75,7 +75,7 @@ class _Reader:
     def made(self, kind: Callable, *arguments: Any, **settings: Any) -> Any:
         try:
             return kind(*arguments, **settings)
-        except (InputError, TypeError, ValueError, OverflowError) as error:
+        except (InputError, OverflowError) as error:
             raise InputError(f"{self.where}: {error}") from None
 
     def column(self, node: ast.AST) -> str | int:
@@ -102,6 +102,8 @@ class _Reader:
             settings = {str(k.arg): self.value(k.value) for k in node.keywords}
             if node.func.id == "prior" and len(arguments) == 1:
                 scale = settings.pop("on", "log")
+                if not all(isinstance(number, (int, float)) for number in settings.values()):
+                    self.refuse(node, "numbers for the parameters of a distribution")
                 return self.made(Hyperprior, arguments[0], settings, scale)
             if node.func.id == "shared" and len(arguments) == 2 and not settings:
                 return self.made(Parameter, *arguments)

@@ -34,8 +34,9 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     given, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     priors = priors_of(problem, path)
+    stated = {key: _named(value, priors, where) for key, value in settings.items()}
     try:
-        made = likelihood(name, **{key: _named(v, priors, where) for key, v in settings.items()})
+        made = likelihood(name, **stated)
     except InputError as error:
         text = str(error).removeprefix("likelihood").removeprefix(":").strip()
         raise InputError(f"{where}: {text}") from None
