@@ -256,7 +256,7 @@ def test_any_distribution_and_fixed_numbers():
         ),
         (
             ("matern32.length_scale", "linear.sd", "noise_sd"),
-            ["matern32.length_scale", "linear.sd", "noise_sd"],
+            ["log_matern32.length_scale", "log_linear.sd", "log_noise_sd"],
         ),
     ],
 )

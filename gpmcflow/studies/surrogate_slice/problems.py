@@ -55,13 +55,13 @@ def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> GPMod
 
 
 def published_names(names: Sequence[str]) -> list[str]:
-    """Names of theta in the paper's tables, where they have one, in order."""
+    """Names of theta in the paper's tables, where they have one, or log_name, in order."""
     bare = [name.split("[")[0] for name in names]
     numbered = bare.count("length_scale") > 1
     return [
         f"{PUBLISHED[each]}_{k + 1}"
         if numbered and each == "length_scale"
-        else PUBLISHED.get(each, name)
+        else PUBLISHED.get(each, f"log_{name}")
         for k, (each, name) in enumerate(zip(bare, names, strict=True))
     ]
 
