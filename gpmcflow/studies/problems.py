@@ -48,7 +48,7 @@ def prepare_data(
 
 
 def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {name: settings}; what is left out is 1."""
+    """Return the likelihood of a problem: a name, or {name: settings}; by name alone its scale is 1."""
     return likelihood_of(problem)
 
 

@@ -28,8 +28,8 @@ def covariance_of(problem: Mapping, path: str) -> Covariance:
 def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     """Likelihood of a problem: a name, or {name: settings}, which may name hyperpriors.
 
-    Parameters that are left out have their default hyperpriors with ``model: joint``, and are 1 with others,
-    which have no hyperpriors.
+    Parameters that are left out have their default hyperpriors with ``model: joint``. Other models hold them
+    fixed: by the likelihood's name alone they are 1, else numbers.
     """
     given, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (given, {}) if isinstance(given, str) else next(iter(given.items()))
@@ -42,15 +42,15 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
         raise InputError(f"{where}: {text}") from None
     if problem.get("model") == "joint":
         return made
-    free = [entry.name for entry in made.entries() if not isinstance(entry.setting, float)]
-    for key in free:
-        if key in settings:
+    if not settings:
+        return made.with_values([1.0] * len(made.entries()))
+    for entry in made.entries():
+        if not isinstance(entry.setting, float):
             raise InputError(
-                f"{where}: {name}: {key} is a hyperprior; allowed: a number, or with model: joint a "
-                "hyperprior"
+                f"{where}: {name}: {entry.name} is {entry.setting!r}; allowed: a number, as it is held fixed "
+                f"with model: {problem.get('model', 'gp')}"
             )
-    values = {entry.name: entry.setting for entry in made.entries()} | dict.fromkeys(free, 1.0)
-    return made.with_values(list(values.values()))
+    return made
 
 
 def mean_of(problem: Mapping, path: str, likelihood_: Likelihood) -> Hyperprior | float | str:

@@ -119,7 +119,8 @@ WRONG = {
     "hyperprior of a model without": (
         "problems.digits.likelihood",
         {"student_t": {"df": {"distribution": "norm"}}},
-        "digits.likelihood: student_t: df is a hyperprior; allowed: a number, or with model: joint",
+        "digits.likelihood: student_t: scale is Hyperprior('norm', {'loc': -1.0, 'scale': 1.0}, "
+        "scale='log'); allowed: a number, as it is held fixed with model: gp",
     ),
     "covariance of a model with another": (
         "problems.digits.covariance",
@@ -569,8 +570,8 @@ def test_order_of_keys_does_not_matter_to_snakemake():
         ({"gaussian": {"noise_sd": 0.3}}, Gaussian(0.3)),
         ({"poisson": {}}, Poisson()),
         ("student_t", StudentT(1.0, 1.0)),
-        ({"student_t": {"df": 4}}, StudentT(1.0, 4.0)),
-        ({"negative_binomial": {"exposure": 2.0}}, NegativeBinomial(1.0, 2.0)),
+        ({"student_t": {"df": 4, "scale": 0.5}}, StudentT(0.5, 4.0)),
+        ("negative_binomial", NegativeBinomial(1.0, 1.0)),
     ],
 )
 def test_likelihood_by_name_or_with_its_settings(stated, made):
