@@ -132,7 +132,10 @@ def _datasets(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.stated_models import check_models
+
     config = check_config(load_yaml(options.config), where=options.config)
+    check_models(config, where=options.config)
     problems, runs = len(config["problems"]), count_runs(config)
     print(f"{options.config}: ok, {problems} problems, {runs} runs of a method")
 

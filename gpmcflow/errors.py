@@ -35,4 +35,6 @@ def unknown_name(where: str, found: str, allowed: Iterable[str]) -> InputError:
     names = sorted(str(name) for name in allowed)
     near = difflib.get_close_matches(str(found), names, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return InputError(f"{where}: unknown name {found!r}{hint} (allowed: {', '.join(names)})")
+    return InputError(
+        f"{where}: unknown name {found!r}{hint} (allowed: {', '.join(names) or 'none'})"
+    )

@@ -8,7 +8,7 @@ these. The text is read as a syntax tree of calls, ``+`` and ``*``; nothing in i
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.parameters.parameter import Parameter
 
+_KINDS = {"ard": (bool, "True or False"), "name": (str, "a text in quotes")}
 _SHOWN = "calls of covariances, + and *, such as 'matern32(age) + linear(dose, sd=5.0)'"
 
 
@@ -30,8 +31,9 @@ def parse_covariance(
     named = {key: hyperprior(value, f"priors.{key}") for key, value in (priors or {}).items()}
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as error:
-        raise InputError(f"{where}: {text!r} cannot be read ({error}); allowed: {_SHOWN}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = getattr(error, "msg", error)
+        raise InputError(f"{where}: {text!r} cannot be read ({why}); allowed: {_SHOWN}") from None
     return _Reader(text, named, where).expression(tree)
 
 
@@ -58,10 +60,22 @@ class _Reader:
         for keyword in node.keywords:
             if keyword.arg not in allowed:
                 raise unknown_name(f"{self.where}: {name}: parameter", str(keyword.arg), allowed)
-            settings[keyword.arg] = self.value(keyword.value)
+            if keyword.arg in settings:
+                raise InputError(
+                    f"{self.where}: {name}: {keyword.arg} is given twice; give it once"
+                )
+            value = settings[keyword.arg] = self.value(keyword.value)
+            wanted, words = _KINDS.get(keyword.arg, (object, ""))
+            if not isinstance(value, wanted):
+                raise InputError(
+                    f"{self.where}: {name}: {keyword.arg} is {value!r}; allowed: {words}"
+                )
+        return self.made(kind, columns=columns or None, **settings)
+
+    def made(self, kind: Callable, *arguments: Any, **settings: Any) -> Any:
         try:
-            return kind(columns=columns or None, **settings)
-        except InputError as error:
+            return kind(*arguments, **settings)
+        except (InputError, OverflowError) as error:
             raise InputError(f"{self.where}: {error}") from None
 
     def column(self, node: ast.AST) -> str | int:
@@ -88,9 +102,11 @@ class _Reader:
             settings = {str(k.arg): self.value(k.value) for k in node.keywords}
             if node.func.id == "prior" and len(arguments) == 1:
                 scale = settings.pop("on", "log")
-                return Hyperprior(arguments[0], settings, scale)
+                if not all(isinstance(number, (int, float)) for number in settings.values()):
+                    self.refuse(node, "numbers for the parameters of a distribution")
+                return self.made(Hyperprior, arguments[0], settings, scale)
             if node.func.id == "shared" and len(arguments) == 2 and not settings:
-                return Parameter(*arguments)
+                return self.made(Parameter, *arguments)
         self.refuse(
             node, "a number, the name of a hyperprior, prior(..), shared(..), or a tuple of these"
         )

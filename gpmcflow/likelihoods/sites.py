@@ -73,11 +73,13 @@ def laplace_sites(
         low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite rate has no Newton step
             step = -here / (1.0 / k + likelihood.majorising_precision(f + offset, y))
+        done = last <= 1e-14 * (1.0 + np.abs(f))  # rounding would send these off again
         inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
         following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))
-        last = np.abs(following - f)
+        following = np.where(done, f, following)
+        last = np.where(done, last, np.abs(following - f))
         f = following
-        if np.all(last <= 1e-14 * (1.0 + np.abs(f))):
+        if done.all():
             break
     w = np.maximum(likelihood.majorising_precision(f + offset, y), 1.0 / LARGEST_VARIANCE)
     return Sites(w, f * (1.0 / k + w), False)

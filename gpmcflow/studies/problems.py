@@ -15,11 +15,11 @@ from gpmcflow.covariances.expressions import SquaredExponential
 from gpmcflow.datasets import load_csv, load_dataset
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import require_memory
-from gpmcflow.likelihoods import Likelihood, likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import MultinomialLogit
+from gpmcflow.studies.stated_models import likelihood_of
 
 # Keys of a data set in the config -> the entry of the catalogue that takes the options below them.
 WITH_OPTIONS = {
@@ -48,25 +48,6 @@ def prepare_data(
     options = {key: value for key, value in settings.items() if key not in ("csv", "target")}
     dataset = load_csv(settings["csv"], settings["target"], **options)
     return dataset.assign_attrs(name=name)
-
-
-def make_likelihood(problem: dict) -> Likelihood:
-    """Return the likelihood of a problem: a name, or {"name": .., settings}; by name alone its scale is 1.
-
-    Raises `InputError` for a parameter that is not a number.
-    """
-    stated = problem["likelihood"]
-    settings = {"name": stated} if isinstance(stated, str) else dict(stated)
-    made = likelihood(settings.pop("name"), **settings)
-    if not settings:
-        return made.with_values([1.0] * len(made.entries()))
-    for entry in made.entries():
-        if not isinstance(entry.setting, float):
-            raise InputError(
-                f"likelihood {made.name}: {entry.name} is {entry.setting!r}; allowed: a number, as this "
-                "study holds it fixed"
-            )
-    return made
 
 
 def choose_hyperparameters(
@@ -109,7 +90,7 @@ def evidence_grid(
 def _gp_model(dataset: xr.Dataset, problem: dict, covariance: SquaredExponential) -> GPModel:
     # dense, so that the jitter of fixed hyperparameters is the least that is needed, on grids too
     X, y = dataset["X"], dataset["y"].values
-    return GPModel(X, y, covariance, make_likelihood(problem), structure="dense")
+    return GPModel(X, y, covariance, likelihood_of(problem), structure="dense")
 
 
 def build_model(
@@ -139,7 +120,7 @@ def build_linear_model(
     return LatentGaussianModel.from_design(
         design_matrix(dataset),
         float(problem.get("prior_sd", 5.0)),
-        make_likelihood(problem),
+        likelihood_of(problem),
         dataset["y"].values,
     )
 

@@ -28,46 +28,63 @@ def covariance_of(problem: Mapping, path: str) -> Covariance:
 def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     """Likelihood of a problem: a name, or {name: settings}, which may name hyperpriors.
 
-    By its name alone a Gaussian has a noise level of 1, a Student-t likelihood scale and degrees of freedom
-    of 1, where the model's hyperparameters are fixed; where they have hyperpriors, so has it.
+    Parameters that are left out have their default hyperpriors with ``model: joint``. Other models hold them
+    fixed: by the likelihood's name alone they are 1, else numbers.
     """
     given, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (given, {}) if isinstance(given, str) else next(iter(given.items()))
     priors = priors_of(problem, path)
+    stated = {key: _named(value, priors, where) for key, value in settings.items()}
     try:
-        made = likelihood(name, **{key: _named(v, priors, where) for key, v in settings.items()})
+        made = likelihood(name, **stated)
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    left_out = made.entries() and not settings and problem.get("model") != "joint"
-    return made.with_values([1.0] * len(made.entries())) if left_out else made
+        text = str(error).removeprefix("likelihood").removeprefix(":").strip()
+        raise InputError(f"{where}: {text}") from None
+    if problem.get("model") == "joint":
+        return made
+    if not settings:
+        return made.with_values([1.0] * len(made.entries()))
+    for entry in made.entries():
+        if not isinstance(entry.setting, float):
+            raise InputError(
+                f"{where}: {name}: {entry.name} is {entry.setting!r}; allowed: a number, as it is held fixed "
+                f"with model: {problem.get('model', 'gp')}"
+            )
+    return made
 
 
-def mean_of(problem: Mapping, path: str) -> Hyperprior | float | str | None:
-    """Mean of a problem: a number, a hyperprior or the name of one, `MEAN_RATE`, or None for the default."""
-    given = problem["mean"]
-    if given is None or given == MEAN_RATE:
-        return given
-    named = _named(given, priors_of(problem, path), f"{path}.mean")
-    return hyperprior(named, f"{path}.mean")
+def mean_of(problem: Mapping, path: str, likelihood_: Likelihood) -> Hyperprior | float | str:
+    """Mean of a problem: a number, a hyperprior, or `MEAN_RATE`, which is for counts and their default."""
+    given, where = problem["mean"], f"{path}.mean"
+    if given == MEAN_RATE and not likelihood_.counts:
+        raise InputError(
+            f"{where}: {MEAN_RATE} with the {likelihood_.name} likelihood; allowed: with counts only; leave "
+            "it out"
+        )
+    if given is None:
+        return MEAN_RATE if likelihood_.counts else 0.0
+    value = _named(given, priors_of(problem, path), where, MEAN_RATE)
+    return value if value == MEAN_RATE else hyperprior(value, where)
 
 
-def check_models(config: Mapping) -> None:
+def check_models(config: Mapping, where: str = "config") -> None:
     """Read the models of all problems. Raises `InputError` for the first that cannot be.
 
-    Columns and observations are checked when a job has the data.
+    Columns and observations are checked when a job has the data. ``where`` starts the message.
     """
     for name, problem in config["problems"].items():
-        path = f"config: problems.{name}"
-        if problem["likelihood"] != "multinomial" or problem["model"] != "linear":
-            likelihood_of(problem, path)
+        path = f"{where}: problems.{name}"
+        if problem["likelihood"] == "multinomial" and problem["model"] == "linear":
+            continue  # of several linear predictors, and so none of the factorising likelihoods
+        made = likelihood_of(problem, path)
         if problem["model"] == "joint":
             covariance_of(problem, path)
-            mean_of(problem, path)
+            mean_of(problem, path, made)
 
 
-def _named(value: Any, priors: Mapping[str, Hyperprior | float], where: str) -> Any:
-    if not isinstance(value, str):
+def _named(value: Any, priors: Mapping[str, Hyperprior | float], where: str, *others: str) -> Any:
+    if not isinstance(value, str) or value in others:
         return value
     if value not in priors:
-        raise unknown_name(f"{where}: hyperprior", value, priors)
+        raise unknown_name(f"{where}: hyperprior", value, (*priors, *others))
     return priors[value]

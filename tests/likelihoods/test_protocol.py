@@ -13,7 +13,6 @@ from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
     Gaussian,
-    GroupedLikelihood,
     Likelihood,
     Logistic,
     NegativeBinomial,
@@ -21,7 +20,12 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
 )
-from gpmcflow.likelihoods.compiled import elliptical_updates, likelihood_code, log_likelihood
+from gpmcflow.likelihoods.compiled import (
+    PythonCode,
+    elliptical_updates,
+    likelihood_code,
+    log_likelihood,
+)
 
 N = 12
 PER_CASE = np.linspace(0.4, 3.0, N)
@@ -37,7 +41,6 @@ CASES = {
     "poisson, exposures": Poisson(PER_CASE),
     "negative binomial, exposures": NegativeBinomial(1.7, PER_CASE),
     "binomial, trials": Binomial(np.arange(1, N + 1)),
-    "grouped": GroupedLikelihood(NegativeBinomial(1.7), np.arange(N)[::-1]),
 }
 
 
@@ -147,8 +150,6 @@ def test_reprs_tell_the_content_of_arrays():
 
 def test_some_of_the_cases(case):
     likelihood, eta, y = case
-    if isinstance(likelihood, GroupedLikelihood):
-        return
     cases = np.array([7, 2, 11])
     for some in (cases, slice(3, 9)):
         for ours, of_all in zip(
@@ -166,18 +167,15 @@ def test_compiled_values(case):
         expected = likelihood.log_density(f + 0.3, y)
         found = log_likelihood(likelihood_code(likelihood, y), f, 0.3)
         assert found == pytest.approx(expected, rel=1e-13, abs=1e-13)
-    assert (likelihood.compiled(y) is None) == isinstance(likelihood, GroupedLikelihood)
 
 
 def test_updates_in_python_are_the_compiled_ones(case):
     """A likelihood without compiled form has the same chain, up to rounding."""
     likelihood, eta, y = case
-    plain = GroupedLikelihood(likelihood, np.arange(N))  # has no compiled form
     draws = np.random.default_rng(5).standard_normal((20, N))
     ends = []
-    for one in (likelihood, plain):
+    for code in (likelihood_code(likelihood, y), PythonCode(likelihood, y)):
         f, rng = eta[0].copy(), np.random.default_rng(6)
-        code = likelihood_code(one, y)
         value = log_likelihood(code, f, 0.2)
         ends.append(
             (f, *elliptical_updates(rng, code, 0.2, f, value, draws, np.empty(N)), rng.random())

@@ -8,7 +8,6 @@ from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
     Gaussian,
-    GroupedLikelihood,
     Logistic,
     NegativeBinomial,
     Poisson,
@@ -101,11 +100,6 @@ def test_wrong_settings_by_name(name, settings, message):
         (lambda: Binomial([3, 2]).validate(np.array([3.0, 3.0])), r"y\[1\] is 3 of 2 trials"),
         (lambda: Binomial(3).validate(np.array([0.5])), r"y\[0\] is 0.5; allowed: counts"),
         (lambda: NegativeBinomial().validate(np.array([-1.0])), r"y\[0\] is -1; allowed: counts"),
-        (
-            lambda: GroupedLikelihood(Probit(), [0, 2]),
-            r"index has values \[0, 2\] .*each of them",
-        ),
-        (lambda: GroupedLikelihood(Probit(), [0, 1]).validate(np.ones(3)), r"index has 2 entries"),
     ],
 )
 def test_wrong_constants_and_observations(make, message):

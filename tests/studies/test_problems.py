@@ -11,11 +11,11 @@ from gpmcflow.studies import stages
 from gpmcflow.studies.problems import (
     build_model,
     choose_hyperparameters,
-    make_likelihood,
     model_of,
     prepare_data,
     reference_of,
 )
+from gpmcflow.studies.stated_models import likelihood_of
 
 
 @pytest.fixture(scope="module")
@@ -54,10 +54,9 @@ def test_grid_takes_its_best_point(dataset):
 
 
 def test_likelihood_with_settings():
-    found = make_likelihood({"likelihood": {"name": "gaussian", "noise_sd": 0.2}})
-    assert found == Gaussian(0.2)
-    with pytest.raises(InputError, match=r"likelihood student_t: df is Hyperprior.* a number"):
-        make_likelihood({"likelihood": {"name": "student_t", "scale": 0.2}})
+    assert likelihood_of({"likelihood": {"gaussian": {"noise_sd": 0.2}}}) == Gaussian(0.2)
+    with pytest.raises(InputError, match=r"student_t: df is Hyperprior.* a number"):
+        likelihood_of({"likelihood": {"student_t": {"scale": 0.2}}})
 
 
 def test_model_and_references_are_rebuilt_from_the_approximation(dataset):

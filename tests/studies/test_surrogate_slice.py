@@ -16,10 +16,13 @@ from gpmcflow.approximations.independent_sites import (
     TaylorSites,
 )
 from gpmcflow.config import check_config
+from gpmcflow.covariances.expressions import Group, Linear, Matern32, SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, code_digest
+from gpmcflow.likelihoods import Gaussian, Poisson
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint_sampling import sample_joint
@@ -29,7 +32,9 @@ from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.surrogate_slice import pace, study
 from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
+    published_names,
     representation_of,
+    start_of,
     update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import (
@@ -41,7 +46,12 @@ from gpmcflow.studies.surrogate_slice.settings import (
 )
 
 EXECUTION = {"segment_length": 25}
-TOY = {"dataset": "ten-counts", "model": "joint", "likelihood": "poisson"}
+UNIFORM = {"distribution": "loguniform", "parameters": {"a": 0.1, "b": 10.0}, "scale": "natural"}
+WIDE = {
+    "covariance": "squared_exponential(length_scale=wide, signal_sd=wide, ard=True)",
+    "priors": {"wide": UNIFORM},
+}
+TOY = {"dataset": "ten-counts", "model": "joint", "likelihood": "poisson", **WIDE}
 
 
 def checked(problem: dict | None = None, methods: dict | None = None, **section) -> dict:
@@ -130,75 +140,199 @@ def model_of(dataset=None, **problem):
     return build_joint_model(data, "toy", checked(problem)["problems"]["toy"])
 
 
+def priors(model):
+    """Free parameters of a model with their hyperpriors."""
+    return dict(zip(model.names, model.parameters.free_priors, strict=True))
+
+
+def grid(rows: int = 4, columns: int = 3) -> xr.Dataset:
+    """Counts on a grid row by row."""
+    axes = np.meshgrid(np.arange(float(rows)), np.arange(float(columns)), indexing="ij")
+    return xr.Dataset(
+        {
+            "X": (("case", "feature"), np.stack(axes, -1).reshape(-1, 2)),
+            "y": ("case", np.arange(float(rows * columns)) % 4),
+        },
+        {"feature": ["age", "bmi"]},
+        {"checksum": "c", "name": "grid"},
+    )
+
+
 def test_defaults_of_a_count_problem():
-    model = model_of()
+    stated = {"dataset": "ten-counts", "model": "joint", "likelihood": "poisson"}
+    problem = check_config(
+        {
+            "problems": {"toy": stated},
+            "studies": {"surrogate_slice": {"problems": {"toy": {"surr-site": {}}}}},
+        }
+    )["problems"]["toy"]
+    model = build_joint_model(load_dataset("ten-counts"), "toy", problem)
     centre = np.log(2.3)  # the mean count
-    assert model.names == ("log_length", "log_signal_sd", "offset")
-    assert model.free_priors[0] == Hyperprior.log_uniform(0.1, 10.0)
-    assert model.free_priors[1] == Hyperprior.log_uniform(0.1, 10.0)
-    assert model.free_priors[2].support == pytest.approx((centre - 3.0, centre + 3.0))
-    assert model.jitter == 1e-6
-    gaussian = model_of(likelihood={"name": "gaussian", "noise_sd": 0.4})
-    assert gaussian.likelihood.noise_sd == 0.4
-    assert gaussian.names == ("log_length", "log_signal_sd")
+    assert model.names == ("length_scale", "signal_sd", "mean")
+    assert isinstance(model.covariance, SquaredExponential)
+    assert model.covariance.ard
+    for name in ("length_scale", "signal_sd"):
+        assert priors(model)[name] == Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
+    assert priors(model)["mean"].support == pytest.approx((centre - 3.0, centre + 3.0))
+    assert (model.jitter, model.kronecker) == (1e-6, False)
+
+
+def test_likelihoods_of_a_problem():
+    fixed = model_of(likelihood={"gaussian": {"noise_sd": 0.4}})
+    assert fixed.likelihood == Gaussian(0.4)
+    assert fixed.names == ("length_scale", "signal_sd")
+    free = model_of(likelihood="gaussian")  # by its name alone: the default hyperprior
+    assert priors(free)["noise_sd"] == Hyperprior("norm", {"loc": -1.0, "scale": 1.0})
+    named = model_of(likelihood={"student_t": {"scale": "wide", "df": 4.0}})
+    assert priors(named)["scale"] == Hyperprior(**UNIFORM)
+    assert named.parameters.natural(named.prior_median())["df"] == pytest.approx(4.0)
+    own = model_of(likelihood={"negative_binomial": {"dispersion": UNIFORM, "exposure": 2.0}})
+    assert own.names == ("length_scale", "signal_sd", "mean", "dispersion")
+    assert priors(own)["dispersion"] == Hyperprior(**UNIFORM)
+    assert own.likelihood.exposure == 2.0
+
+
+def test_a_covariance_is_the_one_the_library_makes_of_its_text():
+    text = "matern32(age, length_scale=wide) * group('bmi') + linear(age, sd=5.0)"
+    model = model_of(grid(), covariance=text)
+    wide = Hyperprior(**UNIFORM)
+    expected = GPModel(
+        grid()["X"], grid()["y"].values,
+        Matern32(wide, columns="age") * Group(columns="bmi") + Linear(5.0, columns="age"),
+        Poisson(), priors(model)["mean"], jitter=1e-6,
+    )  # fmt: skip
+    assert model.digest() == expected.digest()
+    assert priors(model)["matern32.length_scale"] == wide
+
+
+def test_means_of_a_problem():
+    assert model_of(mean=0.1).mean == 0.1
+    assert model_of(mean="wide").mean == model_of(mean=UNIFORM).mean == Hyperprior(**UNIFORM)
+    assert model_of(mean="mean-rate").mean == model_of().mean != model_of(mean="wide").mean
+    assert model_of(likelihood="gaussian").mean == 0.0
+
+
+def test_structures_of_a_problem():
+    assert model_of(grid(), structure="kronecker").kronecker
+    assert model_of(grid()).kronecker  # auto
+    assert not model_of(grid(), structure="dense").kronecker
+    assert not model_of().kronecker
+
+
+def test_starts_are_in_natural_units():
+    start = {"length_scale": 0.5, "signal_sd": 2.0, "mean": -0.3}
+    problem = checked({"start": start})["problems"]["toy"]
+    theta = start_of(model_of(), "toy", problem)
+    np.testing.assert_allclose(theta, [np.log(0.5), np.log(2.0), -0.3])
+    assert start_of(model_of(), "toy", checked()["problems"]["toy"]) is None
 
 
 def test_log_uniform_is_the_density_of_scipy():
-    prior = model_of().free_priors[0]
-    slow = Hyperprior("loguniform", {"a": 0.1, "b": 10.0}, scale="natural")
-    for theta in (-2.2, 0.0, 1.7):
-        assert prior.log_density(theta) == pytest.approx(slow.log_density(theta), rel=1e-12)
-    assert prior.log_density(2.31) == slow.log_density(2.31) == -np.inf
+    prior = priors(model_of())["length_scale"]
+    for theta in (-2.2, 0.0, 1.7):  # of the log: uniform between log 0.1 and log 10
+        assert prior.log_density(theta) == pytest.approx(-np.log(np.log(100.0)), rel=1e-12)
+    assert prior.log_density(2.31) == -np.inf
 
 
 def test_any_distribution_and_fixed_numbers():
     gamma = {"distribution": "gamma", "parameters": {"a": 2.0, "scale": 0.3}, "scale": "natural"}
-    model = model_of(length=gamma, signal=0.5, offset=0.1)
-    assert model.names == ("log_length",)
-    assert model.free_priors[0] == Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")
-    _, sd, c = model.hyperparameters(np.zeros(1))
-    assert (sd, c) == pytest.approx((0.5, 0.1))
+    text = "squared_exponential(length_scale=gamma, signal_sd=0.5)"
+    model = model_of(covariance=text, priors={"gamma": gamma}, mean=0.1)
+    assert priors(model) == {
+        "length_scale": Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")
+    }
+    assert model.parameters.natural(np.zeros(1)) == pytest.approx(
+        {"length_scale": 1.0, "signal_sd": 0.5, "mean": 0.1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "published"),
+    [
+        (("length_scale", "signal_sd", "mean"), ["log_length", "log_signal_sd", "offset"]),
+        (
+            ("length_scale[x]", "length_scale[y]", "signal_sd"),
+            ["log_length_1", "log_length_2", "log_signal_sd"],
+        ),
+        (
+            ("matern32.length_scale", "linear.sd", "noise_sd"),
+            ["log_matern32.length_scale", "log_linear.sd", "log_noise_sd"],
+        ),
+    ],
+)
+def test_names_of_the_paper(names, published):
+    assert published_names(names) == published
 
 
 BAD = {
     "negative counts": ({}, {}, lambda d: d.assign(y=d["y"] - 1), "toy.likelihood: data set ten-counts: "),
     "counts that are not whole": ({}, {}, lambda d: d.assign(y=d["y"] + 0.5), "y[0] is 3.5; allowed: counts"),
     "labels for probit": ({"likelihood": "probit"}, {}, None, "toy.likelihood: data set ten-counts: probit"),
-    "offset without counts": ({"likelihood": "gaussian", "offset": 1.0}, {}, None, "toy.offset: found"),
-    "rate without counts": ({"likelihood": "gaussian", "offset": "mean-rate"}, {}, None, "toy.offset: found"),
-    "no counts at all": ({}, {}, lambda d: d.assign(y=0 * d["y"]), "toy.offset: all counts are 0"),
+    "rate without counts": (
+        {"likelihood": "gaussian", "mean": "mean-rate"}, {}, None, "toy.mean: mean-rate with the gaussian",
+    ),
+    "no counts at all": ({}, {}, lambda d: d.assign(y=0 * d["y"]), "toy.mean: all counts are 0"),
     "duplicates without jitter": (
         {"jitter": 0.0}, {}, lambda d: d.assign(X=0 * d["X"]), "toy.jitter: cases 0 and 1 have the same",
     ),
-    "no grid": ({"kronecker": True}, {}, None, "toy.kronecker: found 1 features; allowed: 2"),
-    "start outside the hyperprior": (
-        {"start": {"log_length": 5.0, "log_signal_sd": 0.0, "offset": 0.0}}, {}, None,
-        "toy.start of log_length is 5, where its hyperprior",
+    "no grid of two": (
+        {"structure": "kronecker"}, {}, None, "toy.structure: Kronecker grid: 1 columns; allowed: 2",
     ),
-    "start of half the coordinates": (
-        {"start": {"log_length": 0.0}}, {}, None, "toy.start: names ['log_length']; allowed: all of",
+    "no grid": (
+        {"structure": "kronecker"}, {}, lambda d: grid().isel(case=slice(11)),
+        "toy.structure: Kronecker grid: 11 cases at 4 x 3 distinct coordinates are no grid",
+    ),
+    "no product on a grid": (
+        {"structure": "kronecker", "covariance": "matern32()"}, {}, lambda d: grid(),
+        "toy.structure: Kronecker grid: matern32",
+    ),
+    "unknown column": (
+        {"covariance": "matern32(agee) + linear(bmi)"}, {}, lambda d: grid(),
+        "toy.covariance: Matern32: column: unknown name 'agee'; did you mean 'age'? (allowed: age, bmi)",
+    ),
+    "lengths too many": (
+        {"covariance": "matern32(age, bmi, length_scale=(1.0, 2.0, 3.0))"}, {}, lambda d: grid(),
+        "toy.covariance: Matern32: length_scale has 3 entries for 2 columns",
+    ),
+    "periodic of two columns": (
+        {"covariance": "periodic(period=2.0)"}, {}, lambda d: grid(),
+        "toy.covariance: Periodic: 2 columns; allowed: one",
+    ),
+    "no variance at a case": (
+        {"covariance": "linear()"}, {}, lambda d: d.assign(X=0 * d["X"]),
+        "toy.covariance: the prior variance of case 0 is 0",
+    ),
+    "one name for two": (
+        {"covariance": "matern32(name='a') + linear(name='a') + matern32(name='a')"}, {}, None,
+        "toy.covariance: parameters: ",
+    ),
+    "start outside the hyperprior": (
+        {"start": {"length_scale": 50.0, "signal_sd": 1.0, "mean": 0.0}}, {}, None,
+        "toy.start: start of length_scale is 3.91",
+    ),
+    "start of half the parameters": (
+        {"start": {"length_scale": 1.0}}, {}, None, "toy.start: no value for signal_sd, mean; give one",
+    ),
+    "start of an old name": (
+        {"start": {"log_length": 0.0}}, {}, None,
+        "toy.start: parameter: unknown name 'log_length'; did you mean 'length_scale'?",
+    ),
+    "start below zero": (
+        {"start": {"length_scale": -1.0, "signal_sd": 1.0, "mean": 0.0}}, {}, None,
+        "toy.start: length_scale is -1.0; allowed: a positive number",
     ),
     "start that does not factorise": (
-        {"jitter": 0.0, "start": {"log_length": 2.3, "log_signal_sd": 0.0, "offset": 0.0}}, {}, None,
+        {"jitter": 0.0, "start": {"length_scale": 9.9, "signal_sd": 1.0, "mean": 0.0}}, {}, None,
         "toy.jitter: the covariance is not positive definite at the start",
     ),
-    "unknown distribution": (
-        {"length": {"distribution": "nrm"}}, {}, None, "toy.length[0]: hyperprior: distribution: unknown",
+    "trials fewer than the counts": (
+        {"likelihood": {"binomial": {"trials": 2}}}, {}, None,
+        "toy.likelihood: data set ten-counts: binomial likelihood: y[",
     ),
-    "unknown parameter": (
-        {"signal": {"distribution": "norm", "parameters": {"lc": 1.0}}}, {}, None,
-        "toy.signal: hyperprior norm: parameter: unknown name 'lc'; did you mean 'loc'?",
-    ),
-    "empty log-uniform": (
-        {"length": {"distribution": "loguniform", "parameters": {"a": 3.0, "b": 1.0}, "scale": "natural"}},
-        {}, None, "toy.length[0]: hyperprior loguniform: parameters {'a': 3.0, 'b': 1.0} are out",
-    ),
-    "lengths too many": ({"length": [1.0, 2.0]}, {}, None, "toy.length has 2 entries; allowed"),
-    "lengths of one": ({"length": [1.0, 2.0], "isotropic": True}, {}, None, "toy.length: found a list of 2"),
-    "negative length": ({"length": -1.0}, {}, None, "toy.length: found -1.0; allowed: a number above 0"),
-    "misspelt rate": ({"offset": "mean"}, {}, None, "toy.offset: unknown name 'mean'; did you mean"),
+    "misspelt rate": ({"mean": "mean-rat"}, {}, None, "toy.mean: hyperprior: unknown name 'mean-rat'; did"),
     "nothing unknown": (
-        {"length": 0.5, "signal": 1.0, "offset": 0.1}, {}, None, "toy: no coordinate has a hyperprior",
+        {"covariance": "matern32(length_scale=0.5, signal_sd=1.0)", "mean": 0.1}, {}, None,
+        "toy: no parameter has a hyperprior",
     ),
     "not ergodic": (
         {}, {"elliptical": 0, "representation": "post-site"}, None, "surr-site.elliptical: found 0 with",
@@ -228,8 +362,8 @@ BAD = {
         {}, {"representation": "joint-split", "width": 0.5}, None, "surr-site.width: found with",
     ),
     "hyperprior of joint split HMC without a density at the start": (
-        {"start": {"log_length": 5.0, "log_signal_sd": 0.0, "offset": 0.0}},
-        {"representation": "joint-split"}, None, "toy.start of log_length is 5, where its hyperprior",
+        {"start": {"length_scale": 50.0, "signal_sd": 1.0, "mean": 0.0}},
+        {"representation": "joint-split"}, None, "toy.start: start of length_scale is 3.91",
     ),
     "setting of the other update": (
         {}, {"update": "metropolis", "width": 1.0}, None, "surr-site: key: unknown name 'width'",
@@ -310,8 +444,8 @@ def test_attributes_tell_where_a_file_comes_from(finished):
 
 
 def test_intensity_is_of_the_kept_latents():
-    exposed = {"likelihood": {"name": "poisson", "exposure": 2.0}}
-    for offset in ({}, {"offset": 0.5}):
+    exposed = {"likelihood": {"poisson": {"exposure": 2.0}}}
+    for offset in ({}, {"mean": 0.5}):
         tree, _ = chains(exposed | offset, {"chains": 2})
         latent, theta = tree["posterior/latent"].values, tree["posterior/theta"].values
         c = 0.5 if offset else theta[..., 2:]
@@ -333,19 +467,13 @@ def test_events_of_a_point_pattern_are_kept():
 
 
 def test_seconds_of_an_iteration(monkeypatch):
-    grid = np.stack(np.meshgrid(np.arange(4.0), np.arange(3.0), indexing="ij"), -1).reshape(-1, 2)
-    data = xr.Dataset(
-        {"X": (("case", "feature"), grid), "y": ("case", np.arange(12.0) % 4)},
-        {"feature": ["a", "b"]},
-        {"checksum": "c", "name": "grid"},
-    )
-    _, facts = chains({"kronecker": True}, {"chains": 2}, dataset=data)
+    _, facts = chains({"structure": "kronecker"}, {"chains": 2}, dataset=grid())
     seconds = facts["seconds"]
     assert 0 < seconds["iteration"] < 0.1
     assert seconds["total"] == pytest.approx(seconds["iteration"] * 40 * 2)
     assert seconds["dense_iteration"] > 0
     monkeypatch.setattr(study, "LARGEST_DENSE", 11)
-    assert chains({"kronecker": True}, dataset=data)[1]["seconds"]["dense_iteration"] is None
+    assert chains(dataset=grid())[1]["seconds"]["dense_iteration"] is None
     assert chains()[1]["seconds"]["dense_iteration"] is None
 
 

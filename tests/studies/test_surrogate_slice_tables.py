@@ -16,6 +16,7 @@ from gpmcflow.studies.surrogate_slice import agreement
 from gpmcflow.studies.surrogate_slice.estimates import (
     LogRatio,
     MethodRuns,
+    ProblemRuns,
     log_ratio,
     problem_runs,
     product,
@@ -282,6 +283,24 @@ def test_classification():
     assert by_method["post-site / prior-white"] == "does not hold"
     assert by_method["surr-site / prior-white"] == "holds"
     assert by_method["surr-site / post-site"] == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "names", "kind"),
+    [
+        ({"gaussian": {"noise_sd": 0.3}}, ["log_length"], "regression"),
+        ({"gaussian": {"noise_sd": "wide"}}, ["log_length"], "regression"),  # of a hyperprior
+        ({"gaussian": {"noise_sd": 1.0e9}}, ["log_length"], "other"),
+        ({"name": "gaussian", "noise_sd": 1.0e9}, ["log_length"], "other"),  # of an earlier version
+        ("negative_binomial", ["log_length"], "line"),
+        ({"poisson": {"exposure": 2.0}}, ["log_length_1", "log_length_2"], "plane"),
+        ("student_t", ["log_length"], "other"),
+        ({"binomial": {"trials": 3}}, ["log_length"], "other"),
+    ],
+)
+def test_kinds_of_problems(likelihood, names, kind):
+    problem = ProblemRuns("mine", {"likelihood": likelihood}, 9, tuple(names))
+    assert problem.kind == kind
 
 
 def test_regression_by_count_and_second():

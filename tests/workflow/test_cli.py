@@ -30,6 +30,11 @@ def test_check_of_a_good_and_of_a_wrong_config(tmp_path, capsys):
     assert (
         "mine.yaml: problems.a.dataset: unknown name 'pyma'; did you mean 'pima'?" in captured.err
     )
+    path.write_text(text.replace("pima,", "pima, likelihood: {gaussian: {noise: 1.0}},"))
+    assert main(["check", str(path)]) == 1
+    captured = capsys.readouterr()
+    assert "mine.yaml: problems.a.likelihood: gaussian: setting: unknown name" in captured.err
+    assert captured.err.count("\n") == 1
 
 
 def test_show_names_groups_sizes_and_settings(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,9 @@ from gpmcflow.config import (
     portable,
 )
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
 from gpmcflow.samplers import RandomWalkMetropolis
+from gpmcflow.studies.stated_models import check_models, likelihood_of
 from gpmcflow.study_config import count_runs, split_hmc_methods
 
 ROOT = Path(__file__).parents[2]
@@ -83,8 +86,45 @@ WRONG = {
     "scheduler that is no address": ("execution.scheduler", "threads", "such as tcp://"),
     "noise for probit": (
         "problems.digits.likelihood",
-        {"name": "probit", "noise_sd": 1.0},
-        "likelihood: key: unknown name 'noise_sd'",
+        {"probit": {"noise_sd": 1.0}},
+        "config: problems.digits.likelihood: probit: setting: unknown name 'noise_sd'",
+    ),
+    "misspelt noise": (
+        "problems.digits.likelihood",
+        {"gaussian": {"noise": 1.0}},
+        "digits.likelihood: gaussian: setting: unknown name 'noise'; did you mean 'noise_sd'?",
+    ),
+    "negative noise": (
+        "problems.digits.likelihood",
+        {"gaussian": {"noise_sd": -1}},
+        "digits.likelihood: Gaussian likelihood: noise_sd is -1.0; allowed: a positive number",
+    ),
+    "no trials": (
+        "problems.digits.likelihood",
+        "binomial",
+        "binomial: setting 'trials' is missing; give it",
+    ),
+    "two likelihoods": (
+        "problems.digits.likelihood",
+        {"probit": {}, "logistic": {}},
+        "digits.likelihood: found logistic, probit; give one of them",
+    ),
+    "likelihood of nothing": ("problems.digits.likelihood", {}, "likelihood: nothing found"),
+    "settings that are none": (
+        "problems.digits.likelihood",
+        {"gaussian": 0.3},
+        "digits.likelihood.gaussian: found 0.3; allowed: a mapping",
+    ),
+    "hyperprior of a model without": (
+        "problems.digits.likelihood",
+        {"student_t": {"df": {"distribution": "norm"}}},
+        "digits.likelihood: student_t: scale is Hyperprior('norm', {'loc': -1.0, 'scale': 1.0}, "
+        "scale='log'); allowed: a number, as it is held fixed with model: gp",
+    ),
+    "covariance of a model with another": (
+        "problems.digits.covariance",
+        "matern32()",
+        "digits: key: unknown name 'covariance'",
     ),
     "linear problem for a GP study": (
         "studies.rmhmc_ais.problems",
@@ -213,11 +253,233 @@ def changed(path: str, value) -> dict:
 def test_wrong_value(case):
     path, value, message = WRONG[case]
     with pytest.raises(InputError) as raised:
-        check_config(changed(path, value))
+        check_models(check_config(changed(path, value)))
     text = str(raised.value)
     assert message in text
     assert text.startswith("config: ")
     assert "\n" not in text
+
+
+NORMAL = {"distribution": "norm", "parameters": {"loc": 1.0e-9}}
+
+
+def joint(**problem) -> dict:
+    """A config of one problem with hyperpriors."""
+    stated = {"dataset": "ten-counts", "model": "joint", "likelihood": "poisson", **problem}
+    return {
+        "problems": {"mine": stated},
+        "studies": {"surrogate_slice": {"problems": {"mine": {"surr-site": {}}}}},
+    }
+
+
+# problem with hyperpriors, what the message has to say after "config: problems.mine"
+WRONG_MODELS = {
+    "unknown covariance": (
+        {"covariance": "linear() + mattern32(age)"},
+        ".covariance: covariance: unknown name 'mattern32'; did you mean 'matern32'? (allowed: cat",
+    ),
+    "unknown parameter": (
+        {"covariance": "matern32(lenght_scale=2.0)"},
+        ".covariance: matern32: parameter: unknown name 'lenght_scale'; did you mean 'length_scale'",
+    ),
+    "period without a value": (
+        {"covariance": "periodic(age) + linear()"},
+        ".covariance: Periodic: period is missing, and has no default; give a number in the units",
+    ),
+    "negative length": (
+        {"covariance": "matern32(length_scale=-1)"},
+        ".covariance: Matern32: length_scale is -1.0; allowed: a positive number",
+    ),
+    "unknown hyperprior": (
+        {"covariance": "matern32(length_scale=wid)", "priors": {"wide": NORMAL}},
+        ".covariance: hyperprior: unknown name 'wid'; did you mean 'wide'? (allowed: wide)",
+    ),
+    "no hyperpriors": (
+        {"covariance": "matern32(length_scale=wide)"},
+        ".covariance: hyperprior: unknown name 'wide'. (allowed: none)",
+    ),
+    "unknown distribution": (
+        {"priors": {"wide": {"distribution": "nrm"}}},
+        ".priors.wide: hyperprior: distribution: unknown name 'nrm'; did you mean",
+    ),
+    "unknown parameter of a distribution": (
+        {"priors": {"wide": {"distribution": "norm", "parameters": {"lc": 1.0}}}},
+        ".priors.wide: hyperprior norm: parameter: unknown name 'lc'; did you mean 'loc'?",
+    ),
+    "empty log-uniform": (
+        {"priors": {"wide": {"distribution": "loguniform", "parameters": {"a": 3.0, "b": 1.0}}}},
+        ".priors.wide: hyperprior loguniform: parameters {'a': 3.0, 'b': 1.0} are out",
+    ),
+    "name that no text can hold": ({"priors": {"a-b": NORMAL}}, ".priors: name 'a-b' found; allowed"),
+    "distribution in the text": (
+        {"covariance": "matern32(length_scale=prior('gamm', a=2.0))"},
+        ".covariance: hyperprior: distribution: unknown name 'gamm'; did you mean 'gamma'?",
+    ),
+    "words for a number": (
+        {"covariance": "matern32(length_scale=prior('gamma', a='two'))"},
+        ".covariance: \"prior('gamma', a='two')\"; allowed: numbers for the parameters",
+    ),
+    "shared words": ({"covariance": "linear(sd=shared('s', 'x'))"}, ".covariance: parameter s: found 'x'"),
+    "parameter given twice": (
+        {"covariance": "linear(sd=1.0, sd=2.0)"}, ".covariance: linear: sd is given twice; give it once",
+    ),
+    "flag that is none": (
+        {"covariance": "matern32(ard='no')"}, ".covariance: matern32: ard is 'no'; allowed: True or False",
+    ),
+    "name that is no text": (
+        {"covariance": "matern32(name=3)"}, ".covariance: matern32: name is 3; allowed: a text in quotes",
+    ),
+    "parameter without its name": (
+        {"covariance": "matern32(age, 2.0)"}, ".covariance: '2.0'; allowed: names of columns first",
+    ),
+    "difference": ({"covariance": "matern32() - linear()"}, ".covariance: 'matern32() - linear()'; allowed"),
+    "name without a call": ({"covariance": "matern32"}, ".covariance: 'matern32'; allowed: calls of"),
+    "no expression": (
+        {"covariance": "matern32(age"}, ".covariance: 'matern32(age' cannot be read ('(' was never",
+    ),
+    "no text": ({"covariance": 3}, ".covariance: found 3; allowed: text"),
+    "nothing": ({"covariance": ""}, ".covariance: nothing found"),
+    "unknown hyperprior of the noise": (
+        {"likelihood": {"gaussian": {"noise_sd": "wid"}}, "priors": {"wide": NORMAL}},
+        ".likelihood: hyperprior: unknown name 'wid'; did you mean 'wide'?",
+    ),
+    "unknown likelihood": (
+        {"likelihood": "negative-binomial"},
+        ".likelihood: unknown name 'negative-binomial'; did you mean 'negative_binomial'?",
+    ),
+    "hyperprior of a constant": (
+        {"likelihood": {"poisson": {"exposure": NORMAL}}}, ".likelihood: Poisson likelihood: exposure",
+    ),
+    "multinomial": ({"likelihood": "multinomial"}, ".likelihood: unknown name 'multinomial'; did"),
+    "mean rate without counts": (
+        {"likelihood": "student_t", "mean": "mean-rate"},
+        ".mean: mean-rate with the student_t likelihood; allowed: with counts only; leave it out",
+    ),
+    "unknown hyperprior of the mean": (
+        {"mean": "mean-rat"}, ".mean: hyperprior: unknown name 'mean-rat'; did you mean 'mean-rate'?",
+    ),
+    "unknown structure": ({"structure": "kroneker"}, ".structure: unknown name 'kroneker'; did you mean"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG_MODELS)
+def test_wrong_model(case):
+    problem, message = WRONG_MODELS[case]
+    with pytest.raises(InputError) as raised:
+        check_models(check_config(joint(**problem)))
+    text = str(raised.value)
+    assert text.startswith(f"config: problems.mine{message}")
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open({path!r}, 'w')",
+        "__import__('pathlib').Path({path!r}).touch()",
+        "matern32(length_scale=open({path!r}, 'w'))",
+        "matern32(open({path!r}, 'w'))",
+        "matern32(*[open({path!r}, 'w')])",
+        "[linear() for _ in [open({path!r}, 'w')]][0]",
+        "(lambda: open({path!r}, 'w'))() + linear()",
+        "linear(name=f'{{open({path!r}, 'w')}}')",
+    ],
+)
+def test_nothing_in_a_text_is_executed(text, tmp_path):
+    path = tmp_path / "executed"
+    with pytest.raises(InputError, match=r"^config: problems\.mine\.covariance: "):
+        check_models(check_config(joint(covariance=text.format(path=str(path)))))
+    assert not path.exists()
+
+
+UNIFORM = {"distribution": "loguniform", "parameters": {"a": 0.1, "b": 10.0}, "scale": "natural"}
+
+# old keys, their place in the message, and the new ones that mean the same
+OLD = {
+    "hyperprior of lengths": (
+        {"length": NORMAL},
+        "length",
+        {
+            "covariance": "squared_exponential(length_scale=length, signal_sd=wide, ard=True)",
+            "priors": {"length": NORMAL, "wide": UNIFORM},
+        },
+    ),
+    "number and hyperprior": (
+        {"length": 0.5, "signal": NORMAL, "isotropic": True},
+        "length",
+        {
+            "covariance": "squared_exponential(length_scale=0.5, signal_sd=signal)",
+            "priors": {"signal": NORMAL},
+        },
+    ),
+    "numbers": (
+        {"length": 2, "signal": 1.0e-9},
+        "length",
+        {"covariance": "squared_exponential(length_scale=2, signal_sd=1e-09, ard=True)"},
+    ),
+    "list of lengths": (
+        {"length": [0.5, NORMAL], "signal": 1.0},
+        "length",
+        {
+            "covariance": "squared_exponential(length_scale=(0.5, length_2,), signal_sd=1.0, ard=True)",
+            "priors": {"length_2": NORMAL},
+        },
+    ),
+    "amplitude alone": (
+        {"signal": 2.0},
+        "signal",
+        {
+            "covariance": "squared_exponential(length_scale=wide, signal_sd=2.0, ard=True)",
+            "priors": {"wide": UNIFORM},
+        },
+    ),
+    "isotropic alone": (
+        {"isotropic": True},
+        "isotropic",
+        {
+            "covariance": "squared_exponential(length_scale=wide, signal_sd=wide)",
+            "priors": {"wide": UNIFORM},
+        },
+    ),
+    "grid": ({"kronecker": True}, "kronecker", {"structure": "kronecker"}),
+    "no grid": ({"kronecker": False}, "kronecker", {"structure": "dense"}),
+    "offset": ({"offset": 1.0e-9}, "offset", {"mean": 1.0e-9}),
+    "hyperprior of the offset": ({"offset": NORMAL}, "offset", {"mean": NORMAL}),
+    "mean rate": ({"offset": "mean-rate"}, "offset", {"mean": "mean-rate"}),
+    "no offset": ({"offset": None}, "offset", {"mean": None}),
+    "likelihood with its name": (
+        {"likelihood": {"name": "poisson"}}, "likelihood", {"likelihood": "poisson"},
+    ),
+    "exposure": (
+        {"likelihood": {"name": "poisson", "exposure": 1.0e-9}},
+        "likelihood",
+        {"likelihood": {"poisson": {"exposure": 1.0e-9}}},
+    ),
+    "noise of one": (
+        {"likelihood": {"name": "gaussian"}}, "likelihood", {"likelihood": {"gaussian": {"noise_sd": 1.0}}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OLD)
+def test_old_keys_give_the_new_text_to_paste(case):
+    old, key, new = OLD[case]
+    with pytest.raises(InputError) as raised:
+        check_config(joint(**old))
+    message = str(raised.value)
+    assert message.startswith(f"config: problems.mine.{key}: ")
+    assert "\n" not in message
+    lines = message.partition("; write ")[2].split(" and priors: ")
+    lines[1:] = [f"priors: {line}" for line in lines[1:]]
+    pasted = yaml.safe_load("\n".join(lines))
+    assert pasted == new
+    check_models(check_config(joint(**pasted)))
+
+
+def test_old_form_of_a_likelihood_in_other_models():
+    wrong = changed("problems.digits.likelihood", {"name": "gaussian", "noise_sd": 0.3})
+    with pytest.raises(InputError, match=r"write likelihood: \{gaussian: \{noise_sd: 0.3\}\}$"):
+        check_config(wrong)
 
 
 def test_defaults_are_filled_in_by_kind():
@@ -299,15 +561,24 @@ def test_order_of_keys_does_not_matter_to_snakemake():
     assert repr(check_config(turned)) == repr(check_config(SMALL))
 
 
-@pytest.mark.parametrize("likelihood", ["logistic", {"name": "gaussian"}, {"name": "poisson"}])
-def test_likelihood_by_name_or_with_its_setting(likelihood):
-    filled = check_config(changed("problems.digits.likelihood", likelihood))
-    found = filled["problems"]["digits"]["likelihood"]
-    assert found in (
-        "logistic",
-        {"name": "gaussian", "noise_sd": 1.0},
-        {"name": "poisson", "exposure": 1.0},
-    )
+@pytest.mark.parametrize(
+    ("stated", "made"),
+    [
+        ("logistic", Logistic()),
+        ("gaussian", Gaussian(1.0)),  # fixed hyperparameters have no hyperpriors
+        ({"gaussian": {"noise_sd": 0.3}}, Gaussian(0.3)),
+        ({"poisson": {}}, Poisson()),
+        ("student_t", StudentT(1.0, 1.0)),
+        ({"student_t": {"df": 4, "scale": 0.5}}, StudentT(0.5, 4.0)),
+        ("negative_binomial", NegativeBinomial(1.0, 1.0)),
+    ],
+)
+def test_likelihood_by_name_or_with_its_settings(stated, made):
+    config = check_config(changed("problems.digits.likelihood", stated))
+    check_models(config)
+    problem = config["problems"]["digits"]
+    assert problem["likelihood"] == stated
+    assert likelihood_of(problem) == made
 
 
 @pytest.mark.parametrize(
@@ -366,4 +637,25 @@ def test_the_snakefile_imports_nothing_else():
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}
-    assert modules == {*allowed, "gpmcflow.execution.digest"}
+    once = {"gpmcflow.studies.stated_models"}  # in the main process only, see below
+    assert modules == {*allowed, "gpmcflow.execution.digest", *once}
+
+
+def test_models_are_read_in_the_main_process_only():
+    lines = (ROOT / "Snakefile").read_text().splitlines()
+    place = next(k for k, line in enumerate(lines) if "stated_models" in line)
+    assert lines[place - 1].strip().startswith("if workflow.is_main_process:")
+
+
+def test_a_wrong_model_ends_a_dry_run_before_any_job(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(joint(covariance="mattern32()")))
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--cores", "1"]
+    command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path)]
+    command += ["--configfile", str(path)]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert done.returncode != 0
+    text = done.stdout + done.stderr
+    assert "config: problems.mine.covariance: covariance: unknown name 'mattern32'" in text
+    assert "surrogate_slice_replicate" not in text

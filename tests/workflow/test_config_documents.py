@@ -9,7 +9,9 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import yaml
 
 from gpmcflow.approximations.independent_sites import SITE_RULES
 from gpmcflow.config import (
@@ -19,17 +21,26 @@ from gpmcflow.config import (
     load_yaml,
     resolve,
 )
+from gpmcflow.covariances.expressions import LEAVES
+from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.annealing import LADDERS
 from gpmcflow.likelihoods import LIKELIHOODS
+from gpmcflow.models.gp_model import STRUCTURES
+from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import HMC, SAMPLERS
 from gpmcflow.samplers.hyperparameter_updates import UPDATES
 from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.studies.problems import prepare_data
+from gpmcflow.studies.stated_models import check_models
+from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import METHODS
 from gpmcflow.study_config import STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
+TEXTS = ("covariance", "likelihood")
 PLACES = {
     "datasets": "<dataset>",
     "problems": "<problem>",
@@ -37,7 +48,10 @@ PLACES = {
     "<problem>": "<method>",
     "types": "<type>",
     "parameters": "<parameter>",
-    "start": "<coordinate>",
+    "start": "<parameter>",
+    "priors": "<hyperprior>",
+    "likelihood": "<likelihood>",
+    "<likelihood>": "<setting>",
 }
 
 
@@ -132,15 +146,87 @@ def test_names_of_the_schema_are_those_of_the_package():
         assert enum == set(UPDATES)
     for enum in enums(".sites"):
         assert enum == set(SITE_RULES) - {"constant", "scaled"}
-    gp = {"probit", "logistic", "gaussian", "poisson"}
-    assert all(enum == gp for enum in enums(".likelihood.name"))
-    assert gp <= set(LIKELIHOODS)
-    problem = schema["$defs"]["problem"]
-    of_joint, of_gp = (problem["else"][branch]["properties"] for branch in ("then", "else"))
-    of_linear = problem["then"]["properties"]["likelihood"]
-    for properties in (of_joint, of_gp):
-        assert set(properties["likelihood"]["then"]["enum"]) == gp
-    assert set(of_linear["then"]["enum"]) == gp | {"multinomial"}
+    for enum in enums(".structure"):
+        assert enum == set(STRUCTURES)
+    described = {path: node.get("description") for path, node, _ in keys(schema, schema)}
+    covariance, likelihood = (described[f"problems.<problem>.{key}"] for key in TEXTS)
+    assert [name for name in LEAVES if name not in covariance] == []
+    assert [name for name in LIKELIHOODS if name not in likelihood] == []
+    parse_covariance(schema_default("covariance"))
+
+
+def schema_default(key: str):
+    """Default of a key of problems with hyperpriors."""
+    return load_schema()["$defs"]["problem"]["else"]["then"]["properties"][key]["default"]
+
+
+def tables_of_readme() -> dict[str, list[list[str]]]:
+    """Rows of the tables of config/README.md by their first heading, code marks left out."""
+    tables, heading = {}, None
+    for line in (ROOT / "config" / "README.md").read_text().splitlines():
+        cells = [cell.strip().replace("`", "") for cell in line.strip("|").split(" | ")]
+        if not line.startswith("|"):
+            heading = None
+        elif heading is None:
+            heading = cells[0]
+            tables[heading] = []
+        elif not line.startswith("| ---"):
+            tables[heading].append(cells)
+    return tables
+
+
+def test_readme_has_all_covariances_with_their_parameters():
+    rows = {row[0]: row for row in tables_of_readme()["covariance"]}
+    assert list(rows) == list(LEAVES)
+    for name, kind in LEAVES.items():
+        wanted = set(kind.parameters()) | ({"ard"} & set(kind.__dataclass_fields__))
+        wanted |= {"degree"} & set(kind.__dataclass_fields__)
+        assert set(rows[name][2].split(", ")) - {""} == wanted, name
+
+
+def test_readme_has_all_likelihoods_with_their_settings():
+    rows = {row[0]: row for row in tables_of_readme()["likelihood"]}
+    assert rows.pop("multinomial")[1] == ""
+    assert list(rows) == list(LIKELIHOODS)
+    for name, kind in LIKELIHOODS.items():
+        assert [s for s in rows[name][1].split(", ") if s] == list(kind.__dataclass_fields__), name
+
+
+def test_readme_has_the_default_hyperpriors():
+    rows = tables_of_readme()["parameter"]
+    assert {row[0] for row in rows} == set(DEFAULTS)
+    for name, loc, scale, median, low, high in rows:
+        prior = DEFAULTS[name]
+        assert prior == Hyperprior("norm", {"loc": float(loc), "scale": float(scale)})
+        shown = [f"{np.exp(prior.quantile(p)):.2g}" for p in (0.5, 0.025, 0.975)]
+        assert [median, low, high] == shown, name
+
+
+def test_examples_of_the_readme_are_models(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "config" / "README.md").read_text().partition("## Models as text")[2]
+    blocks = re.findall(r"(?m)(?:^    .*\n)+", text.partition("## All keys")[0])
+    problems = {
+        name: problem for block in blocks for name, problem in yaml.safe_load(block).items()
+    }
+    assert len(problems) == 3
+    (tmp_path / "mine.csv").write_text(
+        "age,bmi,dose,week,clinic,visits\n"
+        + "".join(
+            f"{20 + 5 * k},{18 + k % 7},{k % 4}.5,{7 * k},{k % 3},{k % 5}\n" for k in range(12)
+        )
+    )
+    config = check_config(
+        {
+            "datasets": {"mine": {"csv": "mine.csv", "target": "visits", "task": "counts"}},
+            "problems": problems,
+            "studies": {"surrogate_slice": {"problems": {p: {"surr-site": {}} for p in problems}}},
+        }
+    )
+    check_models(config)
+    data = prepare_data("mine", config["datasets"]["mine"])
+    for name, problem in config["problems"].items():
+        assert build_joint_model(data, name, problem).dim > 1, name
 
 
 def test_each_study_has_its_rules_its_check_and_its_printed_numbers():

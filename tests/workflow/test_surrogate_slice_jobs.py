@@ -29,8 +29,13 @@ CONFIG = {
         "drawn": {"synthetic_regression": {"n": 12, "n_features": 2}},
     },
     "problems": {
-        "mine": {"dataset": "calls", "model": "joint", "likelihood": "poisson", "isotropic": True},
-        "drawn": {"dataset": "drawn", "model": "joint", "likelihood": {"name": "gaussian"}},
+        "mine": {
+            "dataset": "calls",
+            "model": "joint",
+            "likelihood": "poisson",
+            "covariance": "matern32() * group(place)",
+        },
+        "drawn": {"dataset": "drawn", "model": "joint", "likelihood": "gaussian"},
     },
     "studies": {
         "surrogate_slice": {
@@ -132,19 +137,24 @@ def test_wrong_data_end_in_one_line(tmp_path):
     ]
 
 
+WHOLE = {"covariances", "likelihoods", "numerics", "parameters"}  # counted as one
+
+
 def imports_of(module: str) -> set[str]:
-    """Modules of the package that a module names in its imports; a subpackage counts as one."""
+    """Modules of the package that a module names in its imports; see `WHOLE`."""
     path = (ROOT / "gpmcflow").joinpath(*module.split("."))
     files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
     found = set()
     for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
         if isinstance(node, ast.ImportFrom) and node.module.startswith("gpmcflow."):
             name = node.module.removeprefix("gpmcflow.")
-            found.add("likelihoods" if name.startswith("likelihoods") else name)
+            package = name.partition(".")[0]
+            found.add(package if package in WHOLE else name)
     return found
 
 
-SPLIT = ("samplers.joint_split", "models.joint_gradient")  # where representations do not go
+# Where representations do not go.
+SPLIT = ("samplers.joint_split", "models.joint_density", "models.regression_density")
 
 
 @pytest.mark.parametrize(("code", "left_out"), [(SURROGATE_SLICE_CODE, SPLIT), (JOINT_CODE, ())])
@@ -187,9 +197,9 @@ def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, co
 
 
 def test_forecast_of_a_hyperprior_without_a_transform_names_the_key(tmp_path, config):
-    config["problems"]["mine"]["length"] = {
-        "distribution": "norm", "parameters": {"loc": 1.0, "scale": 1.0}, "scale": "natural",
-    }  # fmt: skip
+    normal = {"distribution": "norm", "parameters": {"loc": 1.0, "scale": 1.0}, "scale": "natural"}
+    covariance = {"covariance": "matern32(length_scale=normal)", "priors": {"normal": normal}}
+    config["problems"]["mine"] |= covariance
     with pytest.raises(
         InputError, match=r"config: studies\.surrogate_slice\.problems\.mine\.joint-split"
     ):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.surrogate_slice.settings import METHODS, likelihood_name
+from gpmcflow.studies.surrogate_slice.settings import METHODS, has_counts, likelihood_name
 
 COSTS = {
     "n_lik": "likelihood evaluation",
@@ -22,7 +22,10 @@ COSTS = {
 NO_DATA = 1e6  # noise sd of observations that say nothing
 FINEST = {"line": 112, "plane": 625}  # bins of the paper's Cox processes
 # Site rules that are what the representation has of its own, by likelihood.
-_STANDARD_SITES = {"poisson": {"laplace"}, "logistic": {"moments"}, "probit": {"moments"}}
+_STANDARD_SITES = {"logistic": "moments", "probit": "moments"}
+_STANDARD_SITES |= dict.fromkeys(
+    ("poisson", "negative_binomial", "binomial", "student_t"), "laplace"
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class MethodRuns:
             return True
         if self.representation.endswith("taylor"):
             return sites == "taylor"
-        return sites in _STANDARD_SITES.get(self.likelihood, set())
+        return sites == _STANDARD_SITES.get(self.likelihood)
 
     @property
     def elliptical(self) -> bool:
@@ -133,10 +136,11 @@ class ProblemRuns:
 
     @property
     def noise_sd(self) -> float:
-        """Standard deviation of the noise, nan where the likelihood is not Gaussian or states none."""
+        """Standard deviation of the noise, nan where the likelihood is not Gaussian or states no number."""
         given = self.settings["likelihood"]
         settings = {} if isinstance(given, str) else given.get("gaussian", given)
-        return float(settings.get("noise_sd", math.nan))
+        noise = settings.get("noise_sd")
+        return float(noise) if isinstance(noise, (int, float)) else math.nan
 
     @property
     def without_data(self) -> bool:
@@ -150,6 +154,8 @@ class ProblemRuns:
             return "classification"
         if self.likelihood == "gaussian":
             return "other" if self.without_data else "regression"
+        if not has_counts(self.settings):
+            return "other"
         n_lengths = sum(name.startswith("log_length") for name in self.names)
         grid = self.settings.get("kronecker") or self.settings.get("structure") == "kronecker"
         n_features = 2 if grid else n_lengths

@@ -14,7 +14,6 @@ from gpmcflow.approximations.independent_sites import (
     site_rule,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, hyperparameter_update
@@ -23,6 +22,8 @@ from gpmcflow.studies.stated_models import MEAN_RATE, covariance_of, likelihood_
 from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE
 
 RATE_RANGE = 3.0  # of the mean's hyperprior about the log of the mean count
+# What messages of a model begin with -> the key they are about.
+_KEYS = {"Kronecker grid: ": "structure", "start of": "start", "mean": "mean", "X": "dataset"}
 # The paper's and the tables' names of theta, where a model has one squared exponential.
 PUBLISHED = {"length_scale": "log_length", "signal_sd": "log_signal_sd", "mean": "offset"}
 
@@ -42,26 +43,25 @@ def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> GPMod
         likelihood.validate(y)
     except InputError as error:
         raise InputError(f"{path}.likelihood: data set {problem['dataset']}: {error}") from None
-    mean = mean_of(problem, path)
-    if mean == MEAN_RATE or (mean is None and likelihood.counts):
-        mean = _mean_rate(path, likelihood, y)
+    mean = mean_of(problem, path, likelihood)
+    mean = _mean_rate(path, y) if mean == MEAN_RATE else mean
     try:
         return GPModel(
-            dataset["X"], y, covariance, likelihood, 0.0 if mean is None else mean,
-            jitter=problem["jitter"], structure=problem["structure"],
+            dataset["X"], y, covariance, likelihood, mean, jitter=problem["jitter"],
+            structure=problem["structure"],
         )  # fmt: skip
     except InputError as error:
         raise InputError(at_key(path, error)) from None
 
 
 def published_names(names: Sequence[str]) -> list[str]:
-    """Names of theta in the paper's tables, where they have one, in order."""
+    """Names of theta in the paper's tables, where they have one, or log_name, in order."""
     bare = [name.split("[")[0] for name in names]
     numbered = bare.count("length_scale") > 1
     return [
         f"{PUBLISHED[each]}_{k + 1}"
         if numbered and each == "length_scale"
-        else PUBLISHED.get(each, name)
+        else PUBLISHED.get(each, f"log_{name}")
         for k, (each, name) in enumerate(zip(bare, names, strict=True))
     ]
 
@@ -69,11 +69,10 @@ def published_names(names: Sequence[str]) -> list[str]:
 def at_key(path: str, error: Exception) -> str:
     """Message of a model's error, beginning with the path of the config's key it is about."""
     text = str(error).removeprefix("model: ")
-    keys = {"Kronecker grid: ": "structure", "start of": "start", "mean": "mean"}
-    for beginning, key in keys.items():
+    for beginning, key in _KEYS.items():
         if text.startswith(beginning):
             return f"{path}.{key}: {text}"
-    return f"{path}.jitter: {text}" if "jitter" in text else f"{path}: {text}"
+    return f"{path}.{'jitter' if 'jitter' in text else 'covariance'}: {text}"
 
 
 def representation_of(method: Mapping) -> Representation:
@@ -94,12 +93,18 @@ def update_of(method: Mapping) -> HyperparameterUpdate:
     return hyperparameter_update(kind, **{key: method[key] for key in OF_UPDATE[kind]})
 
 
-def _mean_rate(path: str, likelihood: Likelihood, y: np.ndarray) -> Hyperprior:
-    if not likelihood.counts:
-        raise InputError(
-            f"{path}.mean: {MEAN_RATE} with the {likelihood.name} likelihood; allowed: with counts only; "
-            "leave it out"
-        )
+def start_of(model: GPModel, name: str, problem: Mapping) -> np.ndarray | None:
+    """Theta of a problem's ``start``, or None."""
+    if problem["start"] is None:
+        return None
+    try:
+        return model.theta_of(problem["start"])
+    except InputError as error:
+        text = str(error).removeprefix("model: ")
+        raise InputError(f"config: problems.{name}.start: {text}") from None
+
+
+def _mean_rate(path: str, y: np.ndarray) -> Hyperprior:
     if not y.sum() > 0:
         raise InputError(f"{path}.mean: all counts are 0, so there is no mean rate; give numbers")
     centre = float(np.log(y.mean()))

@@ -17,7 +17,7 @@ OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
 numerics parameters covariances likelihoods
-models.gp_model models.latent_gaussian models.linear_maps approximations.independent_sites
+models.gp_model models.latent_gaussian models.linear_maps models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
 samplers.univariate_slice samplers.whitened_factors execution
@@ -27,7 +27,7 @@ studies.surrogate_slice.study
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
 approximations.expectation_propagation approximations.frozen_sites models.case_part
-models.gaussian_sites models.joint_density models.log_density models.regression_density
+models.gaussian_sites models.joint_density models.regression_density
 models.site_adjoint samplers.joint_split_hmc samplers.joint_split_lengths
 samplers.joint_split_pilot samplers.joint_split_program samplers.joint_split_sampling
 """

@@ -21,6 +21,7 @@ from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
     published_names,
     representation_of,
+    start_of,
     update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
@@ -59,6 +60,7 @@ def replicate_chains(
     require_memory(8 * MATRICES * n * n, memory_limit, what)
     model = build_joint_model(dataset, problem_name, problem)
     thin, joint = int(method["thin"]), method["representation"] == JOINT
+    start = start_of(model, problem_name, problem)
     how = (JointSplitHMC(),) if joint else (representation_of(method), update_of(method))
     try:
         tree = sample_joint(
@@ -69,7 +71,7 @@ def replicate_chains(
             n_draws=method["iterations"] // thin,
             n_warmup=method["warmup"] // thin,
             thin=thin,
-            start_theta=problem["start"],
+            start_theta=start,
             seed=seed,
             key=(STUDY, problem_name, method_name, replicate),
             segment_length=max(1, SEGMENT_FACTOR * int(execution["segment_length"]) // thin),
@@ -145,10 +147,8 @@ def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
 def where_in_config(problem: str, method: str, error: Exception) -> str:
     """Message of what a sampler refuses, with the path of the key in the config."""
     text, path = str(error).removeprefix("sample_joint: "), f"config: problems.{problem}"
-    if text.startswith("start_theta "):
-        return f"{path}.start: {text.removeprefix('start_theta ')}"
-    if text.startswith("no coordinate"):
-        return f"{path}: {text}"
+    if text.startswith("no parameter is free"):
+        return f"{path}: no parameter has a hyperprior; give one, or use model: gp"
     if text.startswith("model: "):
         return at_key(path, error)
     return f"config: studies.{STUDY}.problems.{problem}.{method}: {text}"

@@ -51,6 +51,9 @@ rule surrogate_slice_illustrate:
     params:
         seed=config["seed"],
         code=code_digest(
+            "parameters",
+            "covariances",
+            "likelihoods",
             "models",
             "approximations",
             "samplers",
