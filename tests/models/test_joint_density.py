@@ -299,10 +299,14 @@ def test_collapsed_density_and_its_draws_are_the_closed_forms(name):
     slopes = richardson(lambda q: density.evaluate(q, np.empty(0)).rest, x, 2e-3)
     assert np.allclose(at.slope_x, slopes, rtol=0, atol=1e-9 * np.abs(slopes).max())
     zero, unit = np.zeros(n), np.eye(n)
-    mean = density.draw_latents(Numbers(zero, zero), at.theta)
+    f, log_likelihood, complete = density.draw_latents(Numbers(unit[0], unit[1]), at.theta)
+    assert log_likelihood == pytest.approx(float(model.log_likelihood(f, at.theta)), rel=1e-12)
+    slow = model.log_density(at.theta, f) - model.log_prior(at.theta)
+    assert complete == pytest.approx(slow, rel=1e-10)
+    mean = density.draw_latents(Numbers(zero, zero), at.theta)[0]
     assert np.allclose(mean, K @ np.linalg.solve(C, model.y - c), atol=1e-9)
-    moved = [density.draw_latents(Numbers(e, zero), at.theta) - mean for e in unit]
-    moved += [density.draw_latents(Numbers(zero, e), at.theta) - mean for e in unit]
+    moved = [density.draw_latents(Numbers(e, zero), at.theta)[0] - mean for e in unit]
+    moved += [density.draw_latents(Numbers(zero, e), at.theta)[0] - mean for e in unit]
     covariance = K - K @ np.linalg.solve(C, K)
     assert np.allclose(np.transpose(moved) @ moved, covariance, atol=1e-8)
 
