@@ -26,7 +26,9 @@ def load_passes() -> None:
         table[0, [passes.CODE, passes.N_SCALES, passes.N_COLUMNS]] = passes.CONSTANT, 0, 0
         none, numbers, matrix = np.empty((0, 0, 0)), np.zeros(1), np.empty((1, 1))
         places, Z = np.empty(0, dtype=np.int64), np.empty((1, 1))
-        passes.prepare(table, places, numbers, np.empty((1, 1)), numbers, Z)
+        passes.prepare(
+            table, places, numbers, np.zeros(1, dtype=np.int64), np.empty((1, 1)), numbers, Z
+        )
         passes.sweep(
             passes.FILL, table, numbers, np.zeros(1, dtype=np.bool_), Z, Z, np.zeros(1, dtype=np.int64),
             0.0, none, none, none, none, np.empty((0, 0)), 0.0, 0.0, matrix, np.empty(0),

@@ -30,9 +30,8 @@ WIDTH = 11
 FILL, ADJOINT, CROSS, DIAGONAL = range(4)
 PANEL = 2048  # numbers in a buffer
 DIRECT = 4  # columns of a leaf up to which distances are summed again wherever they are needed
-FRESH, KEPT, MOVED = range(
-    3
-)  # where a leaf's distances come from: inputs, its slot, its slot plus a change
+# Where a leaf's distances come from: the inputs, its slot, its slot plus a change, its slot over l^2.
+FRESH, KEPT, MOVED, SCALED = range(4)
 
 
 # Loops below index by unsigned numbers: a signed index might be negative, which keeps the compiler from using
@@ -141,19 +140,23 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
     """Sums of squares or products of a leaf for a panel, kept in its slot where it has one."""
     slot, products = table[k, SLOT], table[k, CODE] == POLYNOMIAL
     row, p = table[k, ROW], table[k, N_COLUMNS]
+    rate = np.exp(-2.0 * params[table[k, SCALE]])
     for c in range(w):
         if slot >= 0 and source[k] != FRESH:
             column, before = out[c * m : c * m + m], old[slot, j + c, top : top + m]
             if source[k] == MOVED:  # the row of Z that moved comes unscaled, after all others
                 last = Zr.shape[0] - 1
                 _moved(Zr[last, top : top + m], Zc[last, j + c], change, before, column)
+            elif source[k] == SCALED:
+                for i in range(m):
+                    column[i] = rate * before[i]
             else:
                 column[:] = before
         elif products:
             _products(Zr, Zc, row, p, top, m, j + c, out, c * m)
         else:
             _squares(Zr, Zc, row, p, top, m, j + c, out, c * m)
-        if slot >= 0 and slots.size:
+        if slot >= 0 and slots.size and source[k] != SCALED:
             _put(out, c * m, m, slots[slot], j + c, top)
 
 
@@ -443,9 +446,9 @@ def sweep(
     the prior variances into matrix[0]. ADJOINT adds sum_ij S_ij dK_ij / d params_k to ``slopes`` for S =
     ``matrix`` plus ``shift`` times I, and leaves the adjoint of each given matrix in ``twins``.
 
-    ``source`` says for each node where its distances come from: the inputs, its slot of ``old``, or that slot
-    changed by ``change`` times the squared differences of the last row of Z. They are kept in ``slots``,
-    where that is not empty.
+    ``source`` says for each node where its distances come from: the inputs, its slot of ``old``, that slot
+    changed by ``change`` times the squared differences of the last row of Z, or that slot over l^2. They
+    are kept in ``slots``, where that is not empty.
     """
     n_nodes, n, n_columns = table.shape[0], Zr.shape[1], Zc.shape[1]
     capacity = max(PANEL, n)
@@ -518,15 +521,17 @@ def sweep(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def prepare(table, columns, params, Xt, centre, Z):
+def prepare(table, columns, params, source, Xt, centre, Z):
     """Fill the rows of Z (rows, n) that the leaves read, from X' (p, n); O(n p).
 
-    Stationary leaves: (x - centre) / l; linear and polynomial ones: x sd; periodic ones: sine, cosine and
-    value of pi x / p; the others: codes.
+    Stationary leaves: (x - centre) / l, unless their slot has all that is needed; linear and polynomial
+    ones: x sd; periodic ones: sine, cosine and value of pi x / p; the others: codes.
     """
     n = Xt.shape[1]
     for k in range(table.shape[0]):
         code, row, first = table[k, CODE], table[k, ROW], table[k, SCALE]
+        if source[k] == SCALED:
+            continue
         if code == PERIODIC:
             rate = np.pi * np.exp(-params[table[k, EXTRA]])
             x = Xt[columns[row]]

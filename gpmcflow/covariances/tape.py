@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from gpmcflow.covariances import passes
 from gpmcflow.covariances.compilation import load_passes
@@ -200,15 +201,31 @@ class CovarianceBuffers:
         self._Z = np.empty((len(tape.columns) + 1, n))
         self._slots = np.empty((tape.n_slots, n, n))
         self._given = np.empty((tape.n_given, n, n))
-        self._fresh = np.full(len(tape.table), passes.FRESH)
-        self._kept = np.full(len(tape.table), passes.KEPT)
+        t, n_nodes = tape.table, len(tape.table)
+        self._of_new = np.full(n_nodes, passes.FRESH)  # sources for inputs that are not the cases
+        scaled = (t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] == 1)
+        self._fresh = np.where(scaled, passes.SCALED, passes.FRESH)
+        self._kept = np.where(scaled, passes.SCALED, passes.KEPT)
+        self._unscaled = np.flatnonzero(scaled & (t[:, passes.CODE] != passes.GIVEN)).tolist()
+        #: whether `fill_from` changes distances that are kept, so that rounding piles up
+        self.drifts = bool(np.any((t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] > 1)))
+
+    def _fill_unscaled(self) -> None:
+        """Squared distances of leaves with one length scale for many columns, once."""
+        table, tape = self.tape.table, self.tape
+        while self._unscaled:
+            node = table[self._unscaled.pop()]
+            first, p = node[passes.ROW], node[passes.N_COLUMNS]
+            rows = tape.X[:, tape.columns[first : first + p]]
+            self._slots[node[passes.SLOT]] = cdist(rows, rows, "sqeuclidean")
 
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
         """K with K_ii (1 + jitter) into the lower triangle of ``K`` (column, row); its trace."""
         tape = self.tape
-        self._prepare(full, tape.Xt, self._Z)
+        self._fill_unscaled()
+        self._prepare(full, tape.Xt, self._Z, self._fresh)
         fill_given(tape, full, self._given)
-        return self._sweep(passes.FILL, full, self._fresh, 0.0, _NONE, self._slots, K)
+        return self._sweep(passes.FILL, full, self._fresh, 0.0, self._slots, self._slots, K)
 
     def fill_from(
         self,
@@ -226,18 +243,14 @@ class CovarianceBuffers:
         if moved is None:
             return self.fill(full, K)
         node, column = moved
-        self._prepare(full, tape.Xt, self._Z)
+        self._fill_unscaled()
+        self._prepare(full, tape.Xt, self._Z, self._fresh)
         fill_given(tape, full, self._given)
         self._Z[-1] = tape.Xt[column]
         source = self._kept.copy()
         source[node] = passes.MOVED
         change = float(np.exp(-2.0 * full[place]) - np.exp(-2.0 * before[place]))
         return self._sweep(passes.FILL, full, source, change, other._slots, self._slots, K)
-
-    @property
-    def drifts(self) -> bool:
-        """Whether `fill_from` changes distances that are kept, so that rounding piles up."""
-        return self.tape.n_slots > 0
 
     def adjoint(
         self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
@@ -276,11 +289,11 @@ class CovarianceBuffers:
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
         Z = np.empty((len(self.tape.columns), len(X)))
-        self._prepare(full, np.array(X.T, order="C"), Z)
+        self._prepare(full, np.array(X.T, order="C"), Z, self._of_new)
         return Z
 
-    def _prepare(self, full: np.ndarray, Xt: np.ndarray, Z: np.ndarray) -> None:
-        passes.prepare(self.tape.table, self.tape.columns, full, Xt, self.tape.centre, Z)
+    def _prepare(self, full, Xt, Z, source) -> None:
+        passes.prepare(self.tape.table, self.tape.columns, full, source, Xt, self.tape.centre, Z)
 
     def _sweep(self, mode, full, source, change, old, slots, matrix) -> float:
         tape = self.tape
@@ -292,6 +305,6 @@ class CovarianceBuffers:
     def _apart(self, mode, full, Z, Z_new, given, out) -> None:
         tape = self.tape
         passes.sweep(
-            mode, tape.table, full, tape.free, Z, Z_new, self._fresh, 0.0, _NONE, _NONE, given, _NONE,
+            mode, tape.table, full, tape.free, Z, Z_new, self._of_new, 0.0, _NONE, _NONE, given, _NONE,
             _NO_MATRIX, 0.0, 0.0, out, _NO_SLOPES,
         )  # fmt: skip

@@ -40,7 +40,10 @@ def results_tree(arrays: dict, n_warmup: int, program: DrawProgram) -> xr.DataTr
     for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
         coordinate = kept["theta"][:, :, k]
         is_log = model.parameters.is_log[place]
-        posterior[name] = (("chain", "draw"), np.exp(coordinate) if is_log else coordinate)
+        # NetCDF allows no slash in a name
+        posterior[name.replace("/", "_")] = (
+            ("chain", "draw"), np.exp(coordinate) if is_log else coordinate,
+        )  # fmt: skip
     posterior_coords = coords | {"theta_dim": names}
     if program.keep_latents:
         posterior["latent"] = (("chain", "draw", "latent_dim"), kept["latent"])

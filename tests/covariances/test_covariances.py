@@ -333,3 +333,24 @@ def test_wrong_settings_are_one_line(make, message):
 def test_every_leaf_is_in_the_registry():
     kinds = {kind.code for kind in LEAVES.values()}
     assert kinds == set(range(passes.SUM)) - {passes.GIVEN}
+
+
+def test_one_length_scale_of_many_columns_is_that_of_each():
+    rng = np.random.default_rng(6)
+    X, X2 = rng.standard_normal((60, 6)), rng.standard_normal((5, 6))
+    one, each = Matern32(1.7, S), Matern32((1.7,) * 6, S)
+    np.testing.assert_allclose(one(X), each(X), rtol=1e-13)
+    np.testing.assert_allclose(one(X, X2), each(X, X2), rtol=1e-13)
+    (work, full), (other, _) = buffers(one + each, X), buffers(one + each, X)
+    K, moved = np.empty((60, 60)), np.empty((60, 60))
+    work.fill(full, K)
+    for place in (0, 2, 5):  # one length scale; one of six; the amplitude
+        after = full.copy()
+        after[place] -= 0.4
+        other.fill_from(work, after, full, place, moved)
+        fresh, _ = buffers(one + each, X)
+        fresh.fill(after, K)
+        np.testing.assert_allclose(np.triu(moved), np.triu(K), rtol=1e-12, atol=1e-14)
+        S_ = rng.standard_normal((60, 60))
+        np.testing.assert_allclose(other.adjoint(after, S_), fresh.adjoint(after, S_), rtol=1e-9)
+        work.fill(full, K)
