@@ -31,6 +31,7 @@ _HOME = {
     "laplace": "approximations.laplace",
     "LatentGaussianModel": "models.latent_gaussian",
     "LatentHMC": "samplers",
+    "Likelihood": "likelihoods",
     "Linear": "covariances.expressions",
     "load_csv": "datasets",
     "load_dataset": "datasets",

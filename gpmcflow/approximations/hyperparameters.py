@@ -100,8 +100,10 @@ class _Search:
         self.amplitudes = np.zeros(model.dim, dtype=bool)
         self._place_covariance()
         for k, prior in enumerate(priors):
-            if np.isfinite(prior.support).all():
-                self.low[k], self.high[k] = prior.support
+            low, high = prior.support
+            bounded = np.isfinite(low) and np.isfinite(high)
+            self.low[k] = low if bounded else max(self.low[k], low)
+            self.high[k] = high if bounded else min(self.high[k], high)
         self.start = np.clip(self.start, self.low, self.high)
 
     def _place_covariance(self) -> None:

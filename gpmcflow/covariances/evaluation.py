@@ -34,7 +34,9 @@ def covariance_matrix(covariance: Covariance, X: Any, X2: Any = None) -> np.ndar
     """Matrix of the rows of X (n, p) with those of X2 (m, p), or of X itself: (n, m)."""
     buffers, full, inputs = _buffers(covariance, X)
     if X2 is not None:
-        return np.ascontiguousarray(buffers.cross(full, new_inputs(X2, inputs, (), "new").values).T)
+        kinds = {name: {"group"} for name in inputs.names}  # any level goes
+        other = new_inputs(X2, inputs, kinds, "new").values
+        return np.ascontiguousarray(buffers.cross(full, other).T)
     n = len(inputs.values)
     K = np.empty((n, n))
     buffers.fill(full, K)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
@@ -156,7 +157,8 @@ class Leaf(Covariance):
         if isinstance(columns, (str, int, np.integer)):
             columns = (columns,)
         if columns is not None:
-            object.__setattr__(self, "columns", tuple(columns))
+            plain = (int(c) if isinstance(c, np.integer) else c for c in columns)
+            object.__setattr__(self, "columns", tuple(plain))
         for parameter in self.parameters():
             given = getattr(self, parameter)
             if given is None:
@@ -239,9 +241,14 @@ class Leaf(Covariance):
     def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
         """As `Covariance.text`."""
         names = {prior: name for name, prior in (priors or {}).items()}
-        columns = [c if str(c).isidentifier() else repr(c) for c in self.columns or ()]
+        columns = [c if _is_bare(c) else repr(c) for c in self.columns or ()]
         settings = [f"{key}={_text(value, names)}" for key, value in self._settings().items()]
         return f"{self.term}({', '.join([*columns, *settings])})"
+
+
+def _is_bare(column: str | int) -> bool:
+    """Whether a column's name needs no quotes: Python reads it as the same name."""
+    return str(column).isidentifier() and column.isascii() and not keyword.iskeyword(column)
 
 
 def _text(value: Any, names: Mapping[Hyperprior, str]) -> str:
@@ -381,6 +388,11 @@ class Polynomial(Leaf):
 
     code, term, scales, extra = passes.POLYNOMIAL, "polynomial", "sd", "offset"
     has_amplitude = False
+
+    def with_defaults(self, amplitude: bool = True) -> Polynomial:
+        """The same; in a product whose amplitude another factor carries, ``offset`` left out is 1."""
+        one = not amplitude and self.offset is None
+        return Leaf.with_defaults(replace(self, offset=1.0) if one else self)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,6 +57,10 @@ def inputs_of(X: Any) -> Inputs:
             if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
                 columns.append(column.to_numpy(dtype=np.float64))
                 continue
+            if pd.api.types.is_datetime64_any_dtype(column):
+                raise InputError(
+                    f"X: column {name!r} holds dates; convert it to a number, such as days"
+                )
             if column.isna().any():
                 row = int(np.flatnonzero(column.isna())[0])
                 raise InputError(
@@ -93,43 +97,72 @@ def inputs_of(X: Any) -> Inputs:
         raise InputError(
             f"X: column {names[k]!r}, row {row} is {values[row, k]}; give finite numbers, or drop the row"
         )
-    return Inputs(np.ascontiguousarray(values), names, levels)
+    return Inputs(np.array(values, order="C"), names, levels)
 
 
-def new_inputs(X: Any, like: Inputs, groups: Sequence[str], unseen: str = "error") -> Inputs:
+def new_inputs(
+    X: Any, like: Inputs, kinds: Mapping[str, set[str]], unseen: str = "error"
+) -> Inputs:
     """New inputs with the columns and codes of those a model was made with.
 
-    A level not seen before is a new one in columns of ``groups`` (each row its own); elsewhere
-    `InputError`, unless ``unseen`` is "new", which takes it as different from all. A DataFrame may have
-    more columns, in any order.
+    ``kinds`` holds the covariances that use each column; others are left at 0. A DataFrame, or an xarray
+    variable with named features, may have more columns, in any order. A level not seen before is a new group
+    in columns of group alone; elsewhere `InputError`, unless ``unseen`` is "new", which takes it as different
+    from all.
     """
     if unseen not in ("error", "new"):
         raise unknown_name("predict: unseen", unseen, ("error", "new"))
-    if isinstance(X, pd.DataFrame):
-        for name in like.names:
-            if name not in map(str, X.columns):
-                raise unknown_name("new inputs: column", name, tuple(map(str, X.columns)))
-        frame = X.rename(columns=str)[list(like.names)].copy()
-        values = np.empty((len(frame), len(like.names)))
-        for k, name in enumerate(like.names):
-            if name not in like.levels:
-                values[:, k] = pd.to_numeric(frame[name], errors="coerce")
-                continue
-            codes = {word: code for code, word in enumerate(like.levels[name])}
-            words = frame[name].astype(str)
-            values[:, k] = words.map(codes)
+    frame = _as_frame(X, like)
+    values = np.zeros((len(frame), len(like.names)))
+    for k, name in enumerate(like.names):
+        if name not in kinds:
+            continue
+        if name not in frame.columns:
+            raise unknown_name("new inputs: column", name, tuple(frame.columns))
+        column, where = frame[name], f"new inputs: column {name!r}, row"
+        if column.isna().any():
+            raise InputError(
+                f"{where} {int(np.argmax(column.isna()))} is missing; fill it in, or drop the row"
+            )
+        if name in like.levels:
+            words = column.astype(str)
+            codes = {word: float(code) for code, word in enumerate(like.levels[name])}
+            values[:, k], seen = words.map(codes), like.levels[name]
             fresh = np.flatnonzero(np.isnan(values[:, k]))
-            if fresh.size and name not in groups and unseen == "error":
-                raise InputError(
-                    f"new inputs: column {name!r}, row {fresh[0]} has the level {words.iloc[fresh[0]]!r}, "
-                    f'which was not seen; allowed: {", ".join(like.levels[name])}; or unseen="new"'
-                )
             values[fresh, k] = len(codes) + np.unique(words.iloc[fresh], return_inverse=True)[1]
-        return inputs_of(values)._replace(names=like.names, levels=like.levels)
+        else:
+            values[:, k] = pd.to_numeric(column, errors="coerce")
+            wrong = np.flatnonzero(~np.isfinite(values[:, k]))
+            if wrong.size:
+                raise InputError(
+                    f"{where} {wrong[0]} is {column.iloc[wrong[0]]!r}; give finite numbers"
+                )
+            seen, fresh = (), np.empty(0, dtype=int)
+            if "categorical" in kinds[name]:
+                seen = tuple(f"{v:g}" for v in np.unique(like.values[:, k]))
+                fresh = np.flatnonzero(~np.isin(values[:, k], like.values[:, k]))
+        if fresh.size and unseen == "error" and kinds[name] != {"group"}:
+            raise InputError(
+                f"{where} {fresh[0]} has the level {column.iloc[fresh[0]]!r}, which was not seen; allowed: "
+                f'{", ".join(seen)}; or unseen="new"'
+            )
+    return Inputs(values, like.names, like.levels)
+
+
+def _as_frame(X: Any, like: Inputs) -> pd.DataFrame:
+    """New inputs as a table; columns without names are those of ``like``, in order."""
+    if isinstance(X, pd.DataFrame):
+        return X.rename(columns=str)
     given = inputs_of(X)
+    if isinstance(X, xr.DataArray) and set(given.names) & set(like.names):
+        return pd.DataFrame(given.values, columns=list(given.names))
     if given.values.shape[1] != len(like.names):
         raise InputError(
             f"new inputs have {given.values.shape[1]} columns; allowed: {len(like.names)}: "
             f"{', '.join(like.names)}"
         )
-    return given._replace(names=like.names, levels=like.levels)
+    if like.levels:
+        raise InputError(
+            f"new inputs: columns {', '.join(like.levels)} hold words; give a DataFrame with them"
+        )
+    return pd.DataFrame(given.values, columns=list(like.names))

@@ -219,8 +219,10 @@ class KroneckerCovariance:
         """L^-1, in the place of L."""
         fill_kronecker(*(np.triu(np.linalg.inv(factor)) for factor in self._L), L)
 
-    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float, K: np.ndarray) -> np.ndarray:
-        """sum_ij (S + shift I)_ij dK_ij / d full_k at K, what was filled last, (size,)."""
+    def adjoint(
+        self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
+    ) -> np.ndarray:
+        """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,); K has no use."""
         first, second = self._K
         lower = np.triu(S)  # (column, row): what stands in the other triangle may be garbage
         S = lower + np.triu(lower, 1).T

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from gpmcflow.covariances import passes
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.errors import InputError
+from gpmcflow.execution.digest import text_digest
 from gpmcflow.parameters.parameter import Entry, Setting, checked_setting
 
 STEP = 1e-5  # of the central differences in the log of a parameter
@@ -53,7 +56,8 @@ class PythonCovariance(Leaf):
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        return f"PythonCovariance({name}, {self.given!r}, columns={self.columns!r})"
+        code = function_digest(self.function, self.gradient)[:12]
+        return f"PythonCovariance({name}, {self.given!r}, columns={self.columns!r}, code={code})"
 
     def __str__(self) -> str:
         raise InputError(
@@ -82,6 +86,25 @@ class PythonCovariance(Leaf):
 
     def _named(self, logs: np.ndarray) -> dict[str, float]:
         return dict(zip(self.given, np.exp(logs).tolist(), strict=True))
+
+
+def function_digest(*functions: Any) -> str:
+    """SHA-256 of what functions do: code, constants, defaults, closures, arguments of a partial."""
+    parts = []
+    for function in functions:
+        code = getattr(function, "__code__", None)
+        if code is not None:
+            cells = [cell.cell_contents for cell in function.__closure__ or ()]
+            inner = [c for c in code.co_consts if not hasattr(c, "co_code")]
+            parts.append(
+                repr((code.co_code.hex(), inner, code.co_names, function.__defaults__, cells))
+            )
+        elif isinstance(function, functools.partial):
+            given = repr((function.args, sorted(function.keywords.items())))
+            parts.append(function_digest(function.func) + given)
+        else:
+            parts.append(repr((type(function).__qualname__, getattr(function, "__dict__", None))))
+    return text_digest(*parts)
 
 
 def _given(tape):

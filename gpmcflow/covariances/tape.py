@@ -48,6 +48,8 @@ def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
             raise InputError(f"{who}: no columns are named; name one of {', '.join(inputs.names)}")
     else:
         places = tuple(inputs.place(column, who) for column in leaf.columns)
+        if len(set(places)) < len(places):
+            raise InputError(f"{who}: columns {leaf.columns} name one twice; name each once")
     for place in places:
         name = inputs.names[place]
         if name in inputs.levels and not leaf.levels_allowed:
@@ -160,6 +162,11 @@ class Tape:
         elif leaf.code <= passes.RATIONAL_QUADRATIC and len(columns) > passes.DIRECT:
             row[passes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
 
+    def __setstate__(self, state: dict) -> None:
+        # what comes from another process may be read-only, which compiled code takes for another type
+        arrays = {k: v.copy() for k, v in state.items() if isinstance(v, np.ndarray)}
+        self.__dict__.update(state | arrays)
+
     @property
     def n_cases(self) -> int:
         """Number n of cases."""
@@ -168,7 +175,7 @@ class Tape:
     @cached_property
     def common_scale(self) -> int | None:
         """Place of a parameter whose square multiplies the whole expression, or None: a free one first."""
-        used = self.table[:, [passes.SCALE, passes.EXTRA, passes.AMPLITUDE]]
+        used = np.concatenate(self.leaf_places)
         scales = [s for s in self._scales(len(self.table) - 1) if np.count_nonzero(used == s) == 1]
         return min(scales, key=lambda place: not self.free[place], default=None)
 

@@ -83,6 +83,9 @@ class _Reader:
             return node.id
         if isinstance(node, ast.Constant) and type(node.value) in (str, int):
             return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            place = self.column(node.operand)
+            return -place if isinstance(place, int) else self.refuse(node, "a place or a name")
         self.refuse(node, "names of columns first, then parameters by keyword")
 
     def value(self, node: ast.AST) -> Any:

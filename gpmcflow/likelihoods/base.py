@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.execution.digest import array_digest
+from gpmcflow.execution.digest import array_digest, text_digest
 from gpmcflow.likelihoods import sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments
 from gpmcflow.parameters.defaults import DEFAULTS
@@ -77,6 +77,16 @@ class Likelihood(ABC):
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         shown = ", ".join(f"{name}={_shown(value)}" for name, value in fields.items())
         return f"{type(self).__name__}({shown})"
+
+    def digest(self) -> str:
+        """Return the SHA-256 of class and fields, arrays in full whatever the repr shows of them."""
+        fields = {
+            name: array_digest({name: value}) if isinstance(value, np.ndarray) else repr(value)
+            for name, value in vars(self).items()
+        }
+        return text_digest(
+            type(self).__module__, type(self).__qualname__, repr(sorted(fields.items()))
+        )
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and repr(self) == repr(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,10 +19,19 @@ from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.parameters.parameter import IDENTITY, Entry, Setting, checked_setting
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import (
+    IDENTITY,
+    Entry,
+    Parameter,
+    Setting,
+    checked_setting,
+)
 from gpmcflow.parameters.space import ParameterSpace
 
 JITTER = 1e-6
+RESERVED = ("theta", "latent", "chain", "draw")  # names in the posterior of results
+log = logging.getLogger(__name__)
 STRUCTURES = ("auto", "dense", "kronecker")
 
 
@@ -67,7 +77,10 @@ class GPModel:
 
     def __post_init__(self) -> None:
         inputs = inputs_of(self.X)
-        y = np.ascontiguousarray(self.y, dtype=np.float64)
+        try:
+            y = np.array(self.y, dtype=np.float64, order="C")  # writable, as compiled code knows it
+        except (TypeError, ValueError):
+            raise InputError("model: y holds other than numbers; code it as numbers") from None
         if y.shape != (len(inputs.values),) or not inputs.values.size:
             raise InputError(
                 f"model: X has shape {inputs.values.shape}, y {y.shape}; allowed: (n, p) and (n,)"
@@ -106,8 +119,13 @@ class GPModel:
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
-        set_(self, "_axes", self._found_axes())
+        for name in set(RESERVED) & set(self.parameters.all_names):
+            raise InputError(
+                f"model: a parameter is named {name!r}, as results are; give it another name"
+            )
+        set_(self, "_axes", self._axis_tapes())
         self._refuse_degenerate()
+        self._warn_unidentified()
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -119,8 +137,11 @@ class GPModel:
 
     # -- construction ----------------------------------------------------------------------------
 
-    def _found_axes(self) -> tuple[Tape, Tape] | None:
-        if self.structure == "dense":
+    def _axis_tapes(self) -> tuple[Tape, Tape] | None:
+        exact = (
+            self.structure == "auto" and self.likelihood.conjugate
+        )  # a factorisation is needed anyway
+        if self.structure == "dense" or exact:
             return None
         try:
             return axis_tapes(self.covariance, self._columns, self._places, self._free, self.X)
@@ -141,7 +162,34 @@ class GPModel:
         noisy = self.likelihood.conjugate or any(isinstance(k, White) for k in self.leaves)
         if self.jitter == 0.0 and not noisy:
             used = sorted({column for columns in self._columns for column in columns})
-            _refuse_duplicates(self.X[:, used])
+            _refuse_duplicates(self.X[:, used] if used else np.zeros((self.n_cases, 1)))
+
+    def _warn_unidentified(self) -> None:
+        """Say so where parameters can hardly be told apart, or a posterior is multimodal."""
+        terms = (
+            self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
+        )
+        alone = {type(term) for term in terms if isinstance(term, Leaf) and term.free_scales()}
+        if self._free[self._mean_place] and Constant in alone:
+            log.warning(
+                "model: a free mean beside a free Constant are two names of one thing; fix one"
+            )
+        noise = self.likelihood.conjugate and self._free[self._likelihood_places].any()
+        if noise and White in alone:
+            log.warning("model: free White beside free noise are two names of one thing; fix one")
+        for leaf in self.leaves:
+            period = getattr(leaf, "period", None)
+            period = period.value if isinstance(period, Parameter) else period
+            if isinstance(period, Hyperprior) and period.width > np.log(2.0):
+                log.warning(
+                    "model: the period of %s is free over more than a factor of 2, where posteriors have "
+                    "several modes; fix it, or narrow its hyperprior", leaf.name or leaf.term,
+                )  # fmt: skip
+
+    def __setstate__(self, state: dict) -> None:
+        # what comes from another process may be read-only, which compiled code takes for another type
+        arrays = {k: v.copy() for k, v in state.items() if isinstance(v, np.ndarray)}
+        self.__dict__.update(state | arrays)
 
     def _changed(self, **changes: Any) -> GPModel:
         return replace(self, **({"X": self.inputs} | changes))
@@ -225,15 +273,20 @@ class GPModel:
         numbers[log] = np.log(numbers[log])
         return numbers
 
-    def touches(self, place: int) -> str:
+    def touches(self, place: int) -> str | None:
         """What a move of the coordinate at a place of ``full`` changes.
 
-        "scale": the covariance by a factor; "covariance"; "mean"; or "likelihood".
+        "scale": the covariance by a factor; "covariance"; "mean"; "likelihood"; None for several of these.
         """
-        if place == self._mean_place:
-            return "mean"
-        if place in self._likelihood_places:
-            return "likelihood"
+        owners = {
+            "covariance": any(place in places for places in self._places),
+            "mean": place == self._mean_place,
+            "likelihood": place in self._likelihood_places,
+        }
+        if sum(owners.values()) > 1:
+            return None
+        if not owners["covariance"]:
+            return "mean" if owners["mean"] else "likelihood"
         return "scale" if place == self.scale_place else "covariance"
 
     @cached_property
@@ -309,6 +362,9 @@ class GPModel:
         E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
         """
         pin_blas()
+        everything = np.unique(np.concatenate(self._places))
+        if self._axes is not None:
+            return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
         terms = (
             self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
         )
@@ -324,7 +380,6 @@ class GPModel:
                 at = np.array([int(own[0][1][0]) for _, own in constants], dtype=int)
                 buffers = CovarianceBuffers(tape, self.epsilon)
                 return np.concatenate(places), tape.common_scale, at, buffers
-        everything = np.unique(np.concatenate(self._places))
         buffers = CovarianceBuffers(self._tape, self.epsilon)
         return everything, None, np.empty(0, dtype=int), buffers
 
@@ -416,19 +471,11 @@ class GPModel:
 
     def new_inputs(self, X_new: Any, unseen: str = "error") -> np.ndarray:
         """New inputs as (m, p), coded as those of the model; see `covariances.inputs.new_inputs`."""
-        groups = {
-            self.inputs.names[column]
-            for leaf, columns in zip(self.leaves, self._columns, strict=True)
-            for column in columns
-            if leaf.term == "group"
-        }
-        others = {
-            self.inputs.names[column]
-            for leaf, columns in zip(self.leaves, self._columns, strict=True)
-            for column in columns
-            if leaf.term != "group"
-        }
-        return new_inputs(X_new, self.inputs, groups - others, unseen).values
+        kinds: dict[str, set[str]] = {}
+        for leaf, columns in zip(self.leaves, self._columns, strict=True):
+            for column in columns:
+                kinds.setdefault(self.inputs.names[column], set()).add(leaf.term)
+        return new_inputs(X_new, self.inputs, kinds, unseen).values
 
     def cross_covariance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
         """Covariances of latents at new inputs (m, p) with those of the cases, (m, n); no jitter."""
@@ -442,11 +489,15 @@ class GPModel:
 
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""
+        inputs = (self.inputs.names, self.inputs.levels)
         settings = (
-            self.covariance, self.likelihood, self.mean, self.jitter, self.kronecker, self.inputs.names,
-            self.inputs.levels,
-        )  # fmt: skip
-        return text_digest(array_digest({"X": self.X, "y": self.y}), repr(settings))
+            self.covariance,
+            self.likelihood.digest(),
+            self.mean,
+            self.jitter,
+            self.kronecker,
+        )
+        return text_digest(array_digest({"X": self.X, "y": self.y}), repr((*settings, *inputs)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,7 +124,7 @@ class LatentGaussianModel:
         if self.design is not None:
             arrays["design"] = self.design
         return text_digest(
-            array_digest(arrays), repr(self.likelihood), repr(self.covariance_function)
+            array_digest(arrays), self.likelihood.digest(), repr(self.covariance_function)
         )
 
     @cached_property

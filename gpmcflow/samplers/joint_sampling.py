@@ -37,7 +37,8 @@ def sample_joint(
     thin: int = 1,
     start_theta: np.ndarray | Mapping[str, float] | None = None,
     start_latents: np.ndarray | None = None,
-    X_new: np.ndarray | None = None,
+    X_new: Any = None,
+    unseen: str = "error",
     keep_latents: bool = True,
     shortcuts: bool = True,
     seed: int = 0,
@@ -86,7 +87,7 @@ def sample_joint(
         _pool("start_latents", start_latents, model.n_cases),
     )
     if X_new is not None:
-        X_new = model.new_inputs(X_new)
+        X_new = model.new_inputs(X_new, unseen)
         model.likelihood_at(model.full(model.prior_median())).conditional_mean(
             np.zeros(1)
         )  # or refuses

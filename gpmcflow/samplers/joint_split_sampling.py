@@ -56,6 +56,8 @@ def sample_split(
     does not factorise, or expectation propagation fails, at a start.
     """
     _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
+    if model.likelihood.conjugate:  # draws of the latents need a factor of their own covariance
+        model.filled_factor(model.full(model.prior_median()))
     _require_density(model, start_theta)
     pilot = PilotProgram(model, sampler, start_theta, start_latents)
     rounds = run(

@@ -20,6 +20,7 @@ EXPRESSIONS = [
     (SquaredExponential(WIDE, columns="t", name="trend") + Matern32(columns="t"))
     * Periodic(GAMMA, 1.0, 12.0, columns="t"),
     SquaredExponential((WIDE, 0.5), WIDE, columns=("body mass", 3)) * Polynomial(3, (WIDE,)) * Linear(),
+    Matern32(columns=("class", "µg", -1)) + Linear(columns="naïve"),
     Matern32(Parameter("ell", WIDE), columns="a") + Matern32(Parameter("ell", WIDE), columns="b"),
 ]  # fmt: skip
 

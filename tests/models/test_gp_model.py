@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from gpmcflow.covariances.expressions import (
     SquaredExponential,
     White,
 )
+from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import (
     Binomial,
@@ -33,6 +35,7 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import MarginalLikelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
 from gpmcflow.samplers.joint_workspace import JointWorkspace
@@ -242,7 +245,9 @@ def test_new_inputs_of_frames():
     covariance = SquaredExponential(LENGTH, columns="age") + Categorical(LENGTH, columns="clinic")
     m = GPModel(FRAME, LABELS, covariance, Probit())
     shuffled = FRAME[["clinic", "dose", "age"]].assign(more=1.0)
-    assert np.array_equal(m.new_inputs(shuffled), m.X)
+    used = [0, 2]  # dose is in no covariance: nobody has to give it
+    assert np.array_equal(m.new_inputs(shuffled)[:, used], m.X[:, used])
+    assert np.array_equal(m.new_inputs(FRAME[["clinic", "age"]])[:, used], m.X[:, used])
     with pytest.raises(
         InputError, match=r"new inputs: column: unknown name 'age'.*did you mean 'agee'"
     ):
@@ -273,6 +278,13 @@ def test_levels_that_were_not_seen():
     both = GPModel(FRAME, LABELS, covariance + Group(0.7, columns="clinic"), Probit())
     with pytest.raises(InputError, match="was not seen"):
         both.new_inputs(new)
+    with pytest.raises(InputError, match="columns clinic hold words; give a DataFrame"):
+        m.new_inputs(np.zeros((2, 3)))
+    with pytest.raises(InputError, match="column 'clinic', row 1 is missing"):
+        m.new_inputs(FRAME.assign(clinic=["north", None, "south", "west", "west"]))
+    codes = GPModel(np.arange(5.0), LABELS, Categorical(0.5, 0.7, columns=0), Probit())
+    with pytest.raises(InputError, match=r"has the level 99.0, which was not seen; allowed: 0, 1"):
+        codes.new_inputs(np.array([1.0, 99.0]))
 
 
 def test_other_observations_and_some_of_the_cases():
@@ -536,3 +548,116 @@ def test_wrong_theta_and_starts():
     start = m.theta_of(values | {"length_scale[x2]": 30.0, "signal_sd": 1.0})
     with pytest.raises(InputError, match=r"start of length_scale\[x2\] is 3.4.*no density"):
         chain.start(start, np.zeros(11))
+
+
+def test_named_features_are_matched_by_name():
+    X = xr.DataArray(np.random.default_rng(0).random((5, 2)), dims=("case", "feature"))
+    X = X.assign_coords(feature=["a", "b"])
+    m = GPModel(X, LABELS, SE, Probit())
+    swapped = X.isel(feature=[1, 0])
+    assert np.array_equal(m.new_inputs(swapped), X.values)
+
+
+def test_a_parameter_of_covariance_and_likelihood_moves_both():
+    s = Parameter("s", SIGNAL)
+    covariance = SquaredExponential(1.0, s, columns=0) + Matern32(1.0, 1.0, columns=1)
+    X = np.random.default_rng(1).random((9, 2))
+    m = GPModel(X, np.linspace(-1.0, 1.0, 9), covariance, StudentT(s, 4.0))
+    assert m.names == ("s",)
+    values = []
+    for shortcuts in (True, False):
+        chain = JointWorkspace(m, representation("prior-white"), shortcuts)
+        chain.start(np.zeros(1), np.full(9, 0.3))
+        chain.begin_sweep(np.random.default_rng(2))
+        full = chain.point.full.copy()
+        full[m.free[0]] = 0.4
+        values.append(chain.propose(full, int(m.free[0])))
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def wave(X, X2, p):
+    return np.exp(-np.abs(X - X2.T) / p["s"])
+
+
+def test_an_amplitude_that_a_function_shares_is_no_common_scale():
+    s = Parameter("s", SIGNAL)
+    covariance = SquaredExponential(1.0, s, columns=0) * PythonCovariance(wave, {"s": s}, columns=1)
+    X = np.random.default_rng(1).random((5, 2))
+    m = GPModel(X, LABELS, covariance, Probit(), jitter=0.0)
+    assert m.scale_place is None
+    K = 1.2**2 * np.exp(-0.5 * (X[:, :1] - X[:, 0]) ** 2) * wave(X[:, 1:], X[:, 1:], {"s": 1.2})
+    assert np.allclose(m.covariance_matrix(np.log([1.2])), K, rtol=1e-10)
+
+
+def test_gaussian_noise_on_a_grid_is_one_model():
+    ticks = np.arange(4.0)
+    X = np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(-1, 2)
+    y = np.random.default_rng(0).standard_normal(16)
+    for structure, kronecker in (("auto", False), ("kronecker", True)):
+        m = GPModel(X, y, SE, Gaussian(0.3), jitter=1e-2, structure=structure)
+        assert m.kronecker == kronecker
+        theta = np.array([0.2, 0.1])
+        C = m.covariance_matrix(theta) + 0.09 * np.eye(16)
+        exact = multivariate_normal(np.zeros(16), C).logpdf(y)
+        assert MarginalLikelihood(m).value(m.full(theta)) == pytest.approx(exact, rel=1e-10)
+
+
+def test_digests_tell_functions_and_long_arrays_apart():
+    X, y = np.arange(5.0), LABELS
+
+    def digest(function):
+        return GPModel(X, y, PythonCovariance(function, {"s": 1.0}), Probit()).digest()
+
+    functions = [
+        partial(wave_of_power, power=1.0),
+        partial(wave_of_power, power=2.0),
+        lambda X, X2, p: wave(X, X2, p) + 1.0,
+        lambda X, X2, p: wave(X, X2, p) + 2.0,
+    ]
+    assert len({digest(function) for function in functions}) == 4
+
+    @dataclass(frozen=True)
+    class Own(Probit):
+        weights: np.ndarray
+
+    weights = np.ones(1200)
+    other = weights.copy()
+    other[600] = 2.0
+    assert Own(weights).digest() != Own(other).digest()
+
+
+def wave_of_power(X, X2, p, power):
+    return wave(X, X2, p) ** power
+
+
+def test_data_are_copied_and_words_for_responses_refused():
+    X = np.random.default_rng(0).random((5, 2))
+    m = GPModel(X, LABELS, SE, Probit())
+    before = m.digest()
+    X[0, 0] = 9.0
+    assert m.digest() == before
+    with pytest.raises(InputError, match="y holds other than numbers"):
+        GPModel(X, ["yes", "no", "yes", "no", "yes"], SE, Probit())
+    with pytest.raises(InputError, match="holds dates; convert it to a number"):
+        GPModel(pd.DataFrame({"t": pd.date_range("2020-01-01", periods=5)}), LABELS, SE, Probit())
+    with pytest.raises(InputError, match="have the same inputs and jitter is 0"):
+        GPModel(X, LABELS, Constant(1.0), Probit(), jitter=0.0)
+    with pytest.raises(InputError, match="a parameter is named 'theta'"):
+        GPModel(X, LABELS, SquaredExponential(Parameter("theta", SIGNAL)), Probit())
+
+
+@pytest.mark.parametrize(
+    ("covariance", "settings", "message"),
+    [
+        (SE + Constant(SIGNAL), {"mean": MEAN}, "a free mean beside a free Constant"),
+        (SE + White(SIGNAL), {"likelihood": Gaussian(SIGNAL)}, "free White beside free noise"),
+        (Periodic(1.0, 1.0, SIGNAL, columns=0), {}, "more than a factor of 2"),
+    ],
+)
+def test_what_cannot_be_told_apart_is_warned_of(covariance, settings, message, caplog):
+    likelihood = settings.pop("likelihood", Probit())
+    GPModel(np.arange(5.0), LABELS, covariance, likelihood, **settings)
+    assert message in caplog.text
+    caplog.clear()
+    GPModel(np.arange(5.0), LABELS, SE + Constant(1.0) + White(0.1), likelihood, mean=0.5)
+    assert not caplog.text
