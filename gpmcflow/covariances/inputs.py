@@ -135,7 +135,7 @@ def new_inputs(
             wrong = np.flatnonzero(~np.isfinite(values[:, k]))
             if wrong.size:
                 raise InputError(
-                    f"{where} {wrong[0]} is {column.iloc[wrong[0]]!r}; give finite numbers"
+                    f"{where} {wrong[0]} is {str(column.iloc[wrong[0]])!r}; give finite numbers"
                 )
             seen, fresh = (), np.empty(0, dtype=int)
             if "categorical" in kinds[name]:
@@ -143,7 +143,7 @@ def new_inputs(
                 fresh = np.flatnonzero(~np.isin(values[:, k], like.values[:, k]))
         if fresh.size and unseen == "error" and kinds[name] != {"group"}:
             raise InputError(
-                f"{where} {fresh[0]} has the level {column.iloc[fresh[0]]!r}, which was not seen; allowed: "
+                f"{where} {fresh[0]} has the level {str(column.iloc[fresh[0]])!r}, which was not seen; allowed: "
                 f'{", ".join(seen)}; or unseen="new"'
             )
     return Inputs(values, like.names, like.levels)

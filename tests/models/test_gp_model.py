@@ -283,7 +283,9 @@ def test_levels_that_were_not_seen():
     with pytest.raises(InputError, match="column 'clinic', row 1 is missing"):
         m.new_inputs(FRAME.assign(clinic=["north", None, "south", "west", "west"]))
     codes = GPModel(np.arange(5.0), LABELS, Categorical(0.5, 0.7, columns=0), Probit())
-    with pytest.raises(InputError, match=r"has the level 99.0, which was not seen; allowed: 0, 1"):
+    with pytest.raises(
+        InputError, match=r"has the level '99.0', which was not seen; allowed: 0, 1"
+    ):
         codes.new_inputs(np.array([1.0, 99.0]))
 
 
