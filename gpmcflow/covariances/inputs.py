@@ -142,8 +142,9 @@ def new_inputs(
                 seen = tuple(f"{v:g}" for v in np.unique(like.values[:, k]))
                 fresh = np.flatnonzero(~np.isin(values[:, k], like.values[:, k]))
         if fresh.size and unseen == "error" and kinds[name] != {"group"}:
+            level = str(column.iloc[fresh[0]])
             raise InputError(
-                f"{where} {fresh[0]} has the level {str(column.iloc[fresh[0]])!r}, which was not seen; allowed: "
+                f"{where} {fresh[0]} has the level {level!r}, which was not seen; allowed: "
                 f'{", ".join(seen)}; or unseen="new"'
             )
     return Inputs(values, like.names, like.levels)
