@@ -1,0 +1,1 @@
+"""Numerical routines that know no model: LAPACK from compiled loops, exponentials of whole buffers."""
