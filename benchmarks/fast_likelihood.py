@@ -20,7 +20,7 @@ from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.subset_of_data import SubsetOfData
-from gpmcflow.covariances.expressions import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel

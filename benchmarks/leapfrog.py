@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import likelihood
 from gpmcflow.models.gp_model import GPModel

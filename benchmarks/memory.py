@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Probit

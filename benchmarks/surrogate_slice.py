@@ -18,7 +18,7 @@ import time
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel

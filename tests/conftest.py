@@ -15,7 +15,7 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.covariances.compilation import load_passes
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

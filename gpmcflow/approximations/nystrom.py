@@ -9,7 +9,7 @@ from scipy.linalg import blas, lapack
 
 from gpmcflow.approximations.low_rank import array_text, low_rank_log_density
 from gpmcflow.approximations.subset_of_data import checked_cases
-from gpmcflow.covariances.expressions import White
+from gpmcflow.covariances.leaves import White
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import LARGEST, ModelDensity, in_range, noise_variances

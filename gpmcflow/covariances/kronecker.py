@@ -10,12 +10,8 @@ import numpy as np
 from scipy.linalg import blas
 
 from gpmcflow.covariances.dense_factor import DenseFactor, stamps
-from gpmcflow.covariances.expressions import (
-    Covariance,
-    Product,
-    SquaredExponential,
-    White,
-)
+from gpmcflow.covariances.expressions import Covariance, Product
+from gpmcflow.covariances.leaves import SquaredExponential, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NoReturn
 
-from gpmcflow.covariances.expressions import LEAVES, Covariance
+from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.parameters.parameter import Parameter

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
-from gpmcflow.covariances.expressions import Constant, Covariance, Leaf, Sum, White
+from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
 from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
+from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest

@@ -11,7 +11,7 @@ import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.hyperparameters import maximise_evidence
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.datasets import load_csv, load_dataset
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import require_memory

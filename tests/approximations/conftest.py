@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.likelihoods import StudentT
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel

@@ -19,7 +19,7 @@ from gpmcflow.approximations.nystrom import (
 from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.stand_in_quality import expected_acceptance, log_ratio_sd
 from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
-from gpmcflow.covariances.expressions import Constant, Linear, Matern32, SquaredExponential, White
+from gpmcflow.covariances.leaves import Constant, Linear, Matern32, SquaredExponential, White
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Probit
 from gpmcflow.models.gp_model import GPModel

@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.hyperparameters import evidence_gradient, maximise_evidence
-from gpmcflow.covariances.expressions import (
+from gpmcflow.covariances.leaves import (
     Categorical,
     Linear,
     Matern32,

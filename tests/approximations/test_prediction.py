@@ -12,13 +12,7 @@ from gpmcflow.approximations.prediction import (
     predict_from_draws,
     predict_latent,
 )
-from gpmcflow.covariances.expressions import (
-    Categorical,
-    Group,
-    Linear,
-    Matern32,
-    SquaredExponential,
-)
+from gpmcflow.covariances.leaves import Categorical, Group, Linear, Matern32, SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Logistic, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites

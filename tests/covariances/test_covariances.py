@@ -6,12 +6,13 @@ import pytest
 from sklearn.gaussian_process import kernels as peer
 
 from gpmcflow.covariances import passes
-from gpmcflow.covariances.expressions import (
+from gpmcflow.covariances.expressions import Leaf
+from gpmcflow.covariances.inputs import inputs_of
+from gpmcflow.covariances.leaves import (
     LEAVES,
     Categorical,
     Constant,
     Group,
-    Leaf,
     Linear,
     Matern12,
     Matern32,
@@ -22,7 +23,6 @@ from gpmcflow.covariances.expressions import (
     SquaredExponential,
     White,
 )
-from gpmcflow.covariances.inputs import inputs_of
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
 from gpmcflow.errors import InputError

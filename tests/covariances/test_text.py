@@ -1,6 +1,6 @@
 import pytest
 
-from gpmcflow.covariances.expressions import (
+from gpmcflow.covariances.leaves import (
     Categorical,
     Linear,
     Matern32,

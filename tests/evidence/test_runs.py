@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.evidence.annealing import annealed_importance_sampling, evidence_dataset
 from gpmcflow.execution import array_digest

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood, NegativeBinomial
 from gpmcflow.models.gp_model import GPModel

@@ -13,7 +13,7 @@ import xarray as xr
 from scipy.stats import multivariate_normal
 
 from gpmcflow.approximations.prediction import predict_from_draws
-from gpmcflow.covariances.expressions import (
+from gpmcflow.covariances.leaves import (
     Categorical,
     Constant,
     Group,

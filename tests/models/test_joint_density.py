@@ -11,13 +11,7 @@ from scipy.stats import multivariate_normal, norm
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.covariances.dense_factor import DenseCovariance
-from gpmcflow.covariances.expressions import (
-    Constant,
-    Linear,
-    Matern32,
-    Periodic,
-    SquaredExponential,
-)
+from gpmcflow.covariances.leaves import Constant, Linear, Matern32, Periodic, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import (
     Binomial,

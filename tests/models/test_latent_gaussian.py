@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Probit
 from gpmcflow.models.gp_model import GPModel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from gpmcflow.covariances.expressions import (
+from gpmcflow.covariances.leaves import (
     Constant,
     Linear,
     Matern32,

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import kstest
 
 from gpmcflow.approximations.subset_of_data import SubsetOfData
-from gpmcflow.covariances.expressions import Constant, Linear, Matern32, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, Linear, Matern32, SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel

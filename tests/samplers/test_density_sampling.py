@@ -6,7 +6,7 @@ import pytest
 from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
-from gpmcflow.covariances.expressions import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Gaussian

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.covariances.dense_factor import DenseFactor
-from gpmcflow.covariances.expressions import (
-    Linear,
-    Matern32,
-    Periodic,
-    SquaredExponential,
-)
+from gpmcflow.covariances.leaves import Linear, Matern32, Periodic, SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson
 from gpmcflow.models.gp_model import GPModel

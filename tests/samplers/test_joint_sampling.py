@@ -6,7 +6,7 @@ import arviz_stats
 import numpy as np
 import pytest
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel

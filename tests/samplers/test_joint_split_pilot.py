@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.gp_model import GPModel

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gpmcflow
-from gpmcflow.covariances.expressions import Linear, Periodic, SquaredExponential
+from gpmcflow.covariances.leaves import Linear, Periodic, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, Sites
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.likelihoods.compiled import likelihood_code

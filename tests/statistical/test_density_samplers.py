@@ -12,7 +12,7 @@ from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
-from gpmcflow.covariances.expressions import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, ScaledSites
-from gpmcflow.covariances.expressions import Linear, Periodic, SquaredExponential
+from gpmcflow.covariances.leaves import Linear, Periodic, SquaredExponential
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from gpmcflow.approximations.independent_sites import StandardSites
-from gpmcflow.covariances.expressions import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models import joint_density

@@ -16,7 +16,7 @@ from gpmcflow.approximations.independent_sites import (
     TaylorSites,
 )
 from gpmcflow.config import check_config
-from gpmcflow.covariances.expressions import Group, Linear, Matern32, SquaredExponential
+from gpmcflow.covariances.leaves import Group, Linear, Matern32, SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.errors import InputError, NumericalError

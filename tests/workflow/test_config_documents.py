@@ -21,7 +21,7 @@ from gpmcflow.config import (
     load_yaml,
     resolve,
 )
-from gpmcflow.covariances.expressions import LEAVES
+from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.annealing import LADDERS

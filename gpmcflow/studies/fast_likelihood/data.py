@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmcflow.covariances.expressions import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.execution import chain_generators
 from gpmcflow.execution.digest import array_digest
 from gpmcflow.likelihoods import Gaussian

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gpmcflow.covariances.expressions import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
