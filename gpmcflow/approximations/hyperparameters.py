@@ -13,8 +13,8 @@ from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
+from gpmcflow.covariances.binding import bind
 from gpmcflow.covariances.passes import RATIONAL_QUADRATIC
-from gpmcflow.covariances.tape import bind
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
 from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
-from gpmcflow.covariances.leaves import Constant, White
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
+from gpmcflow.covariances.leaves import Constant
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.models.model_checks import refuse_degenerate, warn_unidentified
 from gpmcflow.parameters.parameter import (
     IDENTITY,
     Entry,
-    Parameter,
     Setting,
     checked_setting,
 )
@@ -32,7 +31,6 @@ from gpmcflow.parameters.space import ParameterSpace
 
 JITTER = 1e-6
 RESERVED = ("theta", "latent", "chain", "draw")  # names in the posterior of results
-log = logging.getLogger(__name__)
 STRUCTURES = ("auto", "dense", "kronecker")
 
 
@@ -125,8 +123,11 @@ class GPModel:
                 f"model: a parameter is named {name!r}, as results are; give it another name"
             )
         set_(self, "_axes", self._axis_tapes())
-        self._refuse_degenerate()
-        self._warn_unidentified()
+        prior_variance = CovarianceBuffers(self._tape).diagonal(
+            self.full(self.prior_median()), self.X
+        )
+        refuse_degenerate(self, prior_variance, self._columns)
+        warn_unidentified(self.covariance, self._free[self._mean_place], self._has_free_noise)
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -150,42 +151,6 @@ class GPModel:
             if self.structure == "kronecker":
                 raise
             return None
-
-    def _refuse_degenerate(self) -> None:
-        full = self.full(self.prior_median())
-        variances = CovarianceBuffers(self._tape).diagonal(full, self.X)
-        zero = np.flatnonzero(~(variances > 0.0))
-        if zero.size:
-            raise InputError(
-                f"model: the prior variance of case {zero[0]} is {variances[zero[0]]:g}; add Constant() or "
-                "White() to the covariance"
-            )
-        noisy = self.likelihood.conjugate or any(isinstance(k, White) for k in self.leaves)
-        if self.jitter == 0.0 and not noisy:
-            used = sorted({column for columns in self._columns for column in columns})
-            _refuse_duplicates(self.X[:, used] if used else np.zeros((self.n_cases, 1)))
-
-    def _warn_unidentified(self) -> None:
-        """Say so where parameters can hardly be told apart, or a posterior is multimodal."""
-        terms = (
-            self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
-        )
-        alone = {type(term) for term in terms if isinstance(term, Leaf) and term.free_scales()}
-        if self._free[self._mean_place] and Constant in alone:
-            log.warning(
-                "model: a free mean beside a free Constant are two names of one thing; fix one"
-            )
-        noise = self.likelihood.conjugate and self._free[self._likelihood_places].any()
-        if noise and White in alone:
-            log.warning("model: free White beside free noise are two names of one thing; fix one")
-        for leaf in self.leaves:
-            period = getattr(leaf, "period", None)
-            period = period.value if isinstance(period, Parameter) else period
-            if isinstance(period, Hyperprior) and period.width > np.log(2.0):
-                log.warning(
-                    "model: the period of %s is free over more than a factor of 2, where posteriors have "
-                    "several modes; fix it, or narrow its hyperprior", leaf.name or leaf.term,
-                )  # fmt: skip
 
     def __setstate__(self, state: dict) -> None:
         # what comes from another process may be read-only, which compiled code takes for another type
@@ -307,6 +272,10 @@ class GPModel:
     @cached_property
     def _likelihood_is_fixed(self) -> bool:
         return not self._free[self._likelihood_places].any()
+
+    @property
+    def _has_free_noise(self) -> bool:
+        return self.likelihood.conjugate and not self._likelihood_is_fixed
 
     @cached_property
     def _fixed_likelihood(self) -> Likelihood:
@@ -518,14 +487,3 @@ class CovarianceAt:
     def diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """Prior variances at new inputs, (m,)."""
         return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
-
-
-def _refuse_duplicates(X: np.ndarray) -> None:
-    order = np.lexsort(X.T)
-    same = np.flatnonzero(np.all(X[order[1:]] == X[order[:-1]], axis=1))
-    if same.size:
-        pair = sorted((int(order[same[0]]), int(order[same[0] + 1])))
-        raise InputError(
-            f"model: cases {pair[0]} and {pair[1]} have the same inputs and jitter is 0; give a positive "
-            "jitter, or drop one"
-        )

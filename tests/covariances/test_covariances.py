@@ -6,6 +6,7 @@ import pytest
 from sklearn.gaussian_process import kernels as peer
 
 from gpmcflow.covariances import passes
+from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.inputs import inputs_of
 from gpmcflow.covariances.leaves import (
@@ -24,7 +25,7 @@ from gpmcflow.covariances.leaves import (
     White,
 )
 from gpmcflow.covariances.python_covariance import PythonCovariance
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape, bind, leaf_entries
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter

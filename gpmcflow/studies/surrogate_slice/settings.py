@@ -17,7 +17,8 @@ OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
 numerics parameters covariances likelihoods
-models.gp_model models.latent_gaussian models.linear_maps models.log_density approximations.independent_sites
+models.gp_model models.model_checks models.latent_gaussian models.linear_maps
+models.log_density approximations.independent_sites
 samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
 samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
 samplers.univariate_slice samplers.whitened_factors execution
