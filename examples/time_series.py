@@ -38,7 +38,7 @@ def model(data: pd.DataFrame) -> gp.GPModel:
     """Trend + season * slow change + short fluctuations, all in years."""
     years = gp.Hyperprior("norm", {"loc": np.log(5.0), "scale": 0.7})
     slow = gp.Hyperprior("norm", {"loc": np.log(20.0), "scale": 0.7})
-    months = gp.Hyperprior("norm", {"loc": np.log(0.2), "scale": 0.7})
+    months = gp.Hyperprior("norm", {"loc": np.log(0.3), "scale": 0.3})  # longer than noise
     covariance = (
         gp.SquaredExponential(years, columns="year", name="trend")
         + gp.Periodic(period=1.0, columns="year", name="season")
