@@ -57,17 +57,20 @@ def sample_joint(
     ``representation_`` is one of `REPRESENTATIONS` or its name, ``update`` a `SliceUpdate` unless given. An
     iteration is one sweep over theta, then ``n_elliptical`` elliptical slice updates of f; a draw is the
     last of ``thin`` iterations. With 0 elliptical updates only the surrogates are ergodic. The first
-    ``n_warmup`` draws are dropped. ``start_theta`` is (d,), (pool, d), or numbers by name; by default chains
-    start in the hyperprior's central half, with f = 0. Given a `JointSplitHMC`, ``update``, ``n_elliptical``
-    and ``shortcuts`` have no use: see `sample_split` for what differs. For the settings of execution see
-    `gpmcflow.execution.run`.
+    ``n_warmup`` draws are dropped. ``start_theta`` is (d,), (pool, d), or values of parameters by name, in
+    their own units; by default chains start in the hyperprior's central half, with f = 0. Given a
+    `JointSplitHMC`, ``update``, ``n_elliptical`` and ``shortcuts`` have no use: see `sample_split` for what
+    differs. ``X_new`` are new inputs, an array or a table with the model's columns; ``unseen`` as in
+    `covariances.inputs.new_inputs`. For the settings of execution see `gpmcflow.execution.run`.
 
-    Returns groups ``posterior`` (theta: chain, draw, theta_dim; latent: chain, draw, latent_dim),
-    ``sample_stats`` (complete_log_likelihood T = log L(f; c) + log N(f; 0, Sigma), log_likelihood, lp = T +
-    log hyperprior, acceptance_rate, and counters of the draw: n_hyp settings of theta asked for, n_cov of
-    them with another covariance, n_lik likelihood evaluations, n_failed factorisations), ``observed_data``;
-    with ``thin`` > 1 ``trace`` (every iteration), and with ``X_new`` (m, p) ``predictions``: latent_mean,
-    latent_sd and response_mean, averaged over the posterior (a triangular solve for each draw: thin).
+    Returns groups ``posterior`` (theta, the coordinates: chain, draw, theta_dim; each free parameter by its
+    name, in its own units: chain, draw; latent: chain, draw, latent_dim), ``sample_stats``
+    (complete_log_likelihood T = log p(y | f, theta) + log N(f; 0, K), log_likelihood, lp = T + log
+    hyperprior, acceptance_rate, and counters of the draw: n_hyp settings of theta asked for, n_cov of them
+    with another covariance, n_lik likelihood evaluations, n_failed factorisations), ``observed_data``; with
+    ``thin`` > 1 ``trace`` (every iteration), and with ``X_new`` (m, p) ``predictions``: latent_mean,
+    latent_sd and response_mean for one unit of exposure or one trial, averaged over the posterior (a
+    triangular solve for each draw: thin).
 
     Raises `InputError` for wrong sizes and names, and where a hyperprior gives the start no density,
     `NumericalError` where the covariance does not factorise at the start.

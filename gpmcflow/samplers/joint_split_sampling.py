@@ -44,7 +44,8 @@ def sample_split(
 ) -> xr.DataTree:
     """Draw from p(theta, f | y) by `JointSplitHMC`, for `sample_joint`, whose settings these are.
 
-    Each chain runs its own pilot, which has run even with ``compute=False``. Beside the groups of
+    Each chain runs its own pilot, which has run even with ``compute=False``. With Gaussian noise only theta
+    moves: latents are integrated out, and drawn exactly given each theta that is kept. Beside the groups of
     `sample_joint`, ``sample_stats`` has energy_error, diverging (trajectories that ended in a failed
     factorisation or without a finite energy, and were rejected), n_gradient; and
     ``pilot`` says what the pilots chose and cost: by round step_size, n_steps, acceptance_rate, n_gradient,
