@@ -94,7 +94,13 @@ def _split_steps(model: GPModel, tree: xr.DataTree) -> Callable[..., Step]:
         target = SplitTarget(density, Frame(own["center"].values, own["scale"].values, sites))
         state = target.start(rng, model.parameters.to_normal(theta), latents)
         step, n_steps = float(own["step_size"][-1]), int(own["n_steps"][-1])
-        return lambda: transition(rng, target, state, step, n_steps, jitter)
+
+        def iterate_once() -> None:
+            after, _ = transition(rng, target, state, step, n_steps, jitter)
+            if not density.n_z:  # latents that are integrated out are drawn for what is kept
+                density.draw_latents(rng, after.theta)
+
+        return iterate_once
 
     return steps_from
 
