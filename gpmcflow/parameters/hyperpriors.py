@@ -145,10 +145,6 @@ class Hyperprior:
         """Theta of `transform`."""
         return self.transform(x)[0]
 
-    def normal_slope(self, x: np.ndarray | float) -> np.ndarray | float:
-        """D theta / dx of `transform`."""
-        return self.transform(x)[1]
-
     @np.errstate(all="ignore")
     def to_normal(self, theta: np.ndarray | float) -> np.ndarray | float:
         """x = Phi^-1(F(theta)), the inverse of `from_normal`; not finite outside the support."""
