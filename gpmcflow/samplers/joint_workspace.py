@@ -61,10 +61,11 @@ class JointWorkspace:
         self.phi = np.nan
         self._scratch = np.empty(model.n_cases)
         touches = [model.touches(place) for place in self.free]
-        self._fixed_likelihood = "likelihood" not in touches
+        # None is a parameter that several share, the likelihood perhaps among them
+        self._fixed_likelihood = all(t in ("scale", "covariance", "mean") for t in touches)
         # places of the mean and the likelihood's parameters, which change log L(f) while f stays
         self._outside = [
-            p for p, t in zip(self.free, touches, strict=True) if t in ("mean", "likelihood")
+            p for p, t in zip(self.free, touches, strict=True) if t not in ("scale", "covariance")
         ]
 
     # -- state -----------------------------------------------------------------------------------
