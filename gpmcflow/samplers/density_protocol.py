@@ -36,16 +36,11 @@ class DensityInfo(NamedTuple):
         slice update).
     failed:
         Whether a proposal had no finite density.
-    marked, marked_values:
-        With ``all_marked``, the r states (r, d) of a discretizing chain that are draws in their own
-        right, and their exact log densities (r,); else None.
     """
 
     accepted: bool
     acceptance_rate: float
     failed: bool = False
-    marked: np.ndarray | None = None
-    marked_values: np.ndarray | None = None
 
 
 class Transition(Protocol):

@@ -45,16 +45,7 @@ class DensityProgram:
         found = {"theta": ((d,), "<f8")}
         found |= {name: ((), "<f8") for name in ("log_likelihood", "lp", "acceptance_rate")}
         found |= {name: ((), "|i1") for name in ("accepted", "diverging")}
-        found |= {name: ((n,), "<i8") for name in ("n_calls", "n_gradients", "n_failed")}
-        if self.n_marked:
-            found["marked"] = ((self.n_marked, d), "<f8")
-            found["marked_lp"] = ((self.n_marked,), "<f8")
-        return found
-
-    @property
-    def n_marked(self) -> int:
-        """States that an iteration returns beside its last one."""
-        return self.sampler.r if getattr(self.sampler, "all_marked", False) else 0
+        return found | {name: ((n,), "<i8") for name in ("n_calls", "n_gradients", "n_failed")}
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States at the starting points; their evaluations are not counted to any draw."""
@@ -94,8 +85,6 @@ class DensityProgram:
         out["accepted"][at], out["diverging"][at] = info.accepted, info.failed
         for name in ("n_calls", "n_gradients", "n_failed"):
             out[name][at] = [getattr(density, name) for density in densities]
-        if self.n_marked:
-            out["marked"][at], out["marked_lp"][at] = info.marked, info.marked_values
 
 
 def sample_density(
@@ -127,8 +116,7 @@ def sample_density(
     Returns groups ``posterior`` (theta: chain, draw, theta_dim, with the names of the coordinates) and
     ``sample_stats``: log_likelihood (the exact one, without prior, where the density tells them apart),
     lp, acceptance_rate, accepted, diverging (a proposal without a finite density), and n_calls,
-    n_gradients, n_failed (chain, draw, density), the calls of each density in that iteration. With
-    ``all_marked`` of a discretizing chain, a group ``marked`` (chain, draw, mark).
+    n_gradients, n_failed (chain, draw, density), the calls of each density in that iteration.
 
     Raises `InputError` for a start of the wrong shape, `NumericalError` where a density is -inf there.
     """
@@ -239,14 +227,6 @@ def _tree(arrays: dict, n_warmup: int, program: DensityProgram) -> xr.DataTree:
         ),
         "sample_stats": xr.Dataset(stats, coords | {"density": labels}),
     }
-    if program.n_marked:
-        groups["marked"] = xr.Dataset(
-            {
-                "theta": (("chain", "draw", "mark", "theta_dim"), kept["marked"]),
-                "lp": (("chain", "draw", "mark"), kept["marked_lp"]),
-            },
-            coords | {"theta_dim": names, "mark": np.arange(program.n_marked)},
-        )
     return xr.DataTree.from_dict(groups)
 
 

@@ -43,9 +43,6 @@ class DiscretizingChain:
         R and R~, e.g. `SliceSweep`; or `IndependentDraws` for a pi* that can be drawn from.
     r, s:
         Moves in an iteration, and places per move.
-    all_marked:
-        Also return the state after each of the r moves (`DensityInfo.marked`): all are draws from pi,
-        and the exact density was paid for at each.
 
     Source: Wang & Neal (2013), section 3.1, eq. 13.
     """
@@ -53,7 +50,6 @@ class DiscretizingChain:
     transition: Transition
     r: int = 1
     s: int = 1
-    all_marked: bool = False
 
     def __post_init__(self) -> None:
         require_count("DiscretizingChain", "r", self.r)
@@ -71,7 +67,7 @@ class DiscretizingChain:
         exact, fast = densities
         chain = _MarkedChain(rng, fast, self.transition, state.position, state.values[1])
         chain.exact[0] = state.values[0]
-        mark, rates, visited, failed = 0, 0.0, [], False
+        mark, rates, failed = 0, 0.0, False
         for _ in range(self.r):
             proposed = mark + (self.s if rng.random() < 0.5 else -self.s)
             position, fast_value = chain.entry(proposed)
@@ -84,13 +80,8 @@ class DiscretizingChain:
             rates += np.exp(min(0.0, log_ratio))
             if log_ratio >= 0.0 or rng.random() < np.exp(log_ratio):
                 mark = proposed
-            visited.append(mark)
         position, fast_value = chain.entries[mark]
         info = DensityInfo(mark != 0, rates / self.r, bool(failed))
-        if self.all_marked:
-            states = np.stack([chain.entries[k][0] for k in visited])
-            values = np.array([chain.exact[k] for k in visited])
-            info = info._replace(marked=states, marked_values=values)
         return DensityState(position, (chain.exact[mark], fast_value)), info
 
 

@@ -43,13 +43,10 @@ class SliceUpdate:
         infinite): a number, or one for each coordinate.
     max_steps:
         Most widths a bracket has: 1 for no stepping out.
-    refreeze:
-        Draw the frozen variables again before every coordinate: as valid, O(n^2) dearer.
     """
 
     width: float | tuple[float, ...] = 1.0
     max_steps: int = 1
-    refreeze: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _positive("SliceUpdate: width", self.width))
@@ -61,8 +58,6 @@ class SliceUpdate:
         chain.begin_sweep(rng)
         moved = False
         for k in rng.permutation(len(chain.free)).tolist():
-            if self.refreeze:
-                chain.freeze(rng)
             place = chain.free[k]
             moved |= self._update(rng, chain, place, widths[k])
         return UpdateInfo(1.0, moved)

@@ -87,7 +87,6 @@ class JointProgram:
     start_latents: np.ndarray | None = None
     X_new: np.ndarray | None = None
     keep_latents: bool = True
-    shortcuts: bool = True
 
     stats: ClassVar[dict[str, str]] = STATS
     traced: ClassVar[tuple[str, ...]] = TRACED
@@ -98,7 +97,6 @@ class JointProgram:
         arrays = {name: value for name, value in given.items() if value is not None}
         settings = (
             self.representation, self.update, self.n_elliptical, self.thin, self.keep_latents,
-            self.shortcuts,
         )  # fmt: skip
         return text_digest(self.model.digest(), array_digest(arrays), repr(settings))
 
@@ -141,7 +139,7 @@ class JointProgram:
 
     def workspace(self) -> JointWorkspace:
         """Return buffers for one chain."""
-        return JointWorkspace(self.model, self.representation, self.shortcuts)
+        return JointWorkspace(self.model, self.representation)
 
     def _draw(self, rng: np.random.Generator, workspace: JointWorkspace, out: dict) -> None:
         """``thin`` iterations into rows of length one of every output."""

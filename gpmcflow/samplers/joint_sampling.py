@@ -40,7 +40,6 @@ def sample_joint(
     X_new: Any = None,
     unseen: str = "error",
     keep_latents: bool = True,
-    shortcuts: bool = True,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
     block_size: int = 1,
@@ -59,8 +58,8 @@ def sample_joint(
     last of ``thin`` iterations. With 0 elliptical updates only the surrogates are ergodic. The first
     ``n_warmup`` draws are dropped. ``start_theta`` is (d,), (pool, d), or values of parameters by name, in
     their own units; by default chains start in the hyperprior's central half, with f = 0. Given a
-    `JointSplitHMC`, ``update``, ``n_elliptical`` and ``shortcuts`` have no use: see `sample_split` for what
-    differs. ``X_new`` are new inputs, an array or a table with the model's columns; ``unseen`` as in
+    `JointSplitHMC`, ``update`` and ``n_elliptical`` have no use: see `sample_split` for what differs.
+    ``X_new`` are new inputs, an array or a table with the model's columns; ``unseen`` as in
     `covariances.inputs.new_inputs`. For the settings of execution see `gpmcflow.execution.run`.
 
     Returns groups ``posterior`` (theta, the coordinates: chain, draw, theta_dim; each free parameter by its
@@ -114,7 +113,7 @@ def sample_joint(
     )
     program = JointProgram(
         model, chosen, SliceUpdate() if update is None else update, n_elliptical, thin, *starts,
-        X_new, keep_latents, shortcuts,
+        X_new, keep_latents,
     )  # fmt: skip
     _try_start(program, n_chains)
     arrays = run(

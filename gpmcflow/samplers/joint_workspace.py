@@ -23,7 +23,7 @@ _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(slots=True)
 class Cost:
-    """Counters of one chain, whatever shortcuts save."""
+    """Counters of one chain, whatever is saved of the work."""
 
     n_hyp: int = 0  #: settings of theta with a prior density at which phi was asked for
     n_cov: int = 0  #: those of them that change Sigma
@@ -39,16 +39,12 @@ class Cost:
 class JointWorkspace:
     """State and buffers of one chain; what `hyperparameter_updates` move.
 
-    ``shortcuts``: a move of the covariance's amplitude, of the mean or of a parameter of the likelihood
-    leaves the factor alone, products that have not moved are kept, and one length scale changes distances
-    by O(1) a pair. Off, all is computed from the inputs each time: the same chain up to rounding. Counters
-    are the same either way.
+    A move of the covariance's amplitude, of the mean or of a parameter of the likelihood leaves the factor
+    alone, products that have not moved are kept, and one length scale changes distances by O(1) a pair.
     """
 
-    def __init__(
-        self, model: GPModel, representation: Representation, shortcuts: bool = True
-    ) -> None:
-        self.model, self.representation, self.shortcuts = model, representation, shortcuts
+    def __init__(self, model: GPModel, representation: Representation) -> None:
+        self.model, self.representation = model, representation
         self.cost = Cost()
         self.priors, self.free = model.parameters.priors, model.free.tolist()
         self._factors = [model.factor(), model.factor()]
@@ -141,10 +137,6 @@ class JointWorkspace:
                 raise NumericalError("model: the covariance stopped being positive definite")
             point.f, point.log_likelihood = old.f, old.log_likelihood
             self._take(point)
-        self.freeze(rng)
-
-    def freeze(self, rng: np.random.Generator) -> None:
-        """Draw or compute the frozen variables anew, at the current point."""
         self._frozen, self.phi = self.representation.freeze(rng, self.point)
 
     def log_prior(self, place: int, value: float) -> float:
@@ -185,9 +177,9 @@ class JointWorkspace:
             return None
         sd, offset = model.scale(full), model.mean_at(full)
         touches = None if current is None or place is None else model.touches(place)
-        if touches in (None, "covariance") or not self.shortcuts:
+        if touches in (None, "covariance"):
             factor = self._factors[1]
-            if touches == "covariance" and self.shortcuts:
+            if touches == "covariance":
                 sound = factor.fill_from(current.factor, full, place)
             else:
                 sound = factor.fill(full)
@@ -204,8 +196,7 @@ class JointWorkspace:
             return point
         point.sites = rule(likelihood, model.y, sd * sd * factor.diagonal, offset)
         if (
-            self.shortcuts
-            and current is not None
+            current is not None
             and factor is current.factor
             and sd == current.sd
             and np.array_equal(point.sites.precision, current.sites.precision)
@@ -213,7 +204,7 @@ class JointWorkspace:
             point.whitened = current.whitened
             return point
         point.whitened = self._whitened[1]
-        sound = point.whitened.fill(factor, sd, point.sites, self.shortcuts)
+        sound = point.whitened.fill(factor, sd, point.sites)
         return point if sound else None
 
     def _take(self, point: Point) -> None:

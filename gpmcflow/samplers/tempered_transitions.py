@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from gpmcflow.samplers.density_protocol import (
     require_densities,
     start_values,
 )
-from gpmcflow.samplers.univariate_slice import SliceSweep, require_count
+from gpmcflow.samplers.univariate_slice import require_count
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,12 @@ class TemperedTransitions:
         One for each layer, or one for all.
     repeats:
         q_i, moves of T_i going out, and of T~_i coming back, one number for each layer or one for all.
-    random_coordinates:
-        None, or how many coordinates, drawn anew for each iteration whatever the state, the sweeps of
-        this iteration update (out and, in the opposite order, back); asks for `SliceSweep`.
 
     Source: Neal (1996); Wang & Neal (2013), section 3.2, eq. 15.
     """
 
     transitions: tuple[Transition, ...]
     repeats: tuple[int, ...] = (1,)
-    random_coordinates: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("transitions", "repeats"):
@@ -61,12 +57,6 @@ class TemperedTransitions:
                 raise InputError(f"TemperedTransitions: {name} is empty; give one for each layer")
         for q in self.repeats:
             require_count("TemperedTransitions", "repeats", q)
-        if self.random_coordinates is not None:
-            require_count("TemperedTransitions", "random_coordinates", self.random_coordinates)
-            if not all(isinstance(t, SliceSweep) for t in self.transitions):
-                raise InputError(
-                    "TemperedTransitions: random_coordinates asks for transitions of kind SliceSweep"
-                )
 
     def init(self, densities: Sequence[LogDensity], position: np.ndarray) -> DensityState:
         """State at a start, where all densities must be finite."""
@@ -86,18 +76,18 @@ class TemperedTransitions:
     ) -> tuple[DensityState, DensityInfo]:
         """One iteration: out, back, and the decision."""
         n_layers = len(densities) - 1
-        layers = self._layers(rng, n_layers, len(state.position))
+        layers = self._layers(n_layers)
         x, (below, value) = state.position, state.values
         log_ratio = 0.0
         for i in range(1, n_layers + 1):  # below = log pi_(i-1)(x), value = log pi_i(x)
             log_ratio += value - below
-            for move, _ in layers[i - 1]:
-                x, value = move(rng, densities[i], x, value)
+            for transition in layers[i - 1]:
+                x, value = transition.forward(rng, densities[i], x, value)
             if i < n_layers:
                 below, value = value, densities[i + 1](x)
         for i in range(n_layers, 0, -1):
-            for _, move in layers[i - 1]:
-                x, value = move(rng, densities[i], x, value)
+            for transition in layers[i - 1]:
+                x, value = transition.backward(rng, densities[i], x, value)
             below = densities[i - 1](x)
             log_ratio += below - value
             if i == 1:
@@ -110,12 +100,8 @@ class TemperedTransitions:
             return DensityState(x, arrived), DensityInfo(True, rate)
         return state, DensityInfo(False, rate)
 
-    def _layers(self, rng, n_layers: int, dim: int) -> list[list]:
-        """(forward, backward) of each move of each layer."""
+    def _layers(self, n_layers: int) -> list[list[Transition]]:
+        """The moves of each layer."""
         transitions = self.transitions * (n_layers if len(self.transitions) == 1 else 1)
         repeats = self.repeats * (n_layers if len(self.repeats) == 1 else 1)
-        if self.random_coordinates is not None:
-            chosen = rng.choice(dim, size=min(self.random_coordinates, dim), replace=False)
-            order = tuple(int(j) for j in chosen)
-            transitions = [replace(t, coordinates=order) for t in transitions]
-        return [[(t.forward, t.backward)] * q for t, q in zip(transitions, repeats, strict=True)]
+        return [[t] * q for t, q in zip(transitions, repeats, strict=True)]

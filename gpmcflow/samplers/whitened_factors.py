@@ -59,15 +59,13 @@ class WhitenedFactors:
         self.log_det = np.nan  # log |U|
         self.stamp = 0
 
-    def fill(
-        self, factor: DenseFactor | KroneckerFactor, sd: float, sites: Sites, shortcuts: bool
-    ) -> bool:
+    def fill(self, factor: DenseFactor | KroneckerFactor, sd: float, sites: Sites) -> bool:
         """Factorise for L = sd * factor; False if it fails.
 
-        With equal precisions and ``shortcuts`` L_K'L_K is kept from the last time L_K was filled, so that
-        a new sd costs one factorisation and no product.
+        With equal precisions L_K'L_K is kept from the last time L_K was filled, so that a new sd costs
+        one factorisation and no product.
         """
-        if shortcuts and sites.equal:
+        if sites.equal:
             gram, weight = factor.gram(), sd * sd * sites.precision[0]
         else:
             gram, weight = self._gram, 1.0

@@ -16,7 +16,6 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density_pilot import ROUNDS, effective_number, find_student, find_widths
-from gpmcflow.samplers.density_samplers import DENSITY_SAMPLERS, make_density_sampler
 from gpmcflow.samplers.density_sampling import (
     sample_density,
     seconds_per_evaluation,
@@ -51,7 +50,7 @@ def methods(model):
     student = FittedStudent(START, 0.3 * np.eye(3), 6.0, model.names)
     return {
         "univariate_slice": ([exact], UnivariateSlice(SWEEP)),
-        "discretizing_chain": ([exact, large], DiscretizingChain(SWEEP, r=3, all_marked=True)),
+        "discretizing_chain": ([exact, large], DiscretizingChain(SWEEP, r=3)),
         "nystrom": ([exact, nystrom], DiscretizingChain(SWEEP)),
         "student": ([exact, student], DiscretizingChain(IndependentDraws())),
         "tempered_transitions": ([exact, large, small], TemperedTransitions((SWEEP,))),
@@ -113,8 +112,6 @@ def test_what_is_returned(methods, tmp_path):
     assert stats["n_calls"].sizes == {"chain": 2, "draw": 9, "density": 2}
     assert set(np.unique(stats["n_calls"].values[..., 0])) <= {1, 2, 3}
     assert not stats["n_failed"].values.any()
-    last = tree["marked"]["theta"].isel(mark=-1)
-    np.testing.assert_array_equal(last, tree.posterior["theta"])
     write_results(tree, tmp_path / "results.nc")
     back = load_results(tmp_path / "results.nc")
     np.testing.assert_array_equal(back["posterior"]["theta"], tree.posterior["theta"])
@@ -215,21 +212,6 @@ def test_timings(methods):
     thetas = START + 0.01 * np.arange(5)[:, None]
     assert 0.0 < seconds_per_evaluation(densities[0], thetas) < 0.1
     assert 0.0 < seconds_per_evaluation(densities[0], thetas, gradient=True) < 0.1
-
-
-def test_samplers_by_name():
-    assert make_density_sampler("univariate_slice", sweep=SWEEP) == UnivariateSlice(SWEEP)
-    assert make_density_sampler("discretizing_chain", transition=SWEEP, r=2).r == 2
-    assert set(DENSITY_SAMPLERS) == {
-        "collapsed_scale", "density_hmc", "discretizing_chain", "tempered_transitions",
-        "univariate_slice",
-    }  # fmt: skip
-    with pytest.raises(InputError, match="did you mean 'univariate_slice'"):
-        make_density_sampler("univariate_slise", sweep=SWEEP)
-    with pytest.raises(InputError, match="did you mean 'transition'"):
-        make_density_sampler("discretizing_chain", transitoin=SWEEP)
-    with pytest.raises(InputError, match=r"density sampler univariate_slice: .*sweep"):
-        make_density_sampler("univariate_slice")
 
 
 def test_energy_error_of_hmc_is_of_second_order(model):

@@ -92,15 +92,6 @@ def test_way_back_is_the_exact_reverse():
     assert info.acceptance_rate == pytest.approx(np.exp(min(ratio, 0.0)), rel=1e-12)
 
 
-def test_random_coordinates_are_the_same_out_and_back():
-    densities = [gaussian(), gaussian(0.0, 0.5), gaussian(0.0, 0.3)]
-    states, _ = run(TemperedTransitions((SWEEP,), random_coordinates=1), densities, n=300)
-    path = np.array([s.position for s in states])
-    changed = (np.diff(path, axis=0) != 0.0).sum(1)
-    assert set(changed) == {0, 1}
-    assert (np.ptp(path, axis=0) > 1.0).all()
-
-
 def test_a_layer_that_fails_on_the_way_is_a_rejection():
     hole = FunctionDensity(lambda t: -0.5 * float(t @ t) if t[0] < 0.5 else -np.inf, NAMES)
     states, infos = run(TemperedTransitions((SWEEP,)), [hole, gaussian(), gaussian(0.0, 0.5)])

@@ -114,9 +114,6 @@ def gp_methods():
         "student": ([exact, student], DiscretizingChain(IndependentDraws()), 10_000),
         "tempered 1": ([exact, two], TemperedTransitions((SWEEP,)), 6000),
         "tempered 2": ([exact, three, two], TemperedTransitions((SWEEP,)), 4000),
-        "tempered random": (
-            [exact, three, two], TemperedTransitions((SWEEP,), random_coordinates=1), 6000,
-        ),
         "fast coordinates": (
             [exact, three], DiscretizingChain(SliceSweep(SWEEP.widths, coordinates=(1, 2, 1, 0))), 4000,
         ),
@@ -129,20 +126,6 @@ def gp_methods():
 def test_exact_draws_of_a_gp_stay_exact(name):
     z = paired_z(*gp_methods()[name])
     assert np.abs(z).max() < 4.0, z.round(1)
-
-
-def test_all_marked_states_are_draws():
-    """The mean over the r states that a chain passes is that of the posterior, too."""
-    model, rng = small_model(), np.random.default_rng(3)
-    densities = [RegressionDensity(model), SubsetOfData(model, [0, 3, 1])]
-    sampler = DiscretizingChain(SWEEP, r=4, all_marked=True)
-    changes = []
-    for theta in exact_draws(10_000)[:4000]:
-        state = sampler.init(densities, theta)
-        _, info = sampler.step(rng, densities, state)
-        changes.append(info.marked.mean(0) - theta)
-    changes = np.array(changes)
-    assert np.abs(changes.mean(0) / (changes.std(0) / np.sqrt(4000))).max() < 4.0
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,6 @@ def test_a_sweep_leaves_exact_draws_exact(name, rep):
 
 VARIANTS = {
     "stepping out": (representation("surr-site"), SliceUpdate(width=0.3, max_steps=4)),
-    "refreeze": (representation("surr-site"), SliceUpdate(refreeze=True)),
     "walk": (representation("surr-site"), MetropolisUpdate(0.2)),
     "walk of all": (representation("post-site"), MetropolisUpdate(0.15, joint=True)),
     "prior proposals": (representation("prior-white"), MetropolisUpdate(proposal="prior")),
