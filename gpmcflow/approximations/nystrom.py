@@ -116,12 +116,6 @@ class Nystrom(ModelDensity):
         return model.prior_variance(full, model.X) - shared
 
 
-def random_cases(n_cases: int, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m cases drawn without replacement, the paper's choice. Raises `InputError` for m > n."""
-    _require_count(n_cases, m)
-    return rng.choice(n_cases, size=m, replace=False)
-
-
 def farthest_point_cases(X: np.ndarray, m: int, scales: np.ndarray | float = 1.0) -> np.ndarray:
     """m cases, each the one farthest from those chosen before: they fill the space of the inputs.
 
@@ -138,28 +132,6 @@ def farthest_point_cases(X: np.ndarray, m: int, scales: np.ndarray | float = 1.0
         chosen.append(int(nearest.argmax()))
         np.minimum(nearest, ((X - X[chosen[-1]]) ** 2).sum(1), out=nearest)
         nearest[chosen] = -1.0
-    return np.array(chosen)
-
-
-def pivoted_cholesky_cases(model: GPModel, theta: np.ndarray, m: int) -> np.ndarray:
-    """m cases by pivoted Cholesky of K at theta: each has the largest variance left by those before.
-
-    Constants, white terms and jitter are left out, as in `Nystrom`. Where the rest is rounding the
-    remaining cases are taken in their order. Deterministic, O(n m^2).
-    """
-    _require_count(model.n_cases, m)
-    _, _, _, buffers = model.scaled_covariance()
-    E = buffers.cross(model.full(theta), model.X)
-    left, chosen, rows = np.diagonal(E).copy(), [], np.empty((m, model.n_cases))
-    floor = 1e-14 * left.max()
-    for k in range(m):
-        pivot = int(left.argmax())
-        root = np.sqrt(max(left[pivot], floor))
-        rows[k] = (E[pivot] - rows[:k, pivot] @ rows[:k]) / root
-        left -= rows[k] ** 2
-        np.maximum(left, 0.0, out=left)
-        chosen.append(pivot)
-        left[chosen] = -1.0
     return np.array(chosen)
 
 

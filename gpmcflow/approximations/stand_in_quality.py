@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr
 
 from gpmcflow.errors import InputError
 from gpmcflow.models.log_density import LogDensity
@@ -12,8 +11,9 @@ from gpmcflow.models.log_density import LogDensity
 def log_ratio_sd(exact: LogDensity, stand_in: LogDensity, thetas: np.ndarray) -> float:
     """D = sd(log pi - log pi*) over draws thetas (draw, d) of pi; inf where either is -inf.
 
-    Constants do not count. Below about 1 a stand-in is useful; see `expected_acceptance`. Raises
-    `InputError` for fewer than two draws. Source: Wang & Neal (2013), section 4.
+    Constants do not count. Below about 1 a stand-in is useful: nearly independent proposals from it are
+    accepted with probability 2 Phi(-D / sqrt 2). Raises `InputError` for fewer than two draws. Source:
+    Wang & Neal (2013), section 4.
     """
     thetas = np.asarray(thetas, dtype=np.float64)
     if thetas.ndim != 2 or len(thetas) < 2:
@@ -24,11 +24,3 @@ def log_ratio_sd(exact: LogDensity, stand_in: LogDensity, thetas: np.ndarray) ->
     if not np.all(np.isfinite(values)):
         return float("inf")
     return float((values[:, 0] - values[:, 1]).std(ddof=1))
-
-
-def expected_acceptance(sd: float) -> float:
-    """2 Phi(-D / sqrt 2): acceptance of a nearly independent proposal from a stand-in with log ratio sd D.
-
-    For normal log ratios, which have mean -D^2 / 2 under one density and D^2 / 2 under the other.
-    """
-    return float(2.0 * ndtr(-sd / np.sqrt(2.0)))
