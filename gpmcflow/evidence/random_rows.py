@@ -29,6 +29,10 @@ class RandomRows:
         shape = self._shape(size)
         return np.concatenate([g.random(shape) for g in self._generators])
 
+    def generator(self, row: int) -> np.random.Generator:
+        """The stream of the chain that a row belongs to."""
+        return self._generators[row // self._n_rows]
+
     def _shape(self, size: tuple[int, ...] | int) -> tuple[int, ...]:
         trailing = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
         return (self._n_rows, *trailing)

@@ -59,6 +59,28 @@ class PythonCode(NamedTuple):
         return _updates(*arguments)
 
 
+class TemperedCode(NamedTuple):
+    """beta (log p(y | eta) - sum_i (nu_i eta_i - tau_i eta_i^2 / 2)), eta = mean + the first n of f.
+
+    What follows them in f is moved along, nothing else.
+    """
+
+    likelihood: LikelihoodCode | PythonCode
+    mean: np.ndarray  #: (n,)
+    precision: np.ndarray  #: tau (n,)
+    shift: np.ndarray  #: nu (n,)
+    beta: float
+
+    def value(self, f: np.ndarray, offset: float) -> float:
+        """The tempered value; ``offset`` has no use."""
+        return _tempered(self, f, None)
+
+    def updates(self, *arguments) -> tuple[float, int]:
+        """`elliptical_updates`, compiled where the likelihood is."""
+        compiled = isinstance(self.likelihood, LikelihoodCode)
+        return (_compiled_updates if compiled else _updates)(*arguments)
+
+
 def likelihood_code(likelihood: Likelihood, y: np.ndarray) -> LikelihoodCode | PythonCode:
     """Numbers for compiled loops, or the likelihood itself where it has no compiled form."""
     form = likelihood.compiled(y)
@@ -76,7 +98,7 @@ def log_likelihood(code: LikelihoodCode | PythonCode, f: np.ndarray, offset: flo
 
 def elliptical_updates(
     rng: np.random.Generator,
-    code: LikelihoodCode | PythonCode,
+    code: LikelihoodCode | PythonCode | TemperedCode,
     offset: float,
     f: np.ndarray,
     value: float,
@@ -85,8 +107,14 @@ def elliptical_updates(
 ) -> tuple[float, int]:
     """Elliptical slice updates of f in place, one for each row of ``draws`` (k, n) ~ N(0, Sigma).
 
-    Returns log p(y | f + offset) and the number of evaluations; see `samplers.elliptical_slice`. The
-    generator is the chain's own. ``value`` is log p at f, ``proposal`` (n,) a work array.
+    With nu a row and the level l = log L(f) - E, E ~ Exp(1): an angle a ~ U(0, 2 pi) on the bracket
+    [a - 2 pi, a], f' = f cos a + nu sin a, until log L(f') > l; each failure becomes the end of the bracket
+    on its side of 0.
+
+    Returns log L(f) = log p(y | f + offset), or what a `TemperedCode` says, and the number of evaluations.
+    The generator is the chain's own. ``value`` is log L at f, ``proposal`` (n,) a work array.
+
+    Source: Murray, Adams & MacKay (2010); Murray & Adams (2010), section 2.2.
     """
     return code.updates(rng, code, offset, f, value, draws, proposal)
 
@@ -95,8 +123,24 @@ def _evaluate(code, f, head):
     return code.value(f, head[1])
 
 
+def _tempered(code, f, head):
+    if code.beta == 0.0:  # the reference itself: no 0 * inf
+        return 0.0
+    eta = f[: code.mean.size] + code.mean
+    sites = np.sum(code.shift * eta - 0.5 * code.precision * eta * eta)
+    return code.beta * (_evaluate(code.likelihood, eta, np.array([eta.size, 0.0, 0.0])) - sites)
+
+
+@overload(_evaluate)
+def _evaluate_tempered(code, f, head):
+    return _tempered if code.instance_class is TemperedCode else None
+
+
 @overload(_evaluate, inline="always")
 def _evaluate_compiled(code, f, head):
+    if code.instance_class is not LikelihoodCode:
+        return None
+
     def evaluate(code, f, head):
         numbers = (
             head.ctypes.data, f.ctypes.data, code.y.ctypes.data, code.constants.ctypes.data,

@@ -82,3 +82,6 @@ class ChainRandom(Protocol):
 
     def uniform(self, size: tuple[int, ...] | int = ()) -> np.ndarray:
         """Uniforms on [0, 1), (chain, *size)."""
+
+    def generator(self, index: int) -> np.random.Generator:
+        """The generator that a chain draws from, by its place in the batch."""

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
+from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.execution import chain_generators
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.likelihoods.compiled import (
+    PythonCode,
+    TemperedCode,
     elliptical_updates,
     likelihood_code,
     log_likelihood,
 )
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers.elliptical_slice import EllipticalSlice, elliptical_slice
+from gpmcflow.samplers.elliptical_slice import EllipticalSlice
 
 LIKELIHOODS = {
     "gaussian": Gaussian(0.4),
@@ -42,35 +45,48 @@ def test_an_overflowing_rate_is_minus_infinity():
     assert log_likelihood(code, np.array([0.0, 800.0]), 0.0) == -np.inf
 
 
+def one_update(rng, f, nu, log_density):
+    """The algorithm as it is written down."""
+    level = log_density(f) - rng.standard_exponential()
+    angle = 2.0 * np.pi * rng.random()
+    low, high = angle - 2.0 * np.pi, angle
+    while True:
+        proposal = f * np.cos(angle) + nu * np.sin(angle)
+        if log_density(proposal) > level:
+            return proposal
+        low, high = (angle, high) if angle < 0.0 else (low, angle)
+        angle = low + (high - low) * rng.random()
+
+
+@pytest.mark.parametrize("kind", ["plain", "tempered", "tempered in Python"])
 @pytest.mark.parametrize("name", LIKELIHOODS)
-def test_compiled_updates_are_those_of_the_batch(name):
+def test_updates_follow_the_algorithm(name, kind):
     rng = np.random.default_rng(1)
-    n, likelihood = 9, LIKELIHOODS[name]
-    y, f, nu = data(name, rng, n), rng.standard_normal(n), rng.standard_normal(n)
-    value = float(likelihood.log_density(f, y))
+    n, likelihood, beta = 9, LIKELIHOODS[name], 0.6
+    y, f, draws = data(name, rng, n), rng.standard_normal(n), rng.standard_normal((30, n))
+    mean, precision, shift = np.linspace(-0.4, 0.5, n), np.linspace(0.1, 0.8, n), rng.random(n)
+    code, offset = likelihood_code(likelihood, y), 0.2
 
-    class Stream:  # numbers of one generator in the order in which the compiled loop draws them
-        def __init__(self):
-            self.generator, self.first = np.random.default_rng(5), True
+    def log_density(f):
+        if kind == "plain":
+            return float(likelihood.log_density(f + offset, y))
+        eta = f + mean
+        sites = (shift * eta - 0.5 * precision * eta**2).sum()
+        return beta * float(likelihood.log_density(eta, y) - sites)
 
-        def uniform(self):
-            if self.first:
-                self.first = False
-                return -np.expm1(-np.array([self.generator.standard_exponential()]))
-            return np.array([self.generator.random()])
-
-    batch = elliptical_slice(
-        Stream(), f[None], np.array([value]), nu[None], lambda p, rows: likelihood.log_density(p, y)
+    if kind != "plain":
+        factors = code if kind == "tempered" else PythonCode(likelihood, y)
+        code = TemperedCode(factors, mean, precision, shift, beta)
+    ours, theirs, g, h = *(np.random.default_rng(5) for _ in range(2)), f.copy(), f
+    value, spent = elliptical_updates(
+        ours, code, offset, g, log_density(f), draws.copy(), np.empty(n)
     )
-    g = f.copy()
-    found, spent = elliptical_updates(
-        np.random.default_rng(5), likelihood_code(likelihood, y), 0.0, g, value, nu[None].copy(),
-        np.empty(n),
-    )  # fmt: skip
-    assert np.allclose(batch[0][0], g, atol=1e-12)
-    assert found == pytest.approx(batch[1][0], rel=1e-12)
-    assert spent == batch[3][0]
-    assert np.allclose(batch[2][0, 0] * f + batch[2][0, 1] * nu, g, atol=1e-12)
+    for nu in draws:
+        h = one_update(theirs, h, nu, log_density)
+    assert np.allclose(g, h, atol=1e-10)
+    assert value == pytest.approx(log_density(h), rel=1e-9)
+    assert ours.random() == theirs.random()
+    assert spent > 40  # some proposals failed
 
 
 def test_chains_do_not_depend_on_their_block_mates(gp):
@@ -91,6 +107,22 @@ def test_chains_do_not_depend_on_their_block_mates(gp):
     assert all(np.allclose(a, b, atol=1e-10) for a, b in zip(together[1:4], fresh, strict=True))
 
 
+def test_rows_of_a_chain_draw_from_its_own_stream(gp):
+    path, start = TemperedPath(gp_base(gp)), np.random.default_rng(2)
+    start = start.standard_normal((4, gp_base(gp).model.dim))
+    sampler = EllipticalSlice(n_steps=3)
+
+    def run(chains, betas):
+        rng = RandomRows(chain_generators(3, "rows", chains=chains), 2)
+        target = path.target(np.array(betas))
+        rows = [2 * chain + t for chain in chains for t in range(2)]
+        return sampler.step(rng, target, sampler.init(target, start[rows]))[0]
+
+    together, alone = run([0, 1], [0.2, 0.9, 0.4, 1.0]), run([1], [0.4, 1.0])
+    assert np.allclose(together.position[2:], alone.position, atol=1e-12)
+    assert not np.allclose(together.position[:2], alone.position)
+
+
 def gp_base(gp):
     from gpmcflow.approximations.expectation_propagation import expectation_propagation
 
@@ -103,6 +135,10 @@ def test_without_likelihood_a_draw_is_a_rotation(gp):
     state = sampler.init(target, np.random.default_rng(0).standard_normal((2, target.dim)))
     _, info = sampler.step(chain_generators(1, chains=[0, 1]), target, state)
     assert info.n_gradient[0] == 0.5  # beta = 0: the first angle is taken
+    far, n = np.full((20, 3), 800.0), np.zeros(3)  # where rates overflow, too
+    code = TemperedCode(likelihood_code(Poisson(), np.ones(3)), n, n, n, 0.0)
+    rng = np.random.default_rng(0)
+    assert elliptical_updates(rng, code, 0.0, far[0].copy(), 0.0, far, np.empty(3)) == (0.0, 20)
 
 
 def test_wrong_settings():

@@ -149,14 +149,17 @@ def _bound(name: str, beta: float, precision: tuple, shift: tuple) -> float:
 class BatchRandom:
     """The random source samplers expect, from one generator for all chains: fast."""
 
-    generator: np.random.Generator
+    shared: np.random.Generator
     n_chains: int
 
     def standard_normal(self, size=()) -> np.ndarray:
-        return self.generator.standard_normal((self.n_chains, *np.atleast_1d(size).astype(int)))
+        return self.shared.standard_normal((self.n_chains, *np.atleast_1d(size).astype(int)))
 
     def uniform(self, size=()) -> np.ndarray:
-        return self.generator.random((self.n_chains, *np.atleast_1d(size).astype(int)))
+        return self.shared.random((self.n_chains, *np.atleast_1d(size).astype(int)))
+
+    def generator(self, index) -> np.random.Generator:
+        return self.shared
 
 
 def functionals(p: Problem, theta: np.ndarray) -> np.ndarray:
