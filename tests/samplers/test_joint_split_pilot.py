@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import joint_split_pilot
 from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
 from gpmcflow.samplers.joint_split_lengths import Lengths, choose_length
-from gpmcflow.samplers.joint_split_pilot import LARGEST_STEP, StepAverage, adapt, first_round
+from gpmcflow.samplers.joint_split_pilot import (
+    LARGEST_STEP,
+    StepAverage,
+    _refit,
+    adapt,
+    first_round,
+)
 
 NARROW = Hyperprior("norm", {"scale": 1e-9})
 
@@ -51,6 +58,20 @@ def test_worth_of_rotations():
     assert np.all(np.diff(jumps) > 0)
 
 
+def test_worth_is_that_of_nearly_the_slowest_function():
+    """One step with (h_1 - h_0)^2 / (2 V) = 1, but for 11 latents, of which the second slowest counts."""
+    shares = np.random.default_rng(0).permutation(np.arange(1, 12) / 12)
+    target = SimpleNamespace(dim=1, x=lambda state: 2**0.25 * state.position)
+    start = SimpleNamespace(position=np.zeros(1), latents=np.zeros(11), complete=0.0)
+    end = SimpleNamespace(
+        position=np.full(1, 2**0.25), latents=np.sqrt(2.0 * shares), complete=np.sqrt(2.0)
+    )
+    watch = Lengths(1)
+    watch(target, start, [end], [1.0])
+    second = np.sort(shares)[1]  # the quantile 0.1 of 11 values
+    assert watch.worth(np.ones(14), 1)[0] == pytest.approx(second / (2.0 - second))
+
+
 def test_the_longest_of_nearly_equal_lengths_is_chosen():
     worth = [np.array([0.1, 0.20, 0.30, 0.36]), np.array([0.2, 0.41, 0.50, 0.52])]
     good = [np.full(4, 0.9)] * 2
@@ -60,6 +81,22 @@ def test_the_longest_of_nearly_equal_lengths_is_chosen():
     assert choose_length(worth, [np.zeros(4)] * 2) == (0, 1)
     assert choose_length(worth, [good[0], np.full(4, 0.97)]) == (0, 4)  # the other is too small
     assert choose_length(worth, [np.full(4, 0.97)] * 2) == (1, 2)
+
+
+def test_a_frame_far_from_the_draws_widens_the_next_one():
+    """Pooled moments of m draws and a frame of weight w: their distance g adds s (1 - s) g g'."""
+    draws = np.random.default_rng(0).standard_normal((30, 2)) @ [[1.0, 0.3], [0.0, 0.5]]
+    sites, density = FrozenSites(np.ones(1), np.zeros(1)), SimpleNamespace(n_z=0)
+    scale, mean, gap = np.array([[0.7, 0.0], [0.2, 0.4]]), draws.mean(0), np.array([2.0, -1.0])
+    near, far = (_refit(density, draws, Frame(c, scale, sites), 10.0) for c in (mean, mean + gap))
+    share = 10.0 / 40.0
+    covariances = [frame.scale @ frame.scale.T for frame in (near, far)]
+    expected = share * (1.0 - share) * np.outer(gap, gap)
+    assert np.allclose(covariances[1] - covariances[0], expected, atol=1e-12)
+    assert np.allclose(far.center, mean + share * gap)
+    alone = _refit(density, draws, Frame(mean, scale, sites), 0.0).scale
+    pooled = (1.0 - share) * alone @ alone.T + share * scale @ scale.T
+    assert np.allclose(covariances[0], pooled)
 
 
 def test_rounds_fit_frames_and_keep_sites_where_a_fit_fails(monkeypatch, caplog):
