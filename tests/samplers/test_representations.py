@@ -128,7 +128,7 @@ def test_accuracy_for_all_site_variances(kind):
     expected = exact(x, length, jitter, s, g, eta)
     whitened = WhitenedFactors(n)
     sites = Sites(1.0 / s, g / s, False)
-    assert whitened.fill(factor, 1.0, sites, True)
+    assert whitened.fill(factor, 1.0, sites)
     point = Point(None, 1.0, 0.0, factor, likelihood_code(Poisson(), np.ones(n)), sites, whitened)
     value = Surrogate().place(Frozen(g, eta), point) - point.log_likelihood
     assert np.abs(point.f - expected.f).max() <= 1e-7
@@ -141,7 +141,7 @@ def test_factor_of_the_site_posterior():
     factor, whitened = model.filled_factor(model.full(theta)), WhitenedFactors(12)
     w = np.random.default_rng(0).uniform(0.1, 5.0, 12)
     sd = np.exp(theta[1])
-    assert whitened.fill(factor, sd, Sites(w, w, False), True)
+    assert whitened.fill(factor, sd, Sites(w, w, False))
     U, L = whitened.dense(), sd * factor.dense()
     assert np.allclose(U, np.triu(U))
     assert np.allclose(U @ U.T, np.eye(12) + L.T @ np.diag(w) @ L)
@@ -159,14 +159,11 @@ def test_factor_of_the_site_posterior():
 
 def test_equal_precisions_take_a_shortcut_to_the_same_factor():
     model, theta, _ = problem(n=12)
-    factor, sites = (
-        model.filled_factor(model.full(theta)),
-        Sites(np.full(12, 0.7), np.ones(12), True),
-    )
+    factor, arrays = model.filled_factor(model.full(theta)), (np.full(12, 0.7), np.ones(12))
     short, slow = WhitenedFactors(12), WhitenedFactors(12)
     for sd in (1.3, 0.4):
-        assert short.fill(factor, sd, sites, True)
-        assert slow.fill(factor, sd, sites, False)
+        assert short.fill(factor, sd, Sites(*arrays, True))
+        assert slow.fill(factor, sd, Sites(*arrays, False))
         assert np.allclose(short.dense(), slow.dense(), rtol=1e-12)
 
 
