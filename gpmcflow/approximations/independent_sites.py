@@ -10,7 +10,6 @@ Source: Murray & Adams (2010), sections 3.1 and 4, which fit them numerically.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -24,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class SiteRule(Protocol):
+class SiteRule:
     """Fits sites. Frozen, picklable, with a repr that tells its settings."""
 
     def __call__(
@@ -35,90 +34,62 @@ class SiteRule(Protocol):
         offset: float = 0.0,
     ) -> Sites:
         """Sites of y (n,) under N(f; 0, variance), variance a number or (n,), and eta = f + offset."""
+        if isinstance(variance, np.ndarray) and np.all(variance == variance.flat[0]):
+            variance = float(variance.flat[0])
+        return self.fit(likelihood, y, variance, offset)
 
-
-def _common(variance: np.ndarray | float) -> np.ndarray | float:
-    """One number, where all are the same."""
-    if not isinstance(variance, np.ndarray):
-        return variance
-    return float(variance.flat[0]) if np.all(variance == variance.flat[0]) else variance
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
+        """As the call, with one number k where all variances are the same."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class MomentSites:
+class MomentSites(SiteRule):
     """Mean and variance of L_i N(f; 0, k) itself; see `Likelihood.moment_sites`.
 
     Exact for Gaussian data, closed forms for binary data without an offset, else `tilted` moments.
     """
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        return likelihood.moment_sites(y, _common(variance), offset)
+        return likelihood.moment_sites(y, k, c)
 
 
 @dataclass(frozen=True)
-class LaplaceSites:
+class LaplaceSites(SiteRule):
     """Mode mu of L_i N(f; 0, k) and its curvature: w = -(log L_i)''(mu), b = mu (1 / k + w).
 
     See `Likelihood.laplace_sites`: closed forms for Gaussian data and Poisson counts.
     """
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        return likelihood.laplace_sites(y, _common(variance), offset)
+        return likelihood.laplace_sites(y, k, c)
 
 
 @dataclass(frozen=True)
-class TaylorSites:
+class TaylorSites(SiteRule):
     """Expansion of log L_i alone at its own maximum: independent of k.
 
     `InputError` where log L_i has no maximum, as with binary data; see `Likelihood.taylor_sites`.
     """
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        return likelihood.taylor_sites(y, offset)
+        return likelihood.taylor_sites(y, c)
 
 
 @dataclass(frozen=True)
-class StandardSites:
+class StandardSites(SiteRule):
     """The rule that suits the likelihood: moments for binary and Gaussian data, Laplace for counts."""
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        rule = _STANDARD[likelihood.standard_sites]
-        return rule(likelihood, y, variance, offset)
-
-
-_STANDARD = {"moments": MomentSites(), "laplace": LaplaceSites()}
+        return SITE_RULES[likelihood.standard_sites]().fit(likelihood, y, k, c)
 
 
 @dataclass(frozen=True)
-class ScaledSites:
+class ScaledSites(SiteRule):
     """Sites of a rule with their variances times ``factor``: the same pseudo-data b / w, w / factor."""
 
     factor: float
@@ -127,20 +98,14 @@ class ScaledSites:
     def __post_init__(self) -> None:
         _require_positive("ScaledSites: factor", self.factor)
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        w, b, equal = self.rule(likelihood, y, variance, offset)
+        w, b, equal = self.rule(likelihood, y, k, c)
         return Sites(w / self.factor, b / self.factor, equal)
 
 
 @dataclass(frozen=True)
-class ConstantSites:
+class ConstantSites(SiteRule):
     """One variance alpha set by hand for all cases; the pseudo-data b / w are those of a rule."""
 
     variance: float
@@ -149,15 +114,9 @@ class ConstantSites:
     def __post_init__(self) -> None:
         _require_positive("ConstantSites: variance", self.variance)
 
-    def __call__(
-        self,
-        likelihood: Likelihood,
-        y: np.ndarray,
-        variance: np.ndarray | float,
-        offset: float = 0.0,
-    ) -> Sites:
+    def fit(self, likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, c: float) -> Sites:
         """Sites of y (n,)."""
-        w, b, _ = self.rule(likelihood, y, variance, offset)
+        w, b, _ = self.rule(likelihood, y, k, c)
         return Sites(np.full(len(w), 1.0 / self.variance), b / (w * self.variance), True)
 
 

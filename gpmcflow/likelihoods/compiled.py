@@ -142,11 +142,7 @@ def _evaluate_compiled(code, f, head):
         return None
 
     def evaluate(code, f, head):
-        numbers = (
-            head.ctypes.data, f.ctypes.data, code.y.ctypes.data, code.constants.ctypes.data,
-            code.phi.ctypes.data,
-        )  # fmt: skip
-        call(code.address, numbers)
+        call(code.address, (head, f, code.y, code.constants, code.phi))
         return head[2] + code.constant
 
     return evaluate

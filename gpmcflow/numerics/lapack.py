@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 _LAPACK = ("dpotrf", "dpotri", "dtrtri", "dlauum")
@@ -26,43 +27,45 @@ BLOCK = 32  # diagonal blocks inverted by dtrtri
 
 
 @intrinsic
-def call(typingctx, address, pointers):
-    """Call a Fortran routine: its address, and a tuple with the address of each argument."""
-    count = pointers.count
+def call(typingctx, address, arguments):
+    """Call a Fortran routine: its address, and a tuple of arguments, all passed by reference.
+
+    An array stands for its first number. Letters and whole numbers may be wider than the routine reads:
+    the low bytes come first. Returns the last argument, where that is LAPACK's info.
+    """
 
     def codegen(context, builder, signature, args):
-        byte = ir.IntType(8).as_pointer()
-        routine = ir.FunctionType(ir.VoidType(), [byte] * count).as_pointer()
-        given = [builder.inttoptr(builder.extract_value(args[1], k), byte) for k in range(count)]
-        builder.call(builder.inttoptr(args[0], routine), given)
-        return context.get_dummy_value()
+        byte, places = ir.IntType(8).as_pointer(), []
+        for k, kind in enumerate(arguments.types):
+            value = builder.extract_value(args[1], k)
+            if isinstance(kind, types.Array):
+                places.append(context.make_array(kind)(context, builder, value).data)
+            else:
+                places.append(cgutils.alloca_once_value(builder, value))
+        routine = ir.FunctionType(ir.VoidType(), [byte] * len(places)).as_pointer()
+        pointers = [builder.bitcast(place, byte) for place in places]
+        builder.call(builder.inttoptr(args[0], routine), pointers)
+        if isinstance(kind, types.Integer):
+            return builder.load(places[-1])
+        return ir.Constant(ir.IntType(64), 0)
 
-    return types.void(types.int64, pointers), codegen
+    return types.int64(types.int64, arguments), codegen
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def in_place(routine, triangle, matrix):
-    """Overwrite the triangle (a letter) of ``matrix`` by dpotrf, dpotri or dlauum; LAPACK's info."""
-    letters = np.array([triangle], dtype=np.uint8)
-    ints = np.zeros(2, dtype=np.int32)
-    ints[0] = matrix.shape[0]
-    at = ints.ctypes.data
-    call(routine, (letters.ctypes.data, at, matrix.ctypes.data, at, at + ints.itemsize))
-    return ints[1]
+    """Overwrite the triangle (a letter) of ``matrix`` by dpotrf, dpotri or dlauum; LAPACK's info.
+
+    Here and in `on_vector` the leading block of order m of a ``matrix`` is ``matrix[:m]``.
+    """
+    return call(routine, (triangle, matrix.shape[0], matrix, matrix.shape[1], 0))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def on_vector(routine, triangle, transposed, matrix, vector):
     """T v or T'v by dtrmv, T^-1 v or T^-T v by dtrsv, in place, T a triangle (a letter) of ``matrix``."""
-    letters = np.array([triangle, TRANSPOSED if transposed else PLAIN, PLAIN], dtype=np.uint8)
-    ints = np.ones(2, dtype=np.int32)
-    ints[0] = vector.size
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, at, matrix.ctypes.data, at,
-        vector.ctypes.data, at + ints.itemsize,
-    )  # fmt: skip
-    call(routine, pointers)
+    letter = TRANSPOSED if transposed else PLAIN
+    call(routine, (triangle, letter, PLAIN, vector.size, matrix, matrix.shape[1], vector, 1))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -103,16 +106,8 @@ def triangular_solve(routines, matrix, transposed, vector):
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def triangular_products(routines, matrix, transposed, scale, rows):
     """scale * L v, or L'v, of each row v of ``rows`` (k, n), in place: one dtrmm."""
-    letters = np.array([LEFT, LOWER, TRANSPOSED if transposed else PLAIN, PLAIN], dtype=np.uint8)
-    ints = np.empty(2, dtype=np.int32)
-    ints[0], ints[1] = rows.shape[1], rows.shape[0]
-    number = np.array([scale])
-    at, letter = ints.ctypes.data, letters.ctypes.data
-    pointers = (
-        letter, letter + 1, letter + 2, letter + 3, at, at + ints.itemsize, number.ctypes.data,
-        matrix.ctypes.data, at, rows.ctypes.data, at,
-    )  # fmt: skip
-    call(routines[TRMM], pointers)
+    letter, (k, n) = TRANSPOSED if transposed else PLAIN, rows.shape
+    call(routines[TRMM], (LEFT, LOWER, letter, PLAIN, n, k, scale, matrix, n, rows, n))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -123,31 +118,14 @@ def invert_lower(routines, matrix):
     each time: matrix products nearly throughout, which dtrtri has few of.
     """
     n = matrix.shape[0]
-    letters = np.array([LEFT, RIGHT, LOWER, PLAIN], dtype=np.uint8)
-    ints = np.zeros(4, dtype=np.int32)  # leading dimension, rows, columns, info
-    ints[0] = n
-    numbers = np.array([1.0, -1.0])
-    left, at, one = letters.ctypes.data, ints.ctypes.data, numbers.ctypes.data
-    right, lower, plain = left + 1, left + 2, left + 3
-    rows, columns, info = at + ints.itemsize, at + 2 * ints.itemsize, at + 3 * ints.itemsize
-    data, word = matrix.ctypes.data, matrix.itemsize
     for j in range(0, n, BLOCK):
-        ints[1] = min(BLOCK, n - j)
-        corner = data + word * j * (n + 1)
-        call(routines[TRTRI], (lower, plain, rows, corner, at, info))
+        call(routines[TRTRI], (LOWER, PLAIN, min(BLOCK, n - j), matrix[j:, j:], n, 0))
     size = BLOCK
     while size < n:
         for j in range(0, n - size, 2 * size):
-            ints[1], ints[2] = min(size, n - j - size), size
-            first = data + word * j * (n + 1)
-            second = first + word * size * (n + 1)
-            below = first + word * size
-            call(
-                routines[TRMM],
-                (left, lower, plain, plain, rows, columns, one, second, at, below, at),
-            )
-            call(
-                routines[TRMM],
-                (right, lower, plain, plain, rows, columns, one + word, first, at, below, at),
-            )
+            k = j + size
+            first, second, below = matrix[j:, j:], matrix[k:, k:], matrix[j:, k:]
+            of_block = (PLAIN, PLAIN, min(size, n - k), size)
+            call(routines[TRMM], (LEFT, LOWER, *of_block, 1.0, second, n, below, n))
+            call(routines[TRMM], (RIGHT, LOWER, *of_block, -1.0, first, n, below, n))
         size *= 2
