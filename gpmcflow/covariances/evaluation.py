@@ -38,11 +38,7 @@ def covariance_matrix(covariance: Covariance, X: Any, X2: Any = None) -> np.ndar
         kinds = {name: {"group"} for name in inputs.names}  # any level goes
         other = new_inputs(X2, inputs, kinds, "new").values
         return np.ascontiguousarray(buffers.cross(full, other).T)
-    n = len(inputs.values)
-    K = np.empty((n, n))
-    buffers.fill(full, K)
-    lower = np.tril(K.T)
-    return lower + np.tril(lower, -1).T
+    return buffers.matrix(full)
 
 
 def prior_variances(covariance: Covariance, X: Any) -> np.ndarray:

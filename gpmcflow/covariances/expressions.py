@@ -146,6 +146,7 @@ class Leaf(Covariance):
     scales: ClassVar[str | None] = None  # parameter of which there is one, or one for each column
     extra: ClassVar[str | None] = None
     has_amplitude: ClassVar[bool] = True  # a parameter ``signal_sd``
+    amplitude: ClassVar[str] = "signal_sd"  # parameter that scales a product
     levels_allowed: ClassVar[bool] = False
 
     columns: Columns = field(default=None, kw_only=True)
@@ -182,7 +183,7 @@ class Leaf(Covariance):
     @property
     def amplitude_given(self) -> bool:
         """Whether an amplitude other than 1 is stated."""
-        return getattr(self, "signal_sd", None) not in (None, 1.0)
+        return getattr(self, self.amplitude, None) not in (None, 1.0)
 
     def leaves(self) -> tuple[Leaf, ...]:
         """Itself."""
@@ -193,14 +194,18 @@ class Leaf(Covariance):
         values = {}
         for parameter in self.parameters():
             if getattr(self, parameter) is None:
-                one = parameter == "signal_sd" and not amplitude
+                one = parameter == self.amplitude and self._one_amplitude and not amplitude
                 values[parameter] = 1.0 if one else DEFAULTS[parameter]
         return replace(self, **values) if values else self
 
     def free_scales(self) -> tuple[str, ...]:
         """Its name, if its amplitude is free."""
-        free = isinstance(getattr(self, "signal_sd", None), (Hyperprior, Parameter))
-        return (self.name or type(self).__name__,) if free else ()
+        free = isinstance(getattr(self, self.amplitude, None), (Hyperprior, Parameter))
+        return (self.name or type(self).__name__,) if free and self._one_amplitude else ()
+
+    @property
+    def _one_amplitude(self) -> bool:
+        return self.amplitude != self.scales or not self.ard
 
     def entries(self, columns: Sequence[str]) -> tuple[Entry, ...]:
         """Its parameters, given the names of its columns."""

@@ -12,7 +12,7 @@ from scipy.linalg import blas
 from gpmcflow.covariances.dense_factor import DenseFactor, stamps
 from gpmcflow.covariances.expressions import Covariance, Product
 from gpmcflow.covariances.leaves import SquaredExponential, White
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape, symmetric
 from gpmcflow.errors import InputError
 
 
@@ -195,8 +195,7 @@ class KroneckerCovariance:
         """K into its lower triangle (column, row); its trace."""
         traces = [work.fill(full, axis) for work, axis in zip(self._buffers, self._K, strict=True)]
         for axis in self._K:
-            lower = np.triu(axis)  # (column, row)
-            axis[:] = lower + np.triu(lower, 1).T
+            axis[:] = symmetric(axis)
         fill_kronecker(*self._K, K)
         return traces[0] * traces[1]
 
@@ -220,8 +219,7 @@ class KroneckerCovariance:
     ) -> np.ndarray:
         """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,); K has no use."""
         first, second = self._K
-        lower = np.triu(S)  # (column, row): what stands in the other triangle may be garbage
-        S = lower + np.triu(lower, 1).T
+        S = symmetric(S)
         S.flat[:: len(S) + 1] += shift
         S = S.reshape(len(first), len(second), len(first), len(second))
         by_first = np.einsum("ijkl,jl->ik", S, second)

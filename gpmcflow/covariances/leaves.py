@@ -10,10 +10,14 @@ import numpy as np
 from gpmcflow.covariances import passes
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.errors import InputError
-from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import Parameter, Setting
+from gpmcflow.parameters.parameter import Setting
 
 Scales = Setting | Sequence[Setting] | None
+
+
+@dataclass(frozen=True, repr=False)
+class _WithAmplitude(Leaf):
+    signal_sd: Setting | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,30 +104,14 @@ class Linear(Leaf):
     """k = sum_c sd_c^2 x_c x'_c: slopes ~ N(0, sd_c^2), no intercept (add `Constant`).
 
     ``sd`` is one parameter, or with ``ard`` one a column, in units of the latent function over those of the
-    column.
+    column. One slope's standard deviation scales a product as an amplitude does.
     """
 
     sd: Scales = None
     ard: bool = field(default=False, kw_only=True)
 
     code, term, scales, degree = passes.POLYNOMIAL, "linear", "sd", 1
-    has_amplitude = False
-
-    @property
-    def amplitude_given(self) -> bool:
-        """A slope's standard deviation scales a product as an amplitude does."""
-        return self.sd not in (None, 1.0)
-
-    def with_defaults(self, amplitude: bool = True) -> Linear:
-        """The same; in a product whose amplitude another factor carries, ``sd`` left out is 1."""
-        if self.sd is None and not amplitude and not self.ard:
-            return replace(self, sd=1.0)
-        return super().with_defaults()
-
-    def free_scales(self) -> tuple[str, ...]:
-        """Its name, if its one slope's sd is free."""
-        free = isinstance(self.sd, (Hyperprior, Parameter)) and not self.ard
-        return (self.name or "Linear",) if free else ()
+    has_amplitude, amplitude = False, "sd"
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,40 +137,26 @@ class Polynomial(Leaf):
             raise InputError(f"Polynomial: degree is {self.degree!r}; allowed: 1 to 10")
 
 
-@dataclass(frozen=True, repr=False)
-class Constant(Leaf):
+class Constant(_WithAmplitude):
     """k = s^2: an intercept ~ N(0, s^2)."""
-
-    signal_sd: Setting | None = None
 
     code, term = passes.CONSTANT, "constant"
 
 
-@dataclass(frozen=True, repr=False)
-class White(Leaf):
+class White(_WithAmplitude):
     """k = s^2 for a case with itself, else 0: also for cases with the same inputs, and for new ones."""
-
-    signal_sd: Setting | None = None
 
     code, term = passes.WHITE, "white"
 
 
-@dataclass(frozen=True, repr=False)
-class Categorical(Leaf):
+class Categorical(_Stationary):
     """k = s^2 exp(-sum_c [x_c != x'_c] / l_c), of columns with words, or codes, for levels."""
 
-    length_scale: Scales = None
-    signal_sd: Setting | None = None
-    ard: bool = field(default=False, kw_only=True)
-
-    code, term, scales, levels_allowed = passes.CATEGORICAL, "categorical", "length_scale", True
+    code, term, levels_allowed = passes.CATEGORICAL, "categorical", True
 
 
-@dataclass(frozen=True, repr=False)
-class Group(Leaf):
+class Group(_WithAmplitude):
     """k = s^2 [x = x']: independent random intercepts of groups; a level not seen before is a new group."""
-
-    signal_sd: Setting | None = None
 
     code, term, levels_allowed = passes.GROUP, "group", True
 

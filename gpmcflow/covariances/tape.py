@@ -142,22 +142,15 @@ class CovarianceBuffers:
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
         self.drifts = bool(np.any((t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] > 1)))
 
-    def _fill_unscaled(self) -> None:
-        """Squared distances of leaves with one length scale for many columns, once."""
-        table, tape = self.tape.table, self.tape
-        while self._unscaled:
-            node = table[self._unscaled.pop()]
-            first, p = node[passes.ROW], node[passes.N_COLUMNS]
-            rows = tape.X[:, tape.columns[first : first + p]]
-            self._slots[node[passes.SLOT]] = cdist(rows, rows, "sqeuclidean")
-
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
         """K with K_ii (1 + jitter) into the lower triangle of ``K`` (column, row); its trace."""
-        tape = self.tape
-        self._fill_unscaled()
-        self._prepare(full, tape.Xt, self._Z, self._fresh)
-        fill_given(tape, full, self._given)
-        return self._sweep(passes.FILL, full, self._fresh, 0.0, self._slots, self._slots, K)
+        return self._fill(full, self._fresh, 0.0, self._slots, K)
+
+    def matrix(self, full: np.ndarray) -> np.ndarray:
+        """K with K_ii (1 + jitter), both triangles (n, n)."""
+        K = np.empty((self.tape.n_cases, self.tape.n_cases))
+        self.fill(full, K)
+        return symmetric(K)
 
     def fill_from(
         self,
@@ -171,18 +164,29 @@ class CovarianceBuffers:
 
         One length scale of a leaf that keeps its distances changes them by O(1) a pair.
         """
-        tape, moved = self.tape, self.tape.moved_leaf(place)
+        moved = self.tape.moved_leaf(place)
         if moved is None:
             return self.fill(full, K)
         node, column = moved
-        self._fill_unscaled()
-        self._prepare(full, tape.Xt, self._Z, self._fresh)
-        fill_given(tape, full, self._given)
-        self._Z[-1] = tape.Xt[column]
+        self._Z[-1] = self.tape.Xt[column]
         source = self._kept.copy()
         source[node] = passes.MOVED
         change = float(np.exp(-2.0 * full[place]) - np.exp(-2.0 * before[place]))
-        return self._sweep(passes.FILL, full, source, change, other._slots, self._slots, K)
+        return self._fill(full, source, change, other._slots, K)
+
+    def _fill(self, full, source, change, old, K) -> float:
+        table, tape = self.tape.table, self.tape
+        while self._unscaled:  # squared distances of leaves with one length scale for many columns
+            node = table[self._unscaled.pop()]
+            first, p = node[passes.ROW], node[passes.N_COLUMNS]
+            rows = tape.X[:, tape.columns[first : first + p]]
+            self._slots[node[passes.SLOT]] = cdist(rows, rows, "sqeuclidean")
+        self._prepare(full, tape.Xt, self._Z, self._fresh)
+        fill_given(tape, full, self._given)
+        return self._sweep(
+            passes.FILL, full, self._Z, self._Z, source, K,
+            change=change, old=old, slots=self._slots, given=self._given, jitter=self.jitter,
+        )  # fmt: skip
 
     def adjoint(
         self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
@@ -192,15 +196,14 @@ class CovarianceBuffers:
         Of S (column, row), symmetric, the lower triangle counts. Coordinates that are fixed may be left at 0.
         Given K, as it was filled, the values of a single leaf are not computed again.
         """
-        tape, slopes = self.tape, np.zeros(len(full))
-        twins = np.empty_like(self._given)
-        passes.sweep(
-            passes.ADJOINT, tape.table, full, tape.free, self._Z, self._Z, self._kept, 0.0, self._slots,
-            _NONE, self._given, twins, _NO_MATRIX if K is None or len(K) > LARGEST_KEPT else K, self.jitter,
-            shift, S, slopes,
+        slopes, twins = np.zeros(len(full)), np.empty_like(self._given)
+        K = _NO_MATRIX if K is None or len(K) > LARGEST_KEPT else K
+        self._sweep(
+            passes.ADJOINT, full, self._Z, self._Z, self._kept, S, old=self._slots, given=self._given,
+            twins=twins, K=K, jitter=self.jitter, shift=shift, slopes=slopes,
         )  # fmt: skip
-        if tape.n_given:
-            add_given_slopes(tape, full, twins, slopes)
+        if self.tape.n_given:
+            add_given_slopes(self.tape, full, twins, slopes)
         return slopes
 
     def cross(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
@@ -209,14 +212,15 @@ class CovarianceBuffers:
         Z, Z_new = self._prepared(full, tape.X), self._prepared(full, X_new)
         given = given_matrices(tape, full, tape.X, X_new)
         out = np.empty((len(X_new), tape.n_cases))
-        self._apart(passes.CROSS, full, Z, Z_new, given, out)
+        self._sweep(passes.CROSS, full, Z, Z_new, self._of_new, out, given=given)
         return out
 
     def diagonal(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
         """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
         Z = self._prepared(full, X_new)
         out = np.empty((1, len(X_new)))
-        self._apart(passes.DIAGONAL, full, Z, Z, given_diagonals(self.tape, full, X_new), out)
+        given = given_diagonals(self.tape, full, X_new)
+        self._sweep(passes.DIAGONAL, full, Z, Z, self._of_new, out, given=given)
         return (1.0 + self.jitter) * out[0]
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -227,16 +231,17 @@ class CovarianceBuffers:
     def _prepare(self, full, Xt, Z, source) -> None:
         passes.prepare(self.tape.table, self.tape.columns, full, source, Xt, self.tape.centre, Z)
 
-    def _sweep(self, mode, full, source, change, old, slots, matrix) -> float:
-        tape = self.tape
+    def _sweep(
+        self, mode, full, Z, Z_new, source, matrix, *, change=0.0, old=_NONE, slots=_NONE, given=_NONE,
+        twins=_NONE, K=_NO_MATRIX, jitter=0.0, shift=0.0, slopes=_NO_SLOPES,
+    ) -> float:  # fmt: skip
         return passes.sweep(
-            mode, tape.table, full, tape.free, self._Z, self._Z, source, change, old, slots, self._given,
-            _NONE, _NO_MATRIX, self.jitter, 0.0, matrix, _NO_SLOPES,
+            mode, self.tape.table, full, self.tape.free, Z, Z_new, source, change, old, slots, given, twins,
+            K, jitter, shift, matrix, slopes,
         )  # fmt: skip
 
-    def _apart(self, mode, full, Z, Z_new, given, out) -> None:
-        tape = self.tape
-        passes.sweep(
-            mode, tape.table, full, tape.free, Z, Z_new, self._of_new, 0.0, _NONE, _NONE, given, _NONE,
-            _NO_MATRIX, 0.0, 0.0, out, _NO_SLOPES,
-        )  # fmt: skip
+
+def symmetric(K: np.ndarray) -> np.ndarray:
+    """The symmetric matrix whose lower triangle (column, row) is that of ``K``."""
+    lower = np.triu(K)
+    return lower + np.triu(lower, 1).T

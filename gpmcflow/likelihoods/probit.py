@@ -16,7 +16,7 @@ from gpmcflow.likelihoods.sites import Sites, thresholded
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
 # computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets
 # the compiler use vector instructions, which scipy.special.erfcx cannot.
-_ERFCX = (
+_ERFCX = np.array([
     1.2375126308378275, -0.14024059858554697, 0.0035854154854644293, 0.0822767384901452,
     -0.10880393014174886, 0.09230432116037748, -0.05869339858963677, 0.028362277418956406,
     -0.009746579558029276, 0.0017556258528952954, 0.0002937136655913448, -0.0002901540805408417,
@@ -24,7 +24,7 @@ _ERFCX = (
     1.751637648849062e-06, -5.7218230603224086e-08, -2.5866850716155884e-07, 2.3263508708859124e-08,
     3.8675334242222354e-08, -3.744210080962018e-09, -5.1739902140113095e-09, 3.1114333809799254e-10,
     4.2514714447963895e-10,
-)  # fmt: skip
+])  # fmt: skip
 _SQRT_HALF = 0.7071067811865476
 _SQRT_2_OVER_PI = 0.7978845608028654
 _INV_SQRT_2PI = 0.3989422804014327
@@ -34,31 +34,9 @@ _HALF_LOG_2PI = 0.9189385332046727
 @numba.njit(inline="always", error_model="numpy")
 def _erfcx(x: float) -> float:
     t = (x - 3.75) / (x + 3.75)
-    p = _ERFCX[24]
-    p = p * t + _ERFCX[23]
-    p = p * t + _ERFCX[22]
-    p = p * t + _ERFCX[21]
-    p = p * t + _ERFCX[20]
-    p = p * t + _ERFCX[19]
-    p = p * t + _ERFCX[18]
-    p = p * t + _ERFCX[17]
-    p = p * t + _ERFCX[16]
-    p = p * t + _ERFCX[15]
-    p = p * t + _ERFCX[14]
-    p = p * t + _ERFCX[13]
-    p = p * t + _ERFCX[12]
-    p = p * t + _ERFCX[11]
-    p = p * t + _ERFCX[10]
-    p = p * t + _ERFCX[9]
-    p = p * t + _ERFCX[8]
-    p = p * t + _ERFCX[7]
-    p = p * t + _ERFCX[6]
-    p = p * t + _ERFCX[5]
-    p = p * t + _ERFCX[4]
-    p = p * t + _ERFCX[3]
-    p = p * t + _ERFCX[2]
-    p = p * t + _ERFCX[1]
-    p = p * t + _ERFCX[0]
+    p = _ERFCX[-1]
+    for k in range(_ERFCX.size - 2, -1, -1):
+        p = p * t + _ERFCX[k]
     return p / (1.0 + 2.0 * x)
 
 

@@ -406,10 +406,7 @@ class GPModel:
         fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
         if self.jitter is None and fixed and self.structure != "kronecker":
-            K = np.empty((self.n_cases, self.n_cases))
-            CovarianceBuffers(self._tape).fill(full, K)
-            lower = np.tril(K.T)
-            K = lower + np.tril(lower, -1).T
+            K = CovarianceBuffers(self._tape).matrix(full)
             return LatentGaussianModel.from_covariance(K, likelihood, self.y, **shared)
         shared["mean"] = np.full(self.n_cases, shared["mean"])
         L = np.asfortranarray(self.cholesky(full))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numba
 import numpy as np
 
@@ -9,6 +11,8 @@ _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.90821492
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest whole number in the low bits
 _MANTISSA, _ONE = np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FF0000000000000)
 _SQRT2 = 1.4142135623730951
+_FACTORIALS = np.array([1.0 / math.factorial(k) for k in range(13)])  # series of exp
+_ODD = np.array([1.0 / (2 * k + 1) for k in range(11)])  # series of artanh(s) / s in s^2
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -24,19 +28,9 @@ def exponentials(squared, out, out_bits, scratch, bits):
         shifted = x * _LOG2E + _MAGIC
         k = shifted - _MAGIC
         r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-        p = 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 0.0001984126984126984
-        p = p * r + 0.001388888888888889
-        p = p * r + 0.008333333333333333
-        p = p * r + 0.041666666666666664
-        p = p * r + 0.16666666666666666
-        p = p * r + 0.5
-        p = p * r + 1.0
-        p = p * r + 1.0
+        p = _FACTORIALS[12]
+        for j in range(11, -1, -1):
+            p = p * r + _FACTORIALS[j]
         scratch[i] = shifted
         out[i] = p
     for i in range(squared.size):
@@ -63,15 +57,7 @@ def logarithms(x, out, scratch, bits):
         k = k + 1.0 if high else k
         s = (m - 1.0) / (m + 1.0)
         q = s * s
-        p = 1.0 / 21.0
-        p = p * q + 1.0 / 19.0
-        p = p * q + 1.0 / 17.0
-        p = p * q + 1.0 / 15.0
-        p = p * q + 1.0 / 13.0
-        p = p * q + 1.0 / 11.0
-        p = p * q + 1.0 / 9.0
-        p = p * q + 1.0 / 7.0
-        p = p * q + 0.2
-        p = p * q + 1.0 / 3.0
-        p = p * q + 1.0
+        p = _ODD[10]
+        for j in range(9, -1, -1):
+            p = p * q + _ODD[j]
         out[i] = k * 0.6931471805599453 + 2.0 * s * p
