@@ -42,11 +42,11 @@ class Likelihood(ABC):
     Arrays of predictors have shape (..., n), observations y have shape (n,). Everything is
     elementwise: batch axes stay in front.
 
-    A subclass needs `validate`, `derivatives` and `simulate`, and `conditional_mean` if responses are
-    predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors (None: the
-    default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers, or arrays of
-    one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr below, which digests of runs
-    are made of.
+    A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
+    if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
+    (None: the default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers,
+    or arrays of one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr below, which
+    digests of runs are made of.
     """
 
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
@@ -137,9 +137,8 @@ class Likelihood(ABC):
 
     # -- densities -------------------------------------------------------------------------------
 
-    @abstractmethod
     def validate(self, y: np.ndarray) -> None:
-        """Raise `InputError` for observations this likelihood cannot have."""
+        """Raise `InputError` for observations this likelihood cannot have; the model has refused nan."""
         for name in self.constants:
             value = getattr(self, name)
             if np.ndim(value) and len(value) != len(y):

@@ -29,7 +29,6 @@ class Binomial(Likelihood):
     """
 
     trials: int | np.ndarray
-    name = "binomial"
     constants = ("trials",)
     standard_sites = "laplace"
 

@@ -34,14 +34,6 @@ class LikelihoodCode(NamedTuple):
     phi: np.ndarray
     constant: float
 
-    def value(self, f: np.ndarray, offset: float) -> float:
-        """Log p(y | f + offset)."""
-        return _log_likelihood(self, f, offset)
-
-    def updates(self, *arguments) -> tuple[float, int]:
-        """`elliptical_updates` as a compiled loop."""
-        return _compiled_updates(*arguments)
-
 
 class PythonCode(NamedTuple):
     """A likelihood without a compiled form, and its data."""
@@ -53,10 +45,6 @@ class PythonCode(NamedTuple):
         """Log p(y | f + offset)."""
         value = float(self.likelihood.log_density((f + offset)[None], self.y)[0])
         return -np.inf if np.isnan(value) else value
-
-    def updates(self, *arguments) -> tuple[float, int]:
-        """`elliptical_updates` as a loop in Python."""
-        return _updates(*arguments)
 
 
 class TemperedCode(NamedTuple):
@@ -75,11 +63,6 @@ class TemperedCode(NamedTuple):
         """The tempered value; ``offset`` has no use."""
         return _tempered(self, f, None)
 
-    def updates(self, *arguments) -> tuple[float, int]:
-        """`elliptical_updates`, compiled where the likelihood is."""
-        compiled = isinstance(self.likelihood, LikelihoodCode)
-        return (_compiled_updates if compiled else _updates)(*arguments)
-
 
 def likelihood_code(likelihood: Likelihood, y: np.ndarray) -> LikelihoodCode | PythonCode:
     """Numbers for compiled loops, or the likelihood itself where it has no compiled form."""
@@ -93,7 +76,7 @@ def likelihood_code(likelihood: Likelihood, y: np.ndarray) -> LikelihoodCode | P
 
 def log_likelihood(code: LikelihoodCode | PythonCode, f: np.ndarray, offset: float) -> float:
     """Sum of log p(y_i | f_i + offset); -inf where a rate overflows."""
-    return code.value(f, offset)
+    return _loop(_log_likelihood, code)(code, f, offset)
 
 
 def elliptical_updates(
@@ -116,7 +99,13 @@ def elliptical_updates(
 
     Source: Murray, Adams & MacKay (2010); Murray & Adams (2010), section 2.2.
     """
-    return code.updates(rng, code, offset, f, value, draws, proposal)
+    return _loop(_updates, code)(rng, code, offset, f, value, draws, proposal)
+
+
+def _loop(compiled: Callable, code: LikelihoodCode | PythonCode | TemperedCode) -> Callable:
+    """A loop, or the same in Python."""
+    own = code.likelihood if isinstance(code, TemperedCode) else code
+    return compiled.py_func if isinstance(own, PythonCode) else compiled
 
 
 def _evaluate(code, f, head):
@@ -160,6 +149,7 @@ def _rotate(f, nu, angle, proposal):
         proposal[i] = f[i] * cosine + nu[i] * sine
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _updates(rng, code, offset, f, value, draws, proposal):
     head = np.array([f.size, offset, 0.0])
     n_evaluations = 0
@@ -181,8 +171,3 @@ def _updates(rng, code, offset, f, value, draws, proposal):
                 high = angle
             angle = low + (high - low) * rng.random()
     return value, n_evaluations
-
-
-_compiled_updates = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})(
-    _updates
-)

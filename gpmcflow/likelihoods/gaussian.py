@@ -27,14 +27,9 @@ class Gaussian(Likelihood):
     """
 
     noise_sd: Setting | np.ndarray | None = None
-    name = "gaussian"
     parameters = ("noise_sd",)
     constants = ("noise_sd",)
     conjugate = True
-
-    def validate(self, y: np.ndarray) -> None:
-        """Accept every finite y of as many cases as the noise levels."""
-        super().validate(y)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log N(y; eta, s^2), (y - eta) / s^2, -1 / s^2, 0."""

@@ -47,8 +47,3 @@ class BinaryLikelihood(Likelihood):
                 break
         w = -float(self.derivatives(mode * one, one)[2][0])
         return thresholded(np.full(len(y), w), y * (mode * (1.0 / k + w)), True)
-
-
-def draw_labels(rng: np.random.Generator, probability: np.ndarray) -> np.ndarray:
-    """Labels +1 with the given probability, else -1."""
-    return np.where(rng.random(np.shape(probability)) < probability, 1.0, -1.0)

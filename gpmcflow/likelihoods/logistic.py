@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
-from gpmcflow.likelihoods.labels import BinaryLikelihood, draw_labels
+from gpmcflow.likelihoods.labels import BinaryLikelihood
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted import logistic_moments
 
@@ -70,8 +70,6 @@ def _exp_minus_abs(flat: np.ndarray) -> np.ndarray:
 class Logistic(BinaryLikelihood):
     """p(y | eta) = sigma(y eta), y in {-1, +1}, sigma(z) = 1 / (1 + exp(-z))."""
 
-    name = "logistic"
-
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y sigma(-y eta), shape of eta."""
         flat = flat_rows(eta)
@@ -109,7 +107,7 @@ class Logistic(BinaryLikelihood):
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """+1 with probability sigma(eta), else -1."""
-        return draw_labels(rng, expit(eta))
+        return np.where(rng.random(np.shape(eta)) < expit(eta), 1.0, -1.0)
 
     def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """By h = E[f y] = 2 k q(k) (`logistic_overlap`): mean y h and variance k - h^2."""

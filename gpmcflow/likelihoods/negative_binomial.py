@@ -32,7 +32,6 @@ class NegativeBinomial(CountLikelihood):
     dispersion: Setting | None = None
     exposure: float | np.ndarray = 1.0
     name = "negative_binomial"
-    standard_sites = "laplace"
     parameters = ("dispersion",)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -64,7 +64,6 @@ class Poisson(CountLikelihood):
     """p(y | eta) = Poisson(y; e exp(eta)); the exposure e is the size of each cell, a number or (n,)."""
 
     exposure: float | np.ndarray = 1.0
-    name = "poisson"
 
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray

@@ -86,8 +86,6 @@ class Probit(BinaryLikelihood):
     has no correct digit).
     """
 
-    name = "probit"
-
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y lambda(y eta), shape of eta."""
         flat = flat_rows(eta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -45,6 +46,19 @@ def moment_sites(
     return Sites(w[index], (alpha * (1.0 + k * w))[index], False)
 
 
+def bracket(
+    slope: Callable[[np.ndarray], np.ndarray], zero: np.ndarray, k: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends between which an increasing ``slope`` changes sign: ``zero``, and sqrt(k) away or farther."""
+    side, reach = -np.sign(slope(zero)), np.sqrt(k)
+    for _ in range(60):
+        short = side * slope(side * reach) < 0.0
+        if not short.any():
+            break
+        reach = np.where(short, 2.0 * reach, reach)
+    return np.minimum(zero, side * reach), np.maximum(zero, side * reach)
+
+
 def laplace_sites(
     likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, offset: float
 ) -> Sites:
@@ -60,13 +74,7 @@ def laplace_sites(
             return f / k - likelihood.derivatives(f + offset, y)[1]
 
     f = np.zeros(len(k))
-    side, reach = -np.sign(slope(f)), np.sqrt(k)
-    for _ in range(60):
-        short = side * slope(side * reach) < 0.0
-        if not short.any():
-            break
-        reach = np.where(short, 2.0 * reach, reach)
-    low, high = np.minimum(0.0, side * reach), np.maximum(0.0, side * reach)
+    low, high = bracket(slope, f, k)
     last = high - low
     for _ in range(200):
         here = slope(f)

@@ -34,9 +34,6 @@ class StudentT(Likelihood):
     log_concave = False
     standard_sites = "laplace"
 
-    def validate(self, y: np.ndarray) -> None:
-        """Accept every finite y; the model has refused the others."""
-
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, (nu+1) r / (s u), (nu+1) (r^2 - nu) / (s u)^2, 2 (nu+1) r (r^2 - 3 nu) / (s u)^3."""
         s, nu, r, u = self._standardised(eta, y)

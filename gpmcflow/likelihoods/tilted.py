@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
+from gpmcflow.likelihoods.sites import bracket
+
 if TYPE_CHECKING:
     from gpmcflow.likelihoods.base import Likelihood
 
@@ -185,15 +187,12 @@ def tilted_mode(
     exponential it is 1, however far), the bracket is halved.
     """
     eta = np.array(mean, dtype=np.float64)
-    side = np.sign(likelihood.derivatives(eta, y)[1])
-    reach = np.sqrt(variance)
-    for _ in range(60):
-        far = mean + side * reach
-        short = side * (side * reach / variance - likelihood.derivatives(far, y)[1]) < 0.0
-        if not short.any():
-            break
-        reach = np.where(short, 2.0 * reach, reach)
-    low, high = np.minimum(mean, far), np.maximum(mean, far)
+    low, high = bracket(
+        lambda f: f / variance - likelihood.derivatives(mean + f, y)[1],
+        np.zeros_like(eta),
+        variance,
+    )
+    low, high = mean + low, mean + high
     last = high - low
     for _ in range(200):
         _, first, second, _ = likelihood.derivatives(eta, y)

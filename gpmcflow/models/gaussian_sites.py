@@ -189,7 +189,58 @@ class GaussianSites:
         return sites_density(eta, self.precision, self.shift)
 
 
-class PrincipalAxes(GaussianSites):
+class AxisCoordinates:
+    """Coordinates along principal axes, theta = mean + V diag(1 / omega) zeta, and cases in two parts.
+
+    A subclass has ``mean``, V (d, d) as ``axes`` and omega as ``frequencies``; and for cases in two parts
+    ``model``, ``split`` (fraction, order) and ``_curvature()`` (n,), by which cases are ranked.
+    """
+
+    triangular = False  # the predictor factor is dense
+
+    @property
+    def principal_axes(self) -> AxisCoordinates:
+        """Itself."""
+        return self
+
+    @cached_property
+    def factor(self) -> np.ndarray:
+        """V diag(1 / omega) (d, d)."""
+        return np.asfortranarray(self.axes / self.frequencies)
+
+    def latent(self, zeta: np.ndarray) -> np.ndarray:
+        """Theta of coordinates zeta (..., d)."""
+        return push_forward(self.factor, zeta, triangular=False) + self.mean
+
+    def from_latent(self, theta: np.ndarray) -> np.ndarray:
+        """Coordinates zeta of latents theta (..., d)."""
+        return (theta - self.mean) @ self.axes * self.frequencies
+
+    @cached_property
+    def case_indices(self) -> tuple[np.ndarray, np.ndarray]:
+        """Cases of the two parts, ascending."""
+        (fraction, order), n = self.split, self.model.n_cases
+        size = min(max(round(fraction * n), 1), n - 1)
+        if order == "random":
+            ranked = np.random.default_rng(n).permutation(n)
+        else:
+            ranked = np.argsort(-self._curvature(), kind="stable")
+        return np.sort(ranked[:size]), np.sort(ranked[size:])
+
+    def join_cases(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Arrays (..., part of the cases) as one (..., n) in the order of the cases."""
+        joined = np.empty((*first.shape[:-1], self.model.n_cases))
+        joined[..., self.case_indices[0]], joined[..., self.case_indices[1]] = first, second
+        return joined
+
+
+def check_order(order: str) -> None:
+    """Refuse an order of the cases that there is not."""
+    if order not in ("curvature", "random"):
+        raise unknown_name("split of the cases: order", order, ("curvature", "random"))
+
+
+class PrincipalAxes(AxisCoordinates, GaussianSites):
     """A Gaussian in coordinates along its principal axes: theta = mean + V diag(1 / omega) zeta.
 
     V has the eigenvectors of the covariance of theta, 1 / omega_j its standard deviations, so omega_j
@@ -207,16 +258,6 @@ class PrincipalAxes(GaussianSites):
     def _decomposition(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.linalg.svd(self._triangular_form.factor)
 
-    @property
-    def principal_axes(self) -> PrincipalAxes:
-        """Itself."""
-        return self
-
-    @property
-    def triangular(self) -> bool:
-        """The predictor factor is dense."""
-        return False
-
     def digest(self) -> str:
         """SHA-256 of the model, the sites and the coordinates."""
         return text_digest(super().digest(), "principal axes")
@@ -232,24 +273,11 @@ class PrincipalAxes(GaussianSites):
         return self._decomposition[0]
 
     @cached_property
-    def factor(self) -> np.ndarray:
-        """V diag(1 / omega) (d, d)."""
-        return np.asfortranarray(self.axes / self.frequencies)
-
-    @cached_property
     def predictor_factor(self) -> np.ndarray:
         """A V diag(1 / omega) (n, d)."""
         if self.model.design is None:
             return self.factor
         return np.asfortranarray(self.model.design @ self.factor)
-
-    def latent(self, zeta: np.ndarray) -> np.ndarray:
-        """Theta of coordinates zeta (..., d)."""
-        return push_forward(self.factor, zeta, triangular=False) + self.mean
-
-    def from_latent(self, theta: np.ndarray) -> np.ndarray:
-        """Coordinates zeta of latents theta (..., d)."""
-        return (theta - self.mean) @ self.axes * self.frequencies
 
     def to_whitened(self, zeta: np.ndarray) -> np.ndarray:
         """Xi: from these coordinates to the prior's."""
@@ -274,14 +302,18 @@ class SplitCases(PrincipalAxes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order not in ("curvature", "random"):
-            raise unknown_name("split of the cases: order", self.order, ("curvature", "random"))
+        check_order(self.order)
         if self.model.n_cases < 2:
             raise InputError("split of the cases: there is one case; allowed: two or more")
 
+    @property
+    def split(self) -> tuple[float, str]:
+        """Fraction and order."""
+        return self.fraction, self.order
+
     def split_cases(self, fraction: float, order: str = "curvature") -> SplitCases:
         """Itself, if the split is the same."""
-        if (fraction, order) == (self.fraction, self.order):
+        if (fraction, order) == self.split:
             return self
         return super().split_cases(fraction, order)
 
@@ -289,17 +321,8 @@ class SplitCases(PrincipalAxes):
         """SHA-256 of the model, the sites, the coordinates and the split."""
         return text_digest(super().digest(), repr(self.fraction), self.order)
 
-    @cached_property
-    def case_indices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cases of the two parts, ascending."""
-        model, n = self.model, self.model.n_cases
-        size = min(max(round(self.fraction * n), 1), n - 1)
-        if self.order == "random":
-            ranked = np.random.default_rng(n).permutation(n)
-        else:
-            curvature = -model.likelihood.derivatives(self.predictor_mean, model.y)[2]
-            ranked = np.argsort(-curvature, kind="stable")
-        return np.sort(ranked[:size]), np.sort(ranked[size:])
+    def _curvature(self) -> np.ndarray:
+        return -self.model.likelihood.derivatives(self.predictor_mean, self.model.y)[2]
 
     @cached_property
     def parts(self) -> tuple[CasePart, CasePart]:
@@ -307,9 +330,3 @@ class SplitCases(PrincipalAxes):
         model = self.model
         whole = CasePart(model.likelihood, model.y, self.predictor_factor, self.predictor_mean)
         return tuple(whole.take(cases) for cases in self.case_indices)
-
-    def join_cases(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Arrays (chain, part of the cases) as one (chain, n) in the order of the cases."""
-        joined = np.empty((len(first), self.model.n_cases))
-        joined[:, self.case_indices[0]], joined[:, self.case_indices[1]] = first, second
-        return joined

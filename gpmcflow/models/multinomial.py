@@ -12,9 +12,11 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import blas
 
-from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.case_part import BLOCK_ELEMENTS
+from gpmcflow.models.gaussian_sites import AxisCoordinates, check_order
+from gpmcflow.models.linear_maps import pull_back
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class CaseSubset:
 
 
 @dataclass(frozen=True, eq=False)
-class DenseGaussian:
+class DenseGaussian(AxisCoordinates):
     """N(mean, J^{-1}) over the parameters of a multinomial logit, in its principal axes.
 
     theta = mean + V diag(1 / omega) zeta with J = V diag(omega^2) V'. ``split`` is (fraction, order)
@@ -174,8 +176,6 @@ class DenseGaussian:
     mean: np.ndarray
     precision: np.ndarray
     split: tuple[float, str] | None = None
-
-    triangular = False
 
     @cached_property
     def _decomposition(self) -> tuple[np.ndarray, np.ndarray]:
@@ -191,61 +191,27 @@ class DenseGaussian:
         """V, one axis a column."""
         return self._decomposition[1]
 
-    @cached_property
-    def factor(self) -> np.ndarray:
-        """V diag(1 / omega)."""
-        return np.asfortranarray(self.axes / self.frequencies)
-
-    @property
-    def principal_axes(self) -> DenseGaussian:
-        """Itself."""
-        return self
-
     def digest(self) -> str:
         """SHA-256 of the model, the Gaussian and the split."""
         numbers = array_digest({"mean": self.mean, "precision": self.precision})
         return text_digest(self.model.digest(), numbers, repr(self.split))
 
-    def latent(self, zeta: np.ndarray) -> np.ndarray:
-        """Theta of coordinates zeta (chain, K d)."""
-        return blas.dgemm(1.0, self.factor, zeta.T).T + self.mean
-
-    def from_latent(self, theta: np.ndarray) -> np.ndarray:
-        """Zeta of parameters theta (chain, K d)."""
-        return (theta - self.mean) @ self.axes * self.frequencies
-
     def pull_back(self, gradient: np.ndarray) -> np.ndarray:
         """Gradient by zeta of a function with this gradient by theta."""
-        return blas.dgemm(1.0, self.factor, gradient.T, trans_a=1).T
+        return pull_back(self.factor, gradient, triangular=False)
 
     def split_cases(self, fraction: float, order: str = "curvature") -> DenseGaussian:
         """Return the same Gaussian with the cases split in two parts."""
-        if order not in ("curvature", "random"):
-            raise unknown_name("split of the cases: order", order, ("curvature", "random"))
+        check_order(order)
         return self if self.split == (fraction, order) else replace(self, split=(fraction, order))
 
-    @cached_property
-    def case_indices(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cases of the two parts, ascending."""
-        (fraction, order), n = self.split, self.model.n_cases
-        size = min(max(round(fraction * n), 1), n - 1)
-        if order == "random":
-            ranked = np.random.default_rng(n).permutation(n)
-        else:
-            trace = 1.0 - (self.model.probabilities(self.mean) ** 2).sum(0)
-            ranked = np.argsort(-trace, kind="stable")
-        return np.sort(ranked[:size]), np.sort(ranked[size:])
+    def _curvature(self) -> np.ndarray:
+        return 1.0 - (self.model.probabilities(self.mean) ** 2).sum(0)
 
     @cached_property
     def parts(self) -> tuple[CoordinatePart, CoordinatePart]:
         """Log likelihood of the two parts as functions of the coordinates."""
         return tuple(CoordinatePart(self, self.model.take(cases)) for cases in self.case_indices)
-
-    def join_cases(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """Arrays (chain, K, part of the cases) as one (chain, K, n) in the order of the cases."""
-        joined = np.empty((*first.shape[:2], self.model.n_cases))
-        joined[..., self.case_indices[0]], joined[..., self.case_indices[1]] = first, second
-        return joined
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,13 +141,9 @@ class Hyperprior:
         """
         return self.form.transform(np.asarray(x, dtype=np.float64))
 
-    def from_normal(self, x: np.ndarray | float) -> np.ndarray | float:
-        """Theta of `transform`."""
-        return self.transform(x)[0]
-
     @np.errstate(all="ignore")
     def to_normal(self, theta: np.ndarray | float) -> np.ndarray | float:
-        """x = Phi^-1(F(theta)), the inverse of `from_normal`; not finite outside the support."""
+        """x = Phi^-1(F(theta)), the inverse of `transform`; not finite outside the support."""
         return self.form.to_normal(np.asarray(theta, dtype=np.float64))
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None = None):

@@ -157,12 +157,8 @@ class ParameterSpace:
         """Theta (d,) at the median of every hyperprior."""
         return self._each("quantile", np.full(self.dim, 0.5))
 
-    def from_normal(self, x: np.ndarray) -> np.ndarray:
-        """Theta (d,) whose prior is that of standard normal x (d,); see `Hyperprior.transform`."""
-        return self._each("from_normal", x)
-
     def to_normal(self, theta: np.ndarray) -> np.ndarray:
-        """Inverse of `from_normal`."""
+        """Standard normal x (d,) of theta (d,), the inverse of ``normal.theta``."""
         return self._each("to_normal", theta)
 
     def _each(self, method: str, values: np.ndarray) -> np.ndarray:
@@ -171,7 +167,10 @@ class ParameterSpace:
 
     @cached_property
     def normal(self) -> NormalCoordinates:
-        """``normal.theta(x)``: `from_normal` with its slopes, fast; refuses what has no usable transform."""
+        """``normal.theta(x)``: theta (d,) that has its prior where x (d,) are standard normal, and slopes.
+
+        Refuses a hyperprior that has no usable transform.
+        """
         return NormalCoordinates(self.names, self.free_priors)
 
 

@@ -96,7 +96,7 @@ def test_slopes_in_both_tails(name):
 def test_closed_forms_are_what_scipy_says(name, scale, where):
     prior = Hyperprior(name, EXACT[name][0] | where, scale)
     x = np.linspace(-3.0, 3.0, 7)
-    theta = prior.from_normal(x)
+    theta = prior.transform(x)[0]
     frozen = prior._frozen
     value = np.exp(theta) if scale == "natural" else theta
     jacobian = theta if scale == "natural" else 0.0
@@ -153,4 +153,4 @@ def test_renamed_on_the_natural_scale():
         uniform = Hyperprior(name, {"a": 0.1, "b": 2.0, "scale": 5.0}, scale="natural")
         assert np.allclose(uniform.transform(x), Hyperprior.log_uniform(0.5, 10.0).transform(x))
     moved = Hyperprior("lognorm", {"s": 0.4, "loc": 1.0}, scale="natural")
-    assert moved.from_normal(0.3) == pytest.approx(np.log1p(np.exp(0.12)), rel=1e-12)
+    assert moved.transform(0.3)[0] == pytest.approx(np.log1p(np.exp(0.12)), rel=1e-12)
