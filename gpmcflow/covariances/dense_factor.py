@@ -8,18 +8,8 @@ import numba
 import numpy as np
 
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
-from gpmcflow.numerics.lapack import (
-    LAUUM,
-    LOWER,
-    ROUTINES,
-    factorise_copy,
-    factorise_lower,
-    in_place,
-    invert_lower,
-    triangular_product,
-    triangular_products,
-    triangular_solve,
-)
+from gpmcflow.numerics import lapack
+from gpmcflow.numerics.lapack import ROUTINES
 
 stamps = itertools.count(1)
 
@@ -32,7 +22,7 @@ def weighted_gram(routines, matrix, weights, scale, out):
     for j in range(n):
         for i in range(j, n):
             out[j, i] = root[i] * matrix[j, i]
-    in_place(routines[LAUUM], LOWER, out)
+    lapack.in_place(routines[lapack.LAUUM], lapack.LOWER, out)
 
 
 class DenseFactor:
@@ -72,30 +62,30 @@ class DenseFactor:
 
     def _factorise(self) -> bool:
         self.diagonal = np.diagonal(self.columns).copy()
-        self.log_det, self.stamp = factorise_lower(ROUTINES, self.columns), next(stamps)
+        self.log_det, self.stamp = lapack.factorise_lower(ROUTINES, self.columns), next(stamps)
         return self.log_det - self.log_det == 0.0  # finite
 
     def multiply(self, v: np.ndarray) -> np.ndarray:
         """L v."""
         out = v.copy()
-        triangular_product(ROUTINES, self.columns, False, out)
+        lapack.triangular_product(ROUTINES, self.columns, False, out)
         return out
 
     def multiply_rows(self, rows: np.ndarray, scale: float) -> np.ndarray:
         """scale L v of each row of (k, n), in place."""
-        triangular_products(ROUTINES, self.columns, False, scale, rows)
+        lapack.triangular_products(ROUTINES, self.columns, False, scale, rows)
         return rows
 
     def transposed(self, v: np.ndarray) -> np.ndarray:
         """L'v."""
         out = v.copy()
-        triangular_product(ROUTINES, self.columns, True, out)
+        lapack.triangular_product(ROUTINES, self.columns, True, out)
         return out
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """L^-1 v."""
         out = v.copy()
-        triangular_solve(ROUTINES, self.columns, False, out)
+        lapack.triangular_solve(ROUTINES, self.columns, False, out)
         return out
 
     def dense(self) -> np.ndarray:
@@ -116,24 +106,13 @@ class DenseFactor:
         return self._gram
 
 
-class DenseCovariance:
+class DenseCovariance(CovarianceBuffers):
     """K, its factor and the adjoint as `JointDensity` uses them, in matrices that it owns."""
-
-    def __init__(self, tape: Tape, jitter: float) -> None:
-        self._buffers = CovarianceBuffers(tape, jitter)
-
-    def fill(self, full: np.ndarray, K: np.ndarray) -> float:
-        """K into its lower triangle (column, row); its trace."""
-        return self._buffers.fill(full, K)
 
     def factorise(self, K: np.ndarray, L: np.ndarray) -> float:
         """L of K = L L'; log |L|, nan where it fails."""
-        return factorise_copy(ROUTINES, K, L)
+        return lapack.factorise_copy(ROUTINES, K, L)
 
     def invert(self, L: np.ndarray) -> None:
         """L^-1, in the place of L."""
-        invert_lower(ROUTINES, L)
-
-    def adjoint(self, full: np.ndarray, S: np.ndarray, shift: float, K: np.ndarray) -> np.ndarray:
-        """sum_ij (S + shift I)_ij dK_ij / d full_k at K, what was filled last, (size,)."""
-        return self._buffers.adjoint(full, S, shift, K)
+        lapack.invert_lower(ROUTINES, L)

@@ -402,14 +402,12 @@ def _pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, cro
         return
     _weigh(code, alpha, bar, value, h, u)
     if n_scales == 1:
-        if code == PERIODIC:
+        if code in (SQUARED_EXPONENTIAL, PERIODIC):
             slopes[first] += _dot(bar, h)
         elif code == CATEGORICAL:
             slopes[first] += 0.5 * _dot(bar, h)
         elif code == RATIONAL_QUADRATIC:
             slopes[first] += _dot(bar, u)
-        elif code == SQUARED_EXPONENTIAL:
-            slopes[first] += _dot(bar, h)
         else:
             factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
             total = 0.0

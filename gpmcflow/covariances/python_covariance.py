@@ -125,12 +125,6 @@ def given_matrices(tape, full: np.ndarray, X: np.ndarray, X2: np.ndarray) -> np.
     return out
 
 
-def fill_given(tape, full: np.ndarray, out: np.ndarray) -> None:
-    """Values between the cases into ``out`` (function, case, case)."""
-    if tape.n_given:
-        out[:] = given_matrices(tape, full, tape.X, tape.X)
-
-
 def given_diagonals(tape, full: np.ndarray, X: np.ndarray) -> np.ndarray:
     """Prior variances at inputs, (function, 1, case)."""
     out = np.empty((tape.n_given, 1, len(X)))

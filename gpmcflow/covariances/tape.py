@@ -13,7 +13,6 @@ from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.python_covariance import (
     add_given_slopes,
-    fill_given,
     given_diagonals,
     given_matrices,
 )
@@ -182,7 +181,8 @@ class CovarianceBuffers:
             rows = tape.X[:, tape.columns[first : first + p]]
             self._slots[node[passes.SLOT]] = cdist(rows, rows, "sqeuclidean")
         self._prepare(full, tape.Xt, self._Z, self._fresh)
-        fill_given(tape, full, self._given)
+        if tape.n_given:
+            self._given[:] = given_matrices(tape, full, tape.X, tape.X)
         return self._sweep(
             passes.FILL, full, self._Z, self._Z, source, K,
             change=change, old=old, slots=self._slots, given=self._given, jitter=self.jitter,

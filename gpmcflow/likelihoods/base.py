@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import array_digest, text_digest
-from gpmcflow.likelihoods import sites
+from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments
 from gpmcflow.parameters.defaults import DEFAULTS
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -216,15 +216,10 @@ class Likelihood(ABC):
 
     # -- sites and compiled form -----------------------------------------------------------------
 
-    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> sites.Sites:
-        """Sites with the moments of L_i(f + offset) N(f; 0, k), k a number or one for each case."""
-        return sites.moment_sites(self, y, k, offset)
+    moment_sites = moment_sites
+    laplace_sites = laplace_sites
 
-    def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> sites.Sites:
-        """Sites at the mode of L_i(f + offset) N(f; 0, k), k a number or one for each case."""
-        return sites.laplace_sites(self, y, k, offset)
-
-    def taylor_sites(self, y: np.ndarray, offset: float) -> sites.Sites:
+    def taylor_sites(self, y: np.ndarray, offset: float) -> Sites:
         """Sites at the maximum of L_i(f + offset) itself."""
         raise InputError(
             f"TaylorSites: the {self.name} likelihood has no maximum to expand at; allowed: gaussian, "
@@ -235,24 +230,10 @@ class Likelihood(ABC):
         """Value for compiled loops; None: they call `log_density`."""
         return None
 
-    # -- tilted moments --------------------------------------------------------------------------
+    # -- tilted moments: by quadrature, unless a subclass has closed forms -------------------------
 
-    def tilted(
-        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log normaliser of the tilted distribution N(eta; mean, variance) p(y | eta), elementwise.
-
-        Returns log Z, alpha = d log Z / d mean and r = -d^2 log Z / d mean^2. The tilted mean is
-        mean + variance alpha and the tilted variance is variance (1 - variance r). By quadrature
-        unless the likelihood has a closed form.
-        """
-        return tilted_moments(self, y, mean, variance)
-
-    def tilted_cumulants(
-        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
-    ) -> np.ndarray:
-        """Cumulants 3..order of the tilted distribution, shape (order - 2, n)."""
-        return tilted_cumulants(self, y, mean, variance, order)
+    tilted = tilted_moments
+    tilted_cumulants = tilted_cumulants
 
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from gpmcflow.errors import InputError
@@ -33,6 +35,18 @@ class BinaryLikelihood(Likelihood):
         mean, variance = np.asarray(mean), np.maximum(variance, 1e-12)
         log_z = self.tilted(np.ones(mean.size), mean.ravel(), variance.ravel())[0]
         return np.exp(log_z).reshape(mean.shape)
+
+    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
+        """Without an offset by `centred_moments`: the mean is y h, the variance k - h^2."""
+        if offset != 0.0:
+            return super().moment_sites(y, k, offset)
+        s, h = self.centred_moments(k)
+        w = np.full(len(y), 1.0 / s)
+        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
+
+    @abstractmethod
+    def centred_moments(self, k: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """s and h = E[f y] of F(y f) N(f; 0, k), whose variance k - h^2 is 1 / (1 / k + 1 / s)."""
 
     def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """One Newton solve where both labels have the same |mu|."""

@@ -10,7 +10,6 @@ from scipy.special import expit
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
-from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted import logistic_moments
 
 
@@ -109,14 +108,10 @@ class Logistic(BinaryLikelihood):
         """+1 with probability sigma(eta), else -1."""
         return np.where(rng.random(np.shape(eta)) < expit(eta), 1.0, -1.0)
 
-    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
-        """By h = E[f y] = 2 k q(k) (`logistic_overlap`): mean y h and variance k - h^2."""
-        if offset != 0.0:
-            return super().moment_sites(y, k, offset)
+    def centred_moments(self, k: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """1 / (4 q^2) - k and 2 k q, q(k) the `logistic_overlap`."""
         q = logistic_overlap(k)
-        s, h = 1.0 / (4.0 * q * q) - k, 2.0 * k * q
-        w = np.full(len(y), 1.0 / s)
-        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
+        return 1.0 / (4.0 * q * q) - k, 2.0 * k * q
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Labels alone."""

@@ -11,7 +11,6 @@ from scipy.special import erfc
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
-from gpmcflow.likelihoods.sites import Sites, thresholded
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
 # computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets
@@ -136,14 +135,10 @@ class Probit(BinaryLikelihood):
         """+1 where eta plus a standard normal is positive, else -1."""
         return np.where(eta + rng.standard_normal(np.shape(eta)) > 0, 1.0, -1.0)
 
-    def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
-        """By h = E[f y] = k sqrt(2 / pi) / sqrt(1 + k): mean y h and variance k - h^2."""
-        if offset != 0.0:
-            return super().moment_sites(y, k, offset)
+    def centred_moments(self, k: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        """pi / 2 + (pi / 2 - 1) k and k sqrt(2 / pi) / sqrt(1 + k)."""
         s = 0.5 * np.pi + (0.5 * np.pi - 1.0) * k
-        h = k * np.sqrt(2.0 / np.pi) / np.sqrt(1.0 + k)
-        w = np.full(len(y), 1.0 / s)
-        return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
+        return s, k * np.sqrt(2.0 / np.pi) / np.sqrt(1.0 + k)
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Labels alone."""

@@ -29,7 +29,9 @@ def thresholded(w: np.ndarray, b: np.ndarray, equal: bool) -> Sites:
 def moment_sites(
     likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, offset: float
 ) -> Sites:
-    """Sites by `Likelihood.tilted`: v = k (1 - k r), mu = k alpha; w = 1 / v - 1 / k, b = mu / v.
+    """Sites with the moments of L_i(f + offset) N(f; 0, k), k a number or one for each case.
+
+    By `Likelihood.tilted`: v = k (1 - k r), mu = k alpha; w = 1 / v - 1 / k, b = mu / v.
 
     Factors that are not log-concave may have w < 0: it is clipped, and b = mu (1 / k + w) keeps the mean.
     """
@@ -62,7 +64,9 @@ def bracket(
 def laplace_sites(
     likelihood: Likelihood, y: np.ndarray, k: np.ndarray | float, offset: float
 ) -> Sites:
-    """Sites at the mode mu, f / k = l'(f + c) there: w is `majorising_precision`, b = mu (1 / k + w).
+    """Sites at the mode mu of L_i(f + offset) N(f; 0, k), k a number or one for each case.
+
+    There f / k = l'(f + offset); w is `majorising_precision`, b = mu (1 / k + w).
 
     Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
     step that leaves the bracket or is not half the one before is replaced by half the bracket.

@@ -35,7 +35,10 @@ PANELS, ORDER = 16, 12  # a side of each place of a factor that is not log-conca
 def tilted_moments(
     likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log Z, alpha = d log Z / d mean and r = -d^2 log Z / d mean^2; see `Likelihood.tilted`.
+    """Log normaliser of the tilted distribution N(eta; mean, variance) p(y | eta), elementwise.
+
+    Returns log Z, alpha = d log Z / d mean and r = -d^2 log Z / d mean^2. The tilted mean is
+    mean + variance alpha and the tilted variance is variance (1 - variance r).
 
     alpha is E[l'] or E[eta - mean] / variance, r is E[-l''] - Var(l') or (1 - tilted over cavity
     variance) / variance under the tilted distribution, whichever sum has the smaller terms.

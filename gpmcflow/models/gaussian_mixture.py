@@ -67,17 +67,13 @@ class GaussianMixture:
         inverse = np.linalg.inv(self._cholesky)
         return inverse.transpose(0, 2, 1) @ inverse
 
-    def components(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log of each component's share of the density (n, k), and a_k = P_k (x - mu_k) (n, k, d)."""
+    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Log density (n,), responsibilities r (n, k) and a_k = P_k (x - mu_k) (n, k, d) at x (n, d)."""
         away = x[:, None, :] - self.means
         pull = np.einsum("kij,nkj->nki", self.precisions, away)
         log_det = 2.0 * np.log(np.einsum("kii->ki", self._cholesky)).sum(1)
         constant = np.log(self.weights) - 0.5 * (log_det + self.dim * np.log(2.0 * np.pi))
-        return constant - 0.5 * np.einsum("nki,nki->nk", away, pull), pull
-
-    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Log density (n,), responsibilities r (n, k) and a_k = P_k (x - mu_k) (n, k, d) at x (n, d)."""
-        shares, pull = self.components(x)
+        shares = constant - 0.5 * np.einsum("nki,nki->nk", away, pull)
         log_density = logsumexp(shares, axis=1)
         return log_density, np.exp(shares - log_density[:, None]), pull
 

@@ -195,11 +195,9 @@ class GPModel:
         """Places of theta in ``full``."""
         return self.parameters.free
 
-    @cached_property
+    @property
     def _free(self) -> np.ndarray:
-        free = np.zeros(self.parameters.size, dtype=bool)
-        free[self.parameters.free] = True
-        return free
+        return self.parameters.is_free
 
     def full(self, theta: np.ndarray) -> np.ndarray:
         """All coordinates, the fixed ones included, of theta (d,)."""

@@ -20,15 +20,8 @@ from gpmcflow.execution.digest import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity, impossible
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.numerics.lapack import (
-    LOWER,
-    POTRI,
-    ROUTINES,
-    factorise_lower,
-    in_place,
-    triangular_product,
-    triangular_solve,
-)
+from gpmcflow.numerics import lapack
+from gpmcflow.numerics.lapack import ROUTINES
 
 LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -46,27 +39,21 @@ def scaled_sum(E, factor, constant, noise, out):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _factorise(routines, E, factor, constant, noise, C):
-    """Factor of factor E + constant + diag(noise) into C; log|L|, nan where it fails."""
-    scaled_sum(E, factor, constant, noise, C)
-    return factorise_lower(routines, C)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _log_normal(routines, E, factor, constant, noise, C, u):
     """log N(u; 0, factor E + constant + diag(noise)); its factor into C, L^-1 u over u."""
-    log_det = _factorise(routines, E, factor, constant, noise, C)
+    scaled_sum(E, factor, constant, noise, C)
+    log_det = lapack.factorise_lower(routines, C)
     if log_det - log_det != 0.0:
         return -np.inf
-    triangular_solve(routines, C, False, u)
+    lapack.triangular_solve(routines, C, False, u)
     return -0.5 * np.dot(u, u) - log_det - u.size * _HALF_LOG_2PI
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 def _slope_matrix(routines, C, u):
     """S = (a a' - C^-1) / 2 over the factor in C, lower triangle, and a over u; its trace, and its sum."""
-    triangular_solve(routines, C, True, u)
-    in_place(routines[POTRI], LOWER, C)
+    lapack.triangular_solve(routines, C, True, u)
+    lapack.in_place(routines[lapack.POTRI], lapack.LOWER, C)
     trace = total = 0.0
     for j in range(u.size):
         column, below, at = C[j, j:], u[j:], u[j]
@@ -144,12 +131,15 @@ class MarginalLikelihood:
     def factorise(self, full: np.ndarray) -> float:
         """Factor of C into the work space; log|L|, nan where it fails."""
         terms = self.terms(full)
-        return np.nan if terms is None else _factorise(ROUTINES, self.E, *terms, self._C)
+        if terms is None:
+            return np.nan
+        scaled_sum(self.E, *terms, self._C)
+        return lapack.factorise_lower(ROUTINES, self._C)
 
     def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
         """L^-1 v, or L^-T v, of what was factorised last."""
         out = np.array(v, dtype=np.float64)
-        triangular_solve(ROUTINES, self._C, transposed, out)
+        lapack.triangular_solve(ROUTINES, self._C, transposed, out)
         return out
 
     def value(self, full: np.ndarray) -> float:
@@ -196,7 +186,7 @@ class MarginalLikelihood:
                 f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
                 "noise level and the length scales"
             )
-        triangular_product(ROUTINES, self._C, False, y)
+        lapack.triangular_product(ROUTINES, self._C, False, y)
         return self.model.mean_at(full) + y
 
     def draw_latents(

@@ -15,16 +15,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from gpmcflow.numerics.lapack import (
-    LAUUM,
-    LOWER,
-    factorise_lower,
-    in_place,
-    invert_lower,
-    triangular_product,
-    triangular_products,
-    triangular_solve,
-)
+from gpmcflow.numerics import lapack
 
 TILE = 32  # side of the squares in which a matrix and its transpose are added
 
@@ -38,25 +29,25 @@ def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
         for i in range(j, n):
             B[j, i] = scale * omega[i] * K[j, i]
         B[j, j] += 1.0
-    log_det = factorise_lower(routines, B)
+    log_det = lapack.factorise_lower(routines, B)
     if not np.isfinite(log_det):
         return np.nan
     f[:] = z1
-    triangular_product(routines, L, False, f)
+    lapack.triangular_product(routines, L, False, f)
     for i in range(n):
         a[i] = omega[i] * (gamma[i] - f[i]) - z2[i]
         alpha[i] = omega[i] * gamma[i]
     for x in (a, alpha):
-        triangular_solve(routines, B, False, x)
-        triangular_solve(routines, B, True, x)
+        lapack.triangular_solve(routines, B, False, x)
+        lapack.triangular_solve(routines, B, True, x)
         for i in range(n):
             x[i] *= omega[i]
     whitened[:] = a
-    triangular_product(routines, L, True, whitened)
+    lapack.triangular_product(routines, L, True, whitened)
     for i in range(n):
         whitened[i] += z1[i]
     f[:] = whitened
-    triangular_product(routines, L, False, f)
+    lapack.triangular_product(routines, L, False, f)
     return -0.5 * np.dot(gamma, alpha) - log_det
 
 
@@ -65,16 +56,16 @@ def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
     """Gradients by z_1 and z_2 of a function of f with gradient rho; and v-bar = rho - P K rho."""
     n = omega.size
     slope2[:] = rho
-    triangular_product(routines, L, True, slope2)
-    triangular_product(routines, L, False, slope2)
+    lapack.triangular_product(routines, L, True, slope2)
+    lapack.triangular_product(routines, L, False, slope2)
     for i in range(n):
         slope2[i] *= -omega[i]
-    triangular_solve(routines, B, False, slope2)
-    triangular_solve(routines, B, True, slope2)
+    lapack.triangular_solve(routines, B, False, slope2)
+    lapack.triangular_solve(routines, B, True, slope2)
     for i in range(n):
         adjoint[i] = rho[i] + omega[i] * slope2[i]
     slope1[:] = adjoint
-    triangular_product(routines, L, True, slope1)
+    lapack.triangular_product(routines, L, True, slope1)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -119,10 +110,10 @@ def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, 
     K-bar = (alpha alpha' - P) / 2 + sym(v-bar a') + sym(L^-T Phi(p z_1') L^-1) is the derivative by K of
     log Z plus a function of f, p = L'v-bar; the last term is that of the Cholesky factor.
     """
-    invert_lower(routines, B)
-    in_place(routines[LAUUM], LOWER, B)  # B^-1
+    lapack.invert_lower(routines, B)
+    lapack.in_place(routines[lapack.LAUUM], lapack.LOWER, B)  # B^-1
     _rank_one_triangle(inverse, p, z1, S)
-    triangular_products(routines, inverse, True, 1.0, S)
+    lapack.triangular_products(routines, inverse, True, 1.0, S)
     by_mean = 0.0
     for i in range(omega.size):
         by_mean += alpha[i] + adjoint[i]

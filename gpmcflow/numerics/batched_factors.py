@@ -5,15 +5,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from gpmcflow.numerics.lapack import (
-    LOWER,
-    PLAIN,
-    SYRK,
-    TRTRI,
-    call,
-    factorise_lower,
-    triangular_solve,
-)
+from gpmcflow.numerics import lapack
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -43,7 +35,7 @@ def factor_case_matrices(routines, gram, root, slots, keep, factors, active, siz
                 i = rows[a]
                 matrix[b, a] = scale * root[p, i] * gram[j, i]
             matrix[b, b] += 1.0
-        log_det[p] = 2.0 * factorise_lower(routines, matrix[:m])
+        log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix[:m])
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -55,8 +47,8 @@ def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
         rows, m = active[slot], sizes[slot]
         for a in range(m):
             work[a] = root[p, rows[a]] * x[p, rows[a]]
-        triangular_solve(routines, factors[slot], False, work[:m])
-        triangular_solve(routines, factors[slot], True, work[:m])
+        lapack.triangular_solve(routines, factors[slot], False, work[:m])
+        lapack.triangular_solve(routines, factors[slot], True, work[:m])
         out[p] = 0.0
         for a in range(m):
             out[p, rows[a]] = root[p, rows[a]] * work[a]
@@ -72,7 +64,7 @@ def case_inverse_diagonals(routines, slots, factors, active, sizes, out):
         m = sizes[slot]
         for b in range(m):
             inverse[b, b:m] = factors[slot, b, b:m]
-        call(routines[TRTRI], (LOWER, PLAIN, m, inverse, n, 0))
+        lapack.call(routines[lapack.TRTRI], (lapack.LOWER, lapack.PLAIN, m, inverse, n, 0))
         out[p] = 1.0
         for b in range(m):
             total = 0.0
@@ -94,18 +86,21 @@ def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
             for j in range(d):
                 scaled[i, j] = root[p, i] * design[i, j]
         matrix = factors[slots[p]]
-        call(routines[SYRK], (LOWER, PLAIN, d, n, 1.0, scaled, d, 0.0, matrix, d))
+        lapack.call(
+            routines[lapack.SYRK],
+            (lapack.LOWER, lapack.PLAIN, d, n, 1.0, scaled, d, 0.0, matrix, d),
+        )
         for j in range(d):
             matrix[j, j] += 1.0
-        log_det[p] = 2.0 * factorise_lower(routines, matrix)
+        log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix)
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
 def solve_coordinate_matrices(routines, slots, factors, x):
     """(I + U' D U)^(-1) x of each chain, in place, from `factor_coordinate_matrices`."""
     for p in range(x.shape[0]):
-        triangular_solve(routines, factors[slots[p]], False, x[p])
-        triangular_solve(routines, factors[slots[p]], True, x[p])
+        lapack.triangular_solve(routines, factors[slots[p]], False, x[p])
+        lapack.triangular_solve(routines, factors[slots[p]], True, x[p])
 
 
 @numba.njit(error_model="numpy", nogil=True, cache=True)
@@ -116,7 +111,7 @@ def coordinate_variances(routines, design, slots, factors, out):
     for p in range(len(slots)):
         for b in range(d):
             inverse[b, b:] = factors[slots[p], b, b:]
-        call(routines[TRTRI], (LOWER, PLAIN, d, inverse, d, 0))
+        lapack.call(routines[lapack.TRTRI], (lapack.LOWER, lapack.PLAIN, d, inverse, d, 0))
         image = np.dot(design, inverse)  # rows: L^(-1) u_i, the triangle being zero elsewhere
         for i in range(n):
             total = 0.0

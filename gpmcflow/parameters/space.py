@@ -46,15 +46,17 @@ class ParameterSpace:
             _prior(name, entry)
             for name, (entry, _) in zip(self.all_names, self._first, strict=True)
         )
-        is_free = [isinstance(prior, Hyperprior) for prior in self.priors]
-        #: places of the free parameters
-        self.free = np.flatnonzero(is_free)
+        #: whether a parameter is free, by place, and places of those that are
+        self.is_free = np.array(
+            [isinstance(prior, Hyperprior) for prior in self.priors], dtype=bool
+        )
+        self.free = np.flatnonzero(self.is_free)
         self.names = tuple(self.all_names[k] for k in self.free)
         self.free_priors = tuple(self.priors[k] for k in self.free)
         #: whether a coordinate is the log of its parameter, by place
         self.is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
         self._fixed = np.array(
-            [np.nan if free else p for free, p in zip(is_free, self.priors, strict=True)]
+            [np.nan if free else p for free, p in zip(self.is_free, self.priors, strict=True)]
         )
 
     def _placed(self, prefix: str, group: int, entry: Entry) -> int:

@@ -136,9 +136,9 @@ def test_a_gradient_without_the_jitter_is_caught(monkeypatch):
     whole = DenseCovariance.adjoint
 
     def without(self, *given):
-        jitter, self._buffers.jitter = self._buffers.jitter, 0.0
+        jitter, self.jitter = self.jitter, 0.0
         slopes = whole(self, *given)
-        self._buffers.jitter = jitter
+        self.jitter = jitter
         return slopes
 
     monkeypatch.setattr(DenseCovariance, "adjoint", without)
