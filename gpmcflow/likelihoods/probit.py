@@ -153,9 +153,7 @@ def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     low = flat < -3.0
     a = -flat[low]
     if a.size:
-        c = [np.zeros_like(a)] * 4
-        for k in range(60, 0, -1):
-            c = [k / (a + c[0]), *c[:3]]
+        c = _mills_excess(a)
         slope[low] = a + c[0]
         w[low] = slope[low] * c[0]
         w1[low] = -slope[low] * c[0] ** 2 * c[1] * (c[2] - c[1])
@@ -190,7 +188,7 @@ def log_phi_high_derivatives(z: np.ndarray, order: int) -> np.ndarray:
         out[k + 2] = -z * out[k + 1] - (k * out[k] if k else 0.0) - products
     low = np.asarray(z) < -5.0
     if np.any(low):
-        delta = np.where(low, _mills_excess(z), 0.0)
+        delta = np.where(low, _mills_excess(np.maximum(-z, 4.0))[0], 0.0)
         fourth = w * w1 / slope + slope * (w1 + 2.0 * delta * (1.0 - w))
         exact = {2: -w, 3: -w1, 4: fourth}
         for k in range(2, order + 1):
@@ -198,9 +196,9 @@ def log_phi_high_derivatives(z: np.ndarray, order: int) -> np.ndarray:
     return out
 
 
-def _mills_excess(z: np.ndarray) -> np.ndarray:
-    """z + lambda(z) for z <= -4 (larger z are clipped), by the continued fraction."""
-    a, c = np.maximum(-np.asarray(z), 4.0), 0.0
+def _mills_excess(a: np.ndarray) -> list[np.ndarray]:
+    """lambda(-a) - a, a >= 3, by the continued fraction, and its next three denominators' shares."""
+    c = [np.zeros_like(a)] * 4
     for k in range(60, 0, -1):
-        c = k / (a + c)
+        c = [k / (a + c[0]), *c[:3]]
     return c

@@ -104,7 +104,8 @@ def _bend_rule(
     """An origin (n,), nodes and their widths (m, n) for a log-concave factor, by this module's map."""
     sd = np.sqrt(variance)
     mode = tilted_mode(likelihood, y, mean, variance)
-    bend, w = _bend(likelihood, y, mode, np.minimum(mean, mode), np.maximum(mean, mode), FAR * sd)
+    low, high = np.minimum(mean, mode) - FAR * sd, np.maximum(mean, mode) + FAR * sd
+    bend, w = _bend(likelihood, y, mode, low, high)
     s = SPACING * sd / STEP
     near = np.clip(bend, mode - FAR * sd, mode + FAR * sd)
     w = np.where(near == bend, np.minimum(w, s), s)
@@ -118,19 +119,13 @@ def _bend_rule(
 
 
 def _bend(
-    likelihood: Likelihood,
-    y: np.ndarray,
-    mode: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    reach: np.ndarray,
+    likelihood: Likelihood, y: np.ndarray, mode: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where a log-concave factor bends (n,), and over which width: inside [low - reach, high + reach].
+    """Where a log-concave factor bends (n,), and over which width: inside [low, high].
 
     There l' is halfway between its values at the ends, or one unit from that at the mode if this is
     nearer (one over the factor's own scale where l'' changes faster).
     """
-    low, high = low - reach, high + reach
     (first, curved), (last, curved_too) = (
         likelihood.derivatives(end, y)[1:3] for end in (low, high)
     )

@@ -127,7 +127,8 @@ class GPModel:
             self.full(self.prior_median()), self.X
         )
         refuse_degenerate(self, prior_variance, self._columns)
-        warn_unidentified(self.covariance, self._free[self._mean_place], self._has_free_noise)
+        free_noise = self.likelihood.conjugate and not self._likelihood_is_fixed
+        warn_unidentified(self.covariance, self._free[self._mean_place], free_noise)
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -270,10 +271,6 @@ class GPModel:
     @cached_property
     def _likelihood_is_fixed(self) -> bool:
         return not self._free[self._likelihood_places].any()
-
-    @property
-    def _has_free_noise(self) -> bool:
-        return self.likelihood.conjugate and not self._likelihood_is_fixed
 
     @cached_property
     def _fixed_likelihood(self) -> Likelihood:
