@@ -142,6 +142,11 @@ class MarginalLikelihood:
         lapack.triangular_solve(ROUTINES, self._C, transposed, out)
         return out
 
+    def multiply(self, v: np.ndarray) -> np.ndarray:
+        """L v, over v."""
+        lapack.triangular_product(ROUTINES, self._C, False, v)
+        return v
+
     def value(self, full: np.ndarray) -> float:
         """log N(y; c, C); -inf where C is not positive definite."""
         terms = self.terms(full)
@@ -165,51 +170,6 @@ class MarginalLikelihood:
             np.add.at(slopes, self.constants, 2.0 * variances * (total + model.epsilon * trace))
         model.add_noise_slopes(slopes, full, float(self._u.sum()), trace)
         return value, slopes
-
-    def scale_statistics(self, ratio: float, full: np.ndarray) -> ScaleStatistics | None:
-        """As `RegressionDensity.scale_statistics`, at coordinates ``full``."""
-        apart = full.copy()
-        apart[self.scale], apart[self.model.noise_place] = 0.0, ratio
-        apart[self.constants] = -LARGEST + 1.0
-        log_det = self.factorise(apart)
-        if not np.isfinite(log_det):
-            return None
-        residual = self.model.y - self.model.mean_at(full)
-        u, v = self.solve(residual), self.solve(np.ones(self.model.n_cases))
-        return ScaleStatistics(float(u @ u), float(u @ v), float(v @ v), 2.0 * log_det)
-
-    def draw_responses(self, rng: np.random.Generator, full: np.ndarray) -> np.ndarray:
-        """A draw of y (n,) ~ N(c, C). Raises `NumericalError` where C is not positive definite."""
-        y = rng.standard_normal(self.model.n_cases)
-        if not np.isfinite(self.factorise(full)):
-            raise NumericalError(
-                f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
-                "noise level and the length scales"
-            )
-        lapack.triangular_product(ROUTINES, self._C, False, y)
-        return self.model.mean_at(full) + y
-
-    def draw_latents(
-        self, rng: np.random.Generator, full: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        """An exact draw of f (n,) given y and ``full``: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K).
-
-        With log p(y | f), and log p(y | f) + log N(f; 0, K).
-        """
-        model = self.model
-        L = model.cholesky(full)
-        f = L @ rng.standard_normal(model.n_cases)
-        noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
-        gap = model.y - model.mean_at(full) - f - noise
-        self.factorise(full)
-        f += L @ (L.T @ self.solve(self.solve(gap), transposed=True))
-        log_likelihood = float(
-            model.likelihood_at(full).log_density(f + model.mean_at(full), model.y)
-        )
-        z = solve_triangular(L, f, lower=True)
-        log_det = float(np.log(np.diagonal(L)).sum())
-        log_normal = -0.5 * float(z @ z) - log_det - model.n_cases * _HALF_LOG_2PI
-        return f, log_likelihood, log_likelihood + log_normal
 
 
 def require_gaussian(model: GPModel, where: str) -> None:
@@ -238,17 +198,14 @@ class ModelDensity(LogDensity):
         return f"{type(self).__name__}(n={self.model.n_cases}, names={self.names})"
 
     def __getstate__(self) -> dict:
-        return {**self.__dict__, "_work": None}  # a work space is large and soon made
+        return {
+            **self.__dict__,
+            "_work": None,
+        }  # a copy makes its own, which is large and soon made
 
     def digest(self) -> str:
         """SHA-256 of the kind of density, its settings and its model."""
         return text_digest(type(self).__name__, self.model.digest(), repr(self))
-
-    def fresh(self) -> ModelDensity:
-        """The same function with its own counters and buffers."""
-        other = super().fresh()
-        other._work = None
-        return other
 
     @property
     def work(self) -> Any:
@@ -299,13 +256,30 @@ class RegressionDensity(ModelDensity):
         is neither s nor the noise level counts.
         """
         self.n_calls += 1
-        statistics = self.work.scale_statistics(ratio, self.model.full(theta))
-        self.n_failed += statistics is None
-        return statistics
+        model, work, full = self.model, self.work, self.model.full(theta)
+        residual = model.y - model.mean_at(full)
+        full[work.scale], full[model.noise_place] = 0.0, ratio
+        full[work.constants] = -LARGEST + 1.0
+        log_det = work.factorise(full)
+        if not np.isfinite(log_det):
+            self.n_failed += 1
+            return None
+        u, v = work.solve(residual), work.solve(np.ones(model.n_cases))
+        return ScaleStatistics(float(u @ u), float(u @ v), float(v @ v), 2.0 * log_det)
 
     def draw_responses(self, rng: np.random.Generator, theta: np.ndarray) -> np.ndarray:
-        """A draw of y (n,) ~ N(c, C(theta)): `GPModel.simulate` in one step, of n random numbers."""
-        return self.work.draw_responses(rng, self.model.full(theta))
+        """A draw of y (n,) ~ N(c, C(theta)): `GPModel.simulate` in one step, of n random numbers.
+
+        Raises `NumericalError` where C is not positive definite.
+        """
+        model, full = self.model, self.model.full(theta)
+        y = rng.standard_normal(model.n_cases)
+        if not np.isfinite(self.work.factorise(full)):
+            raise NumericalError(
+                f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
+                "noise level and the length scales"
+            )
+        return model.mean_at(full) + self.work.multiply(y)
 
 
 def density_of(model: GPModel, sites: FrozenSites) -> JointDensity | CollapsedDensity:
@@ -335,5 +309,21 @@ class CollapsedDensity:
     def draw_latents(
         self, rng: np.random.Generator, theta: np.ndarray
     ) -> tuple[np.ndarray, float, float]:
-        """An exact draw of f (n,) given theta; see `MarginalLikelihood.draw_latents`."""
-        return self._work.draw_latents(rng, self.model.full(theta))
+        """An exact draw of f (n,) given y and theta: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K).
+
+        With log p(y | f), and log p(y | f) + log N(f; 0, K).
+        """
+        model, work, full = self.model, self._work, self.model.full(theta)
+        L = model.cholesky(full)
+        f = L @ rng.standard_normal(model.n_cases)
+        noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
+        gap = model.y - model.mean_at(full) - f - noise
+        work.factorise(full)
+        f += L @ (L.T @ work.solve(work.solve(gap), transposed=True))
+        log_likelihood = float(
+            model.likelihood_at(full).log_density(f + model.mean_at(full), model.y)
+        )
+        z = solve_triangular(L, f, lower=True)
+        log_det = float(np.log(np.diagonal(L)).sum())
+        log_normal = -0.5 * float(z @ z) - log_det - model.n_cases * _HALF_LOG_2PI
+        return f, log_likelihood, log_likelihood + log_normal
