@@ -22,7 +22,15 @@ _NONE, _NO_MATRIX, _NO_SLOPES = np.empty((0, 0, 0)), np.empty((0, 0)), np.empty(
 LARGEST_KEPT = 1000  # cases up to which reading K is cheaper than making it again
 
 
-class Tape:
+class WritableArrays:
+    """What comes from another process may be read-only, which compiled code takes for another type."""
+
+    def __setstate__(self, state: dict) -> None:
+        arrays = {k: v.copy() for k, v in state.items() if isinstance(v, np.ndarray)}
+        self.__dict__.update(state | arrays)
+
+
+class Tape(WritableArrays):
     """A bound expression as a table of whole numbers; see `gpmcflow.covariances.passes`.
 
     ``columns`` are the places of each leaf's columns in X (n, p), ``places`` those of its parameters in the
@@ -85,11 +93,6 @@ class Tape:
             row[passes.SLOT], self.n_given = self.n_given, self.n_given + 1
         elif leaf.code <= passes.RATIONAL_QUADRATIC and len(columns) > passes.DIRECT:
             row[passes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
-
-    def __setstate__(self, state: dict) -> None:
-        # what comes from another process may be read-only, which compiled code takes for another type
-        arrays = {k: v.copy() for k, v in state.items() if isinstance(v, np.ndarray)}
-        self.__dict__.update(state | arrays)
 
     @property
     def n_cases(self) -> int:

@@ -197,7 +197,7 @@ def log_phi_high_derivatives(z: np.ndarray, order: int) -> np.ndarray:
 
 
 def _mills_excess(a: np.ndarray) -> list[np.ndarray]:
-    """lambda(-a) - a, a >= 3, by the continued fraction, and its next three denominators' shares."""
+    """lambda(-a) - a = 1 / (a + 2 / (a + 3 / ..)), a >= 3, and the fractions that begin with 2, 3 and 4."""
     c = [np.zeros_like(a)] * 4
     for k in range(60, 0, -1):
         c = [k / (a + c[0]), *c[:3]]

@@ -15,7 +15,7 @@ from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
 from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
 from gpmcflow.covariances.leaves import Constant
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
@@ -35,7 +35,7 @@ STRUCTURES = ("auto", "dense", "kronecker")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GPModel:
+class GPModel(WritableArrays):
     """theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
 
     The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of
@@ -152,11 +152,6 @@ class GPModel:
             if self.structure == "kronecker":
                 raise
             return None
-
-    def __setstate__(self, state: dict) -> None:
-        # what comes from another process may be read-only, which compiled code takes for another type
-        arrays = {k: v.copy() for k, v in state.items() if isinstance(v, np.ndarray)}
-        self.__dict__.update(state | arrays)
 
     def _changed(self, **changes: Any) -> GPModel:
         return replace(self, **({"X": self.inputs} | changes))
