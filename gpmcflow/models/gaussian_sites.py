@@ -114,8 +114,6 @@ class GaussianSites:
     @cached_property
     def factor(self) -> np.ndarray:
         """Lower triangular C with C C' the covariance of theta (d, d)."""
-        if not np.any(self.precision):
-            return self.model.cholesky
         return self._divide(self.model.cholesky)
 
     @cached_property
@@ -128,8 +126,6 @@ class GaussianSites:
         """F = A C with F F' the covariance of eta (n, d); C itself when A = I."""
         if self.model.design is None:
             return self.factor
-        if not np.any(self.precision):
-            return self.model.predictor_factor
         return self._divide(self.model.predictor_factor)
 
     @property
@@ -138,7 +134,9 @@ class GaussianSites:
         return self.model.design is None
 
     def _divide(self, matrix: np.ndarray) -> np.ndarray:
-        """Matrix W^{-T}."""
+        """Matrix W^{-T}, itself under sites that are 1."""
+        if not np.any(self.precision):
+            return matrix
         return blas.dtrsm(1.0, self.whitened_factor, matrix, side=1, lower=0, trans_a=1)
 
     @cached_property
