@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmcflow.execution import pin_blas, run, tasks
+from gpmcflow.execution import Execution, pin_blas, run, tasks
 
 
 class Walk:
@@ -48,17 +48,17 @@ class Walk:
 
 def seconds_to_go_on(n_segments: int, n_blocks: int) -> tuple[float, float]:
     """Seconds of the first run, and from the call of the second to its first step."""
-    sizes = {"n_chains": 4 * n_blocks, "block_size": 4, "segment_length": 5, "seed": 1}
-    sizes["length"] = 5 * (n_segments // n_blocks)
+    sizes = {"n_chains": 4 * n_blocks, "length": 5 * (n_segments // n_blocks), "seed": 1}
     settings = {"problem": {f"name_{k}": [k, 0.5, None] for k in range(20)}}
     with tempfile.TemporaryDirectory() as folder:
+        how = Execution(block_size=4, segment_length=5, settings=settings, state_dir=folder)
         began = time.perf_counter()
-        run(Walk(), **sizes, settings=settings, state_dir=folder)
+        run(Walk(), **sizes, execution=how)
         whole = time.perf_counter() - began
         sorted(Path(folder).glob("block_*/segment_*.npz"))[-1].unlink()
         again = Walk()
         began = time.perf_counter()
-        run(again, **sizes, settings=settings, state_dir=folder)
+        run(again, **sizes, execution=how)
         print(f"  to the end of the second run: {time.perf_counter() - began:.2f} s")
         return whole, again.first - began
 
@@ -90,7 +90,13 @@ def share_of_checkpoints(seconds: float) -> tuple[float, float, int]:
         schedule = Schedule.constant(linear(length), sampler)
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            anneal(path, sampler, schedule, n_particles=256, state_dir=folder, settings={"a": 1})
+            anneal(
+                path,
+                sampler,
+                schedule,
+                n_particles=256,
+                execution=Execution(state_dir=folder, settings={"a": 1}),
+            )
             return time.perf_counter() - began
 
     job(10)

@@ -24,9 +24,10 @@ import yaml
 from arviz_stats.base import array_stats
 
 from gpmcflow.config import check_config
+from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
+from gpmcflow.samplers import JointSplitHMC, SurrogateSlice
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS, WITHOUT_SITES
@@ -87,15 +88,14 @@ def ours(model: GPModel, name: str, problem: str) -> dict:
 
     def run(n_draws: int) -> tuple[float, object]:
         began = time.perf_counter()
-        tree = sample_joint(
+        tree = sample(
             model,
-            JointSplitHMC() if joint else name,
+            JointSplitHMC() if joint else SurrogateSlice(name),
             n_chains=2,
             n_draws=n_draws,
             n_warmup=warmup,
-            scheduler="processes",
-            n_workers=WORKERS,
             seed=11,
+            execution=Execution(workers=WORKERS),
         )
         return time.perf_counter() - began, tree
 

@@ -6,7 +6,7 @@
 One BLAS thread; medians of interleaved repeats. A gradient is by all hyperparameters and latents, the
 likelihood and hyperpriors included. Bare: two dpotrf, dpotri, dtrtri, dtrmm, dsymm with all features where
 they are many, on matrices that are there already, and the exponentials of one triangle. The second form runs
-`sample_joint(model, JointSplitHMC())`, pilots included in the seconds that say so; ionosphere needs the data
+`sample(model, JointSplitHMC())`, pilots included in the seconds that say so; ionosphere needs the data
 folder named by GPMCFLOW_DATA.
 """
 
@@ -21,13 +21,14 @@ import xarray as xr
 from scipy.linalg import blas, lapack
 from surrogate_slice import build, seconds
 
-from gpmcflow import GPModel, JointSplitHMC, SquaredExponential, load_dataset, sample_joint
+from gpmcflow import GPModel, JointSplitHMC, SquaredExponential, load_dataset
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson, Probit
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.samplers.sampling import sample
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.3}
 PRIOR = Hyperprior.log_uniform(0.1, 10.0)
@@ -102,11 +103,9 @@ def gradients(n: int, repeats: int) -> None:
 def chains(name: str, n_chains: int, n_draws: int, seed: int) -> None:
     model = PROBLEMS[name]()
     short = JointSplitHMC(rounds=(6, 6))
-    sample_joint(model, short, n_chains=1, n_draws=2, n_warmup=0)  # compiles
+    sample(model, short, n_chains=1, n_draws=2, n_warmup=0)  # compiles
     began = time.perf_counter()
-    tree = sample_joint(
-        model, JointSplitHMC(), n_chains=n_chains, n_draws=n_draws, n_warmup=0, seed=seed
-    )
+    tree = sample(model, JointSplitHMC(), n_chains=n_chains, n_draws=n_draws, n_warmup=0, seed=seed)
     spent = time.perf_counter() - began
     complete = tree.sample_stats.complete_log_likelihood
     kept, pilot = int(tree.sample_stats.n_gradient.sum()), int(tree.pilot.n_gradient.sum())

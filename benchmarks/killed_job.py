@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-SIZES = {"n_chains": 6, "length": 60, "block_size": 2, "segment_length": 5, "seed": 1}
+SIZES = {"n_chains": 6, "length": 60, "seed": 1}
 SECONDS = 0.02  # of each segment
 
 
@@ -128,9 +128,11 @@ def results(state_dir: str | Path, scheduler="synchronous"):
     """Return the tree of the job's results."""
     import xarray as xr
 
-    from gpmcflow.execution import run
+    from gpmcflow.execution import Execution, run
 
-    arrays = run(Walk(), **SIZES, state_dir=state_dir, scheduler=scheduler, settings={"job": 1})
+    pieces = {"block_size": 2, "segment_length": 5}
+    how = Execution(**pieces, scheduler=scheduler, state_dir=state_dir, settings={"job": 1})
+    arrays = run(Walk(), **SIZES, execution=how)
     stats = {"acceptance_rate": (("chain", "draw"), arrays["acceptance_rate"])}
     draws = {"x": (("chain", "draw", "dim"), arrays["x"])}
     return xr.DataTree.from_dict(

@@ -21,7 +21,7 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import pin_blas
+from gpmcflow.execution import Execution, pin_blas
 from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -47,12 +47,13 @@ def run(share: int, store_latents: bool, workers: int, folder: Path) -> dict:
         Schedule.constant(linear(TEMPERATURES), sampler),
         n_particles=PARTICLES // share,
         store_latents=store_latents,
-        block_size=256,
-        segment_length=25,
-        scheduler="processes" if workers > 1 else "synchronous",
-        n_workers=workers,
-        state_dir=folder / "state",
-        settings={"benchmark": 1},
+        execution=Execution(
+            block_size=256,
+            segment_length=25,
+            workers=workers,
+            state_dir=folder / "state",
+            settings={"benchmark": 1},
+        ),
     )
     write_results(tree, folder / "evidence.nc")
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -21,7 +21,7 @@ from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import chain_generators, pin_blas
+from gpmcflow.execution import Execution, chain_generators, pin_blas
 from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results
 
@@ -46,9 +46,9 @@ def through_runner(path, sampler, schedule) -> np.ndarray:
             sampler,
             schedule,
             n_particles=PARTICLES,
-            block_size=PARTICLES,
-            state_dir=Path(folder) / "state",
-            settings={"benchmark": 1},
+            execution=Execution(
+                block_size=PARTICLES, state_dir=Path(folder) / "state", settings={"benchmark": 1}
+            ),
         )
         write_results(tree, Path(folder) / "evidence.nc", sidecar={})
         return np.array([time.perf_counter(), time.process_time()]) - began

@@ -15,12 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import yaml
 
-from gpmcflow.execution import run
+from gpmcflow.execution import Execution, run
 
 ROOT = Path(__file__).parents[1]
 
@@ -47,32 +48,30 @@ def cpu() -> float:
 
 
 def sizes_of(n_tasks: int) -> dict:
-    """Blocks of ten segments each."""
-    return {
-        "n_chains": n_tasks // 10,
-        "length": 10,
-        "block_size": 1,
-        "segment_length": 1,
-        "seed": 1,
-    }
+    """Ten draws of each chain: with pieces of one, so many tasks."""
+    return {"n_chains": n_tasks // 10, "length": 10, "seed": 1}
+
+
+PIECES = Execution(block_size=1, segment_length=1)
 
 
 def tasks(n: int) -> None:
     sizes = sizes_of(n)
     began = cpu()
-    run(Nothing(), **sizes, compute=False)
+    run(Nothing(), **sizes, execution=replace(PIECES, compute=False))
     graph = cpu() - began
     began = cpu()
-    run(Nothing(), **sizes)
+    run(Nothing(), **sizes, execution=PIECES)
     memory = cpu() - began
     with tempfile.TemporaryDirectory() as folder:
+        how = replace(PIECES, state_dir=Path(folder) / "s", settings={})
         began, wall = cpu(), time.perf_counter()
-        run(Nothing(), **sizes, state_dir=Path(folder) / "s", settings={})
+        run(Nothing(), **sizes, execution=how)
         disk, wall = cpu() - began, time.perf_counter() - wall
         files = [p for p in Path(folder).rglob("*") if p.is_file()]
         used = sum(p.stat().st_size for p in files)
         began, again = cpu(), time.perf_counter()
-        run(Nothing(), **sizes, state_dir=Path(folder) / "s", settings={})
+        run(Nothing(), **sizes, execution=how)
         resume, again = cpu() - began, time.perf_counter() - again
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
@@ -88,11 +87,13 @@ def cluster(n: int) -> None:
 
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(processes=True, **options) as local, Client(local) as client:
-        run(Nothing(), **sizes_of(100), scheduler=client)
+        how = replace(PIECES, scheduler=client)
+        run(Nothing(), **sizes_of(100), execution=how)
         own, wall = time.process_time(), time.perf_counter()
-        run(Nothing(), **sizes_of(n), scheduler=client)
+        run(Nothing(), **sizes_of(n), execution=how)
         own, wall = time.process_time() - own, time.perf_counter() - wall
-    graph = run(Nothing(), **sizes_of(n), compute=False)["x"].__dask_graph__()
+    lazy = run(Nothing(), **sizes_of(n), execution=replace(PIECES, compute=False))
+    graph = lazy["x"].__dask_graph__()
     size = len(pickle.dumps(list(dict(graph).items()), protocol=5)) if n <= 1000 else 0
     print(
         f"{n} tasks on a cluster: client and scheduler {1e3 * own / n:.3f} ms a task, {wall:.1f} s wall, "
@@ -114,8 +115,8 @@ def files(n_numbers: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "s"
-        sizes = {"n_chains": 64, "length": 50, "block_size": 64, "segment_length": 25, "seed": 1}
-        run(Wide(), **sizes, state_dir=state, settings={})
+        how = Execution(segment_length=25, state_dir=state, settings={})
+        run(Wide(), n_chains=64, length=50, seed=1, execution=how)
         segment = (state / "block_00000" / "segment_00000.npz").stat().st_size
     numbers = 8 * 64 * 25 * (n_numbers + 1)
     print(

@@ -19,13 +19,14 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.covariances.leaves import SquaredExponential
-from gpmcflow.execution import pin_blas
+from gpmcflow.execution import Execution, pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import representation
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.joint.representations import representation
+from gpmcflow.samplers.joint.workspace import JointWorkspace
+from gpmcflow.samplers.sampling import sample
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.25}
 METHODS = ("fixed", "prior-white", "surr-site", "post-site")
@@ -165,14 +166,13 @@ def ten_chains(pairs: int, n_draws: int = 6000) -> None:
 
     def run(n_workers: int) -> float:
         return seconds(
-            lambda: sample_joint(
+            lambda: sample(
                 model,
-                "surr-site",
+                SurrogateSlice("surr-site"),
                 n_chains=10,
                 n_draws=n_draws,
                 keep_latents=False,
-                n_workers=n_workers,
-                scheduler="processes" if n_workers > 1 else "synchronous",
+                execution=Execution(workers=n_workers),
             )
         )
 

@@ -22,11 +22,11 @@ from gpmcflow import (
     GPModel,
     Probit,
     SquaredExponential,
-    annealed_importance_sampling,
     expectation_propagation,
     load_dataset,
 )
-from gpmcflow.execution import pin_blas
+from gpmcflow.evidence.log_evidence import log_evidence
+from gpmcflow.execution import Execution, pin_blas
 
 SECONDS = 60.0
 JOINT_ERRORS = 3.0
@@ -69,16 +69,15 @@ def estimate(data: xr.Dataset, setting: Setting, sampler: str, seed: int) -> Run
     ep = expectation_propagation(model)
     ep_seconds = time.perf_counter() - began
     n_temperatures, n_particles = setting.sizes[sampler]
-    tree = annealed_importance_sampling(
+    tree = log_evidence(
         ep.sites,
+        "annealing",
         sampler,
         ladder="adaptive",
         n_temperatures=n_temperatures,
         n_particles=n_particles,
-        block_size=n_particles // 2,
-        scheduler="processes",
-        n_workers=2,
         seed=seed,
+        execution=Execution(workers=2, block_size=n_particles // 2),
     )
     found = tree["evidence"]
     return Run(

@@ -60,14 +60,14 @@ def grid(side: int) -> pd.DataFrame:
 
 def fit(
     n: int, draws: int, chains: int = 4, side: int = 25
-) -> tuple[xr.DataTree, pd.DataFrame, pd.DataFrame]:
-    """Posterior draws with the rate on a grid, the districts, and the grid."""
+) -> tuple[xr.DataTree, xr.Dataset, pd.DataFrame, pd.DataFrame]:
+    """Posterior draws, predictions for one person-year on a grid, the districts, and the grid."""
     data, places = districts(n), grid(side)
-    tree = gp.sample_joint(
-        model(data), gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0, X_new=places,
-        seed=1, progress="counts",
+    tree = gp.sample(
+        model(data), gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0, seed=1,
+        execution=gp.Execution(progress="counts"),
     )  # fmt: skip
-    return tree, data, places
+    return tree, gp.predict(tree, places), data, places
 
 
 def main() -> None:
@@ -76,9 +76,9 @@ def main() -> None:
     parser.add_argument("--districts", type=int, default=300)
     parser.add_argument("--draws", type=int, default=1000)
     settings = parser.parse_args()
-    tree, data, places = fit(settings.districts, settings.draws)
+    tree, found, data, places = fit(settings.districts, settings.draws)
     report(tree, TRUTH)
-    rate = 1000.0 * tree.predictions.response_mean.values
+    rate = 1000.0 * found.response_mean.values
     exact = 1000.0 * np.exp(TRUTH["mean"] + true_map(places.east, places.north)).to_numpy()
     correlation, error = (
         np.corrcoef(np.log(rate), np.log(exact))[0, 1],

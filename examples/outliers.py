@@ -19,6 +19,7 @@ from shared import report, save
 import gpmcflow as gp
 
 NOISE, OUTLIERS = 0.15, 0.1
+INTERVAL = (0.05, 0.95)
 
 
 def curve(x: np.ndarray) -> np.ndarray:
@@ -38,22 +39,23 @@ def cases(n: int, seed: int = 3) -> pd.DataFrame:
 
 def fit(
     n: int, draws: int, chains: int = 4, points: int = 81
-) -> tuple[dict[str, xr.DataTree], pd.DataFrame, np.ndarray]:
-    """Posterior draws under each noise model with the curve at new inputs, the data, and the inputs."""
+) -> tuple[dict[str, tuple[xr.DataTree, xr.Dataset]], pd.DataFrame, np.ndarray]:
+    """Posterior draws under each noise model and the curve at new inputs, the data, and the inputs."""
     data, x = cases(n), np.linspace(-2.0, 2.0, points)
-    trees = {}
+    fits = {}
     for name, noise in {"Student-t": gp.StudentT(), "Gaussian": gp.Gaussian()}.items():
         model = gp.GPModel(data[["x"]], data["y"], gp.SquaredExponential(), noise)
-        trees[name] = gp.sample_joint(
-            model, gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0, X_new=x, seed=1,
-            progress=name,
+        tree = gp.sample(
+            model, gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0, seed=1,
+            execution=gp.Execution(progress=name),
         )  # fmt: skip
-    return trees, data, x
+        fits[name] = tree, gp.predict(tree, x, quantiles=INTERVAL)
+    return fits, data, x
 
 
-def error(tree: xr.DataTree, x: np.ndarray) -> float:
+def error(found: xr.Dataset, x: np.ndarray) -> float:
     """Root mean square error of the curve."""
-    return float(np.sqrt(np.mean((tree.predictions.latent_mean.values - curve(x)) ** 2)))
+    return float(np.sqrt(np.mean((found.latent_mean.values - curve(x)) ** 2)))
 
 
 def main() -> None:
@@ -62,18 +64,18 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--draws", type=int, default=1000)
     settings = parser.parse_args()
-    trees, data, x = fit(settings.cases, settings.draws)
+    fits, data, x = fit(settings.cases, settings.draws)
     figure, panels = plt.subplots(1, 2, figsize=(7.0, 3.0), layout="constrained", sharey=True)
-    for axes, (name, tree) in zip(panels, trees.items(), strict=True):
-        print(f"{name} noise: root mean square error of the curve {error(tree, x):.3f}")
+    for axes, (name, (tree, found)) in zip(panels, fits.items(), strict=True):
+        print(f"{name} noise: root mean square error of the curve {error(found, x):.3f}")
         report(tree)
-        new = tree.predictions
-        mean, sd = new.latent_mean.values, new.latent_sd.values
+        mean, (low, high) = found.latent_mean.values, found.latent_quantile.values
         axes.plot(data.x, data.y, ".", color="0.5", markersize=3, label="cases")
         axes.plot(x, curve(x), "--", color="black", linewidth=1.0, label="made with")
         axes.plot(x, mean, color="#1B5E8C", label="posterior mean")
-        axes.fill_between(x, mean - 1.645 * sd, mean + 1.645 * sd, color="#1B5E8C", alpha=0.3,
-                          linewidth=0, label="90 % interval")  # fmt: skip
+        axes.fill_between(
+            x, low, high, color="#1B5E8C", alpha=0.3, linewidth=0, label="90 % interval"
+        )
         axes.set(xlabel="x", title=f"{name} noise")
     panels[0].set_ylabel("y")
     panels[0].legend(frameon=False, fontsize="small", loc="lower right")

@@ -19,6 +19,7 @@ from shared import report, save
 import gpmcflow as gp
 
 TRUTH = {"noise_sd": 0.25}
+INTERVAL = (0.05, 0.95)
 
 
 def series(years: int, seed: int = 1) -> pd.DataFrame:
@@ -50,15 +51,16 @@ def model(data: pd.DataFrame) -> gp.GPModel:
 
 def fit(
     years: int, draws: int, chains: int = 4, ahead: int = 3
-) -> tuple[xr.DataTree, pd.DataFrame, np.ndarray]:
-    """Posterior draws with the forecast of the years that follow, the data, and the months forecast."""
+) -> tuple[xr.DataTree, xr.Dataset, pd.DataFrame, np.ndarray]:
+    """Posterior draws, the forecast of the years that follow, the data, and the months forecast."""
     data = series(years + ahead)
     seen, later = data[data.year < years], data[data.year >= years]
-    tree = gp.sample_joint(
-        model(seen), gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0,
-        X_new=later[["year"]], seed=1, progress="time series",
+    tree = gp.sample(
+        model(seen), gp.JointSplitHMC(), n_chains=chains, n_draws=draws, n_warmup=0, seed=1,
+        execution=gp.Execution(progress="time series"),
     )  # fmt: skip
-    return tree, data, later.year.to_numpy()
+    forecast = gp.predict(tree, later[["year"]], quantiles=INTERVAL)
+    return tree, forecast, data, later.year.to_numpy()
 
 
 def main() -> None:
@@ -67,20 +69,20 @@ def main() -> None:
     parser.add_argument("--years", type=int, default=20)
     parser.add_argument("--draws", type=int, default=1000)
     settings = parser.parse_args()
-    tree, data, months = fit(settings.years, settings.draws)
+    tree, forecast, data, months = fit(settings.years, settings.draws)
     report(tree)
     held = data[data.year >= settings.years]
-    new, noise = tree.predictions, float((tree.posterior["noise_sd"] ** 2).mean()) ** 0.5
-    mean, sd = new.latent_mean.values, np.hypot(new.latent_sd.values, noise)
-    inside = np.abs(held.y - mean) <= 1.645 * sd
+    mean, (low, high) = forecast.response_mean.values, forecast.response_quantile.values
+    inside = (low <= held.y) & (held.y <= high)
     print(f"forecast of {len(held)} months: {inside.mean():.0%} inside the 90 % interval, root mean "
           f"square error {np.sqrt(np.mean((held.y - mean) ** 2)):.2f}")  # fmt: skip
     figure, axes = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
     shown = data[data.year >= settings.years - 8]
     axes.plot(shown.year, shown.y, ".-", color="0.45", markersize=3, linewidth=0.5, label="months")
     axes.plot(months, mean, "-", color="#1B5E8C", label="forecast")
-    axes.fill_between(months, mean - 1.645 * sd, mean + 1.645 * sd, color="#1B5E8C", alpha=0.25,
-                      linewidth=0, label="90 % interval")  # fmt: skip
+    axes.fill_between(
+        months, low, high, color="#1B5E8C", alpha=0.25, linewidth=0, label="90 % interval"
+    )
     axes.axvline(settings.years, color="0.6", linewidth=0.8)
     axes.set(xlabel="year", ylabel="y", xlim=(shown.year.min(), shown.year.max()))
     axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)

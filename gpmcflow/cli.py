@@ -90,7 +90,7 @@ and bulk effective size of the log likelihood so far (for annealing: the effecti
 and the time left by the pace of the last segments. A job is finished when its output is there; else it
 is interrupted if its process is gone, stalled if nothing was written for ten times as long as a segment
 usually takes, or running. Finished segments can be read while a job runs:
-gpmcflow.partial_results.partial_results(state_dir) opens them as an xarray.DataTree; --json has each
+gpmcflow.partial_results(state_dir) opens them as an xarray.DataTree; --json has each
 job's state_dir."""
 
 CLEAN = """Show the state folders below the results folder, with size, age and job, and mark those that

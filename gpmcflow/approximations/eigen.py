@@ -12,16 +12,40 @@ from gpmcflow.models.regression_density import ModelDensity, noise_variances, sc
 
 
 class EigenExact(ModelDensity):
-    """log N(y; c, sum_i s_i b_i b_i' + D) + log prior over the m leading eigenpairs of K.
+    """Stand-in for a regression's log posterior with the m leading eigenpairs of its covariance.
 
-    With noise d and r = y - c: r'C^-1 r = r'r / d - sum_i s_i (b_i'r)^2 / (d (s_i + d)), and
+    log N(y; c, sum_i s_i b_i b_i' + D) + log p_h(theta). With noise d and r = y - c:
+    r'C^-1 r = r'r / d - sum_i s_i (b_i'r)^2 / (d (s_i + d)), and
     log det C = sum_i log(s_i + d) + (n - m) log d. Noise that differs between cases is scaled out
-    first: the eigenpairs are those of D^-1/2 K D^-1/2.
+    first: the eigenpairs are those of D^-1/2 K D^-1/2. Called with theta (d,), it returns a number.
 
     The best approximation of its rank, and of no use as a stand-in: the eigenvalues cost some ten
-    Cholesky factorisations. Raises `InputError` for m above the number of cases.
+    Cholesky factorisations.
 
     Source: Wang & Neal (2013), section 4.2, eqs. 36-37.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` with Gaussian noise.
+    m:
+        Number of eigenpairs, from 1 to n.
+
+    Raises
+    ------
+    InputError:
+        For another likelihood, and m out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> theta = model.theta_of({"length_scale": 0.5, "signal_sd": 1.0})
+    >>> exact = gp.RegressionDensity(model)(theta)
+    >>> [f"{abs(gp.EigenExact(model, m)(theta) - exact):.2f}" for m in (2, 4, 8)]
+    ['56.17', '0.08', '0.00']
     """
 
     def __init__(self, model: GPModel, m: int) -> None:

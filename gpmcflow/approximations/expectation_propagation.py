@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 
 logger = logging.getLogger(__name__)
 MAX_FAILED_SWEEPS = 20
@@ -55,29 +56,57 @@ def expectation_propagation(
     tolerance: float = 1e-8,
     max_sweeps: int = 500,
 ) -> ExpectationPropagation:
-    """Fit Gaussian sites whose marginals share two moments with the tilted distributions.
+    """Fit a Gaussian to the posterior of latents by expectation propagation.
 
-    With the cavity N(mu, v) of each predictor and its tilted normaliser's derivatives alpha, r
-    (`Likelihood.tilted`), the new site is tau = r / (1 - v r), nu = (alpha + mu r) / (1 - v r);
-    both natural parameters move by the fraction ``damping``, halved when the change has not fallen
-    for 10 sweeps. Stops when the largest undamped change of
-    tau and of nu, relative to their largest value, is below ``tolerance``.
+    The marginals of the Gaussian share two moments with the tilted distributions. With the cavity N(mu, v)
+    of each predictor and its tilted normaliser's derivatives alpha, r (`Likelihood.tilted`), the new site is
+    tau = r / (1 - v r), nu = (alpha + mu r) / (1 - v r); both move by the fraction ``damping``, halved when
+    the change has not fallen for 10 sweeps.
 
-    A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such
-    a site is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the
-    tilted mean.
-
-    Where a cavity variance or a new precision is not positive (quadrature on a likelihood with a
-    flat tail can do that) the site keeps its value this sweep and damping is halved; after 20 such
-    sweeps, or ``max_sweeps``, `NumericalError`.
+    A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such a site
+    is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the tilted mean. Where
+    a cavity variance or a new precision is not positive (quadrature on a likelihood with a flat tail can do
+    that) the site keeps its value this sweep and damping is halved.
 
     Source: Rasmussen & Williams (2006), algorithm 3.5, in a form without cancellation: variances
     are sums of squares of rows of the factor.
+
+    Parameters
+    ----------
+    model:
+        A `LatentGaussianModel`, such as `GPModel.at` gives.
+    damping:
+        Fraction of the way to the new sites, above 0 and at most 1.
+    tolerance:
+        It stops when the largest undamped change of tau and of nu, relative to their largest value, is below
+        this.
+    max_sweeps:
+        Most updates of all sites.
+
+    Returns
+    -------
+    An `ExpectationPropagation` fit with ``sites``, ``log_evidence`` (in nats), cavities and counts.
+
+    Raises
+    ------
+    InputError:
+        For a damping out of range.
+    NumericalError:
+        After ``max_sweeps``, or 20 sweeps in which a site could not be updated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.LatentGaussianModel.from_covariance(np.eye(1), gp.Probit(), np.ones(1))
+    >>> round(gp.expectation_propagation(model).log_evidence, 4)  # log 1/2
+    -0.6931
     """
     if not 0.0 < damping <= 1.0:
         raise InputError(
             f"expectation propagation: damping is {damping!r}; allowed: 0 < damping <= 1"
         )
+    require_latent("expectation propagation", model)
     pin_blas()
     tau, nu = np.zeros(model.n_cases), np.zeros(model.n_cases)
     sites = GaussianSites(model, tau, nu)
@@ -117,15 +146,16 @@ def expectation_propagation(
     )
 
 
-def as_sites(start: GaussianSites | LatentGaussianModel) -> GaussianSites:
-    """Return the Gaussian itself, or the EP fit of a model given in its place."""
-    if isinstance(start, GaussianSites):
-        return start
+def as_sites(start: Any, who: str) -> GaussianSites:
+    """Return the Gaussian itself, that of a fit, or the EP fit of a model given in its place."""
     if isinstance(start, LatentGaussianModel):
         return expectation_propagation(start).sites
+    sites = getattr(start, "sites", start)
+    if isinstance(sites, GaussianSites):
+        return sites
     raise InputError(
-        f"found {type(start).__name__} where a model or a Gaussian of sites is needed; give a "
-        "LatentGaussianModel, or the .sites of a Laplace or EP fit"
+        f"{who}: found {type(start).__name__}; allowed: a GPModel, a LatentGaussianModel, a fit of "
+        "approximate or its sites"
     )
 
 

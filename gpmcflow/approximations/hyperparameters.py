@@ -6,16 +6,18 @@ import logging
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import approx_fprime, minimize
 from scipy.spatial.distance import pdist
 
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
+from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.covariances.binding import bind
 from gpmcflow.covariances.passes import RATIONAL_QUADRATIC
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place
 
@@ -31,36 +33,76 @@ MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
 STEP = 1e-3  # of differences in the log of a likelihood's parameter
 
 
+DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
+FITS = {"ep": expectation_propagation, "laplace": laplace}
+
+
 class EvidenceMaximum(NamedTuple):
-    """Coordinates theta (d,) of a model's free parameters, and the EP fit of the model there."""
+    """Coordinates theta (d,) of a model's free parameters, and the fit of the model there."""
 
     theta: np.ndarray
-    fit: ExpectationPropagation
+    fit: ExpectationPropagation | Laplace
 
 
-def maximise_evidence(model: GPModel) -> EvidenceMaximum:
-    """Maximum of log Z_EP over the free parameters of covariance, mean and likelihood, by L-BFGS.
+def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
+    """Find the free parameters of a model at the maximum of its EP or Laplace evidence, by L-BFGS.
+
+    Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences.
 
     Hyperpriors do not count, but for their support, if it is finite: there the search stays. Length
     scales start at the median distance, amplitudes at e, the others at the median of their hyperprior. A
     maximum at the edge of the search is logged. Where an EP fit fails the search steps back: it goes on
     from the best point inside a box of half the distance, which grows again while its edge holds the
-    maximum; failures are logged. Raises `NumericalError` if no EP fit converges at the start, nor with
-    smaller amplitudes, `InputError` if no distance tells a length scale.
+    maximum; failures are logged.
+
+    Source: Rasmussen & Williams (2006), section 5.5.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel`.
+    method:
+        "ep" or "laplace".
+
+    Returns
+    -------
+    ``theta`` (d,), coordinates of the free parameters, and the ``fit`` there; `GPModel.natural` gives the
+    parameters in their own units.
+
+    Raises
+    ------
+    InputError:
+        Where no distance between inputs tells a length scale.
+    NumericalError:
+        Where no EP fit converges at the start, nor with smaller amplitudes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 12)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> best = gp.maximise_evidence(model)
+    >>> {name: round(value, 2) for name, value in model.natural(best.theta).items()}
+    {'length_scale': 0.28, 'signal_sd': 0.9, 'mean': 0.0, 'noise_sd': 0.1}
     """
     if not model.dim:
-        return EvidenceMaximum(np.empty(0), expectation_propagation(model.at()))
-    search = _Search(model)
-    best = search.run()
+        return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
+    search = _Search(model, method)
+    try:
+        best = search.run()
+    finally:
+        search.report.close()
     if search.failures:
         logger.warning(
-            "hyperparameters: %d of %d EP fits failed and the search stepped back; the first at %s: %s",
+            "hyperparameters: %d of %d fits (%s) failed and the search stepped back; the first at %s: %s",
             len(search.failures),
             search.n_fits,
+            method,
             _described(model, search.failures[0][0]),
             search.failures[0][1],
         )
-    if best.fit.clipped:
+    if getattr(best.fit, "clipped", 0):
         logger.warning(
             "hyperparameters: %d sites of the EP fit are clipped, so the gradient of its evidence, and "
             "with it the maximum, are approximate",
@@ -69,8 +111,9 @@ def maximise_evidence(model: GPModel) -> EvidenceMaximum:
     at_edge = np.isclose(best.theta, search.low) | np.isclose(best.theta, search.high)
     if at_edge.any():
         logger.warning(
-            "hyperparameters: the maximum of the EP evidence lies at the edge of the search (%s); classes "
+            "hyperparameters: the maximum of the evidence (%s) lies at the edge of the search (%s); classes "
             "that a boundary separates do that, and terms that are not needed",
+            method,
             _described(model, best.theta, at_edge),
         )
     return best
@@ -89,8 +132,9 @@ class _FailedFitError(Exception):
 class _Search:
     """L-BFGS for the maximum of log Z_EP that steps back from fits that fail."""
 
-    def __init__(self, model: GPModel) -> None:
-        self.model = model
+    def __init__(self, model: GPModel, method: str) -> None:
+        self.model, self.method = model, method
+        self.report = Progress("approximate", unit="fits")
         self.best: EvidenceMaximum | None = None
         self.n_fits, self.failures = 0, []
         priors = model.parameters.free_priors
@@ -130,13 +174,23 @@ class _Search:
         """-log Z_EP and its gradient; `_FailedFitError` where EP does not converge."""
         self.n_fits += 1
         try:
-            fit = expectation_propagation(self.model.at(theta))
+            fit = FITS[self.method](self.model.at(theta))
         except NumericalError as error:
             self.failures.append((theta.copy(), str(error)))
             raise _FailedFitError(theta.copy()) from error
         if self.best is None or fit.log_evidence > self.best.fit.log_evidence:
             self.best = EvidenceMaximum(theta.copy(), fit)
-        return -fit.log_evidence, -evidence_gradient(self.model, theta, fit)
+        self.report.update()
+        if self.method == "ep":
+            return -fit.log_evidence, -evidence_gradient(self.model, theta, fit)
+        return -fit.log_evidence, approx_fprime(theta, self._minus_log_evidence, DIFFERENCE)
+
+    def _minus_log_evidence(self, theta: np.ndarray) -> float:
+        try:
+            return -FITS[self.method](self.model.at(theta)).log_evidence
+        except NumericalError as error:
+            self.failures.append((theta.copy(), str(error)))
+            raise _FailedFitError(theta.copy()) from error
 
     def run(self) -> EvidenceMaximum:
         """The maximum; `NumericalError` if no fit converges."""
@@ -162,7 +216,7 @@ class _Search:
                     at = smaller
                 else:
                     raise NumericalError(
-                        "hyperparameters: no EP fit converged; state them in the config instead"
+                        f"hyperparameters: no fit ({self.method}) converged; give them as numbers"
                     ) from failed
                 continue
             moved, at = np.abs(self.best.theta - at).max(), self.best.theta
@@ -209,10 +263,10 @@ def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropaga
         in_place(ROUTINES[POTRI], LOWER, B)
         slopes += buffers.adjoint(full, 0.5 * (np.outer(b, b) - root[:, None] * B * root), 0.0, K)
     for place in model.free:
-        kind = model.touches(place)
-        if kind == "mean":
+        owners = model.owners(place)
+        if "mean" in owners:
             slopes[place] += b.sum()
-        elif kind == "likelihood":
+        if "likelihood" in owners:
             slopes[place] += _likelihood_slope(model, full, place, fit)
     return slopes[model.free]
 

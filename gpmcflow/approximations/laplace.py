@@ -9,7 +9,7 @@ import numpy as np
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 from gpmcflow.models.tempered import TemperedPath
 
 MAX_ITERATIONS = 100
@@ -27,16 +27,39 @@ class Laplace:
 
 
 def laplace(model: LatentGaussianModel) -> Laplace:
-    """Mode, curvature and Laplace evidence of the posterior of a latent Gaussian model.
+    """Fit a Gaussian at the mode of the posterior of latents: Laplace's method.
 
     log Z_LA = log p(y | eta-hat) - |xi-hat|^2 / 2 - log |I + U' W U| / 2 with
-    W = -d^2 log p(y_i | eta_i) / d eta_i^2. Source: Rasmussen & Williams (2006), algorithms
-    3.1-3.2, in prior-whitened coordinates. Raises `NumericalError` if Newton's method does not
-    converge.
+    W = -d^2 log p(y_i | eta_i) / d eta_i^2, xi the prior-whitened latents and U their map to eta.
 
-    A likelihood that is not log-concave may have W_i < 0 at the mode. The evidence takes W as it is
-    (`NumericalError` where I + U' W U is not positive definite); the sites have max(W, 1e-8).
+    A likelihood that is not log-concave may have W_i < 0 at the mode: the
+    evidence takes W as it is, the sites have max(W, 1e-8).
+
+    Source: Rasmussen & Williams (2006), algorithms 3.1-3.2, in prior-whitened coordinates.
+
+    Parameters
+    ----------
+    model:
+        A `LatentGaussianModel`, such as `GPModel.at` gives.
+
+    Returns
+    -------
+    A `Laplace` fit with ``sites``, ``log_evidence`` (in nats) and ``iterations``.
+
+    Raises
+    ------
+    NumericalError:
+        Where Newton's method does not converge, or I + U' W U is not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.LatentGaussianModel.from_covariance(np.eye(1), gp.Probit(), np.ones(1))
+    >>> round(gp.laplace(model).log_evidence, 4)  # the true one is log 1/2
+    -0.7007
     """
+    require_latent("laplace", model)
     pin_blas()
     sites, iterations = tempered_mode(TemperedPath(GaussianSites.prior(model)), 1.0)
     xi, eta = sites.whitened_mean, sites.predictor_mean

@@ -20,19 +20,46 @@ FORMS = ("factored", "normal")
 
 
 class Nystrom(ModelDensity):
-    """log N(y; c, K_nm (K_mm + e I)^-1 K_mn + D) + log prior, for m columns (cases), e = 1e-8 tr(K_mm) / m.
+    """Stand-in for a regression's log posterior with a covariance of low rank, from m of its columns.
 
-    D is the noise with what each case has for itself in K: white terms and jitter. Where K is constants and
-    one other term, ``constant="exact"`` takes the columns of that term and appends a column for the
-    constants, so that they are not approximated; ``"inside"`` takes those of K, as the paper does.
-    ``form="factored"`` makes B = K_nm L^-T, K_mm + e I = LL'; ``"normal"`` factorises
-    K_mm + e I + K_mn D^-1 K_nm instead: n m^2 operations fewer, less well conditioned (1e-5 rather than 1e-9
-    in a log likelihood). Both are fixed functions of theta, which is all that the samplers ask.
+    log N(y; c, K_nm (K_mm + e I)^-1 K_mn + D) + log p_h(theta), e = 1e-8 tr(K_mm) / m. D is the noise with
+    what each case has for itself in K: white terms and jitter. Called with theta (d,), it returns a number.
 
-    Choose the columns by `farthest_point_cases`: with random ones the stand-in can miss whole regions
-    of the inputs, and the sampler stands still.
+    Choose the columns by `gpmcflow.approximations.nystrom.farthest_point_cases`: with random ones the
+    stand-in can miss whole regions of the inputs, and the sampler stands still.
 
     Source: Wang & Neal (2013), section 4.2, eqs. 38-42.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` with Gaussian noise.
+    columns:
+        m different cases, whole numbers from 0 to n - 1, two or more.
+    constant:
+        Where K is constants and one other term, "exact" takes the columns of that term and appends a column
+        for the constants, so that they are not approximated; "inside" takes those of K, as the paper does.
+    form:
+        "factored" makes B = K_nm L^-T, K_mm + e I = LL'; "normal" factorises K_mm + e I + K_mn D^-1 K_nm
+        instead: n m^2 operations fewer, less well conditioned (1e-5 rather than 1e-9 in a log likelihood).
+        Both are fixed functions of theta, which is all that the samplers ask.
+
+    Raises
+    ------
+    InputError:
+        For another likelihood, for columns that repeat, do not exist, or are fewer than two, and unknown
+        settings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> theta = model.theta_of({"length_scale": 0.5, "signal_sd": 1.0})
+    >>> exact = gp.RegressionDensity(model)(theta)
+    >>> [f"{abs(gp.Nystrom(model, range(0, 8, step))(theta) - exact):.2f}" for step in (4, 2, 1)]
+    ['73.10', '1.37', '0.00']
     """
 
     def __init__(

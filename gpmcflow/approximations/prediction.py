@@ -1,66 +1,380 @@
-"""Predictions at new inputs from a Gaussian approximation or from posterior draws."""
+"""Latents and responses at new inputs, and replicates of the data, from a prior, a fit or posterior draws."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
+from scipy.special import ndtr, ndtri
 
 from gpmcflow.errors import InputError
+from gpmcflow.execution import Progress, pin_blas
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import solve
 
-
-def predict_latent(
-    sites: GaussianSites, X_new: Any, unseen: str = "error"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance (m,) of the latent at new inputs (m, p) under prior times sites.
-
-    New inputs are an array, or a DataFrame with the columns the model was made with; ``unseen="new"`` takes a
-    level that the model has not seen as different from all.
-
-    With q = L^{-1} k_*: mean = mean_0 + q' E[xi], variance = k_** - q'q + |W^{-1} q|^2. Source:
-    Rasmussen & Williams (2006), eqs. 3.60-3.61, in prior-whitened coordinates.
-    """
-    q, remaining = _project(sites.model, X_new, unseen)
-    mean = _prior_mean(sites.model) + q @ sites.whitened_mean
-    spread = np.linalg.solve(sites.whitened_factor, q.T) if np.any(sites.precision) else q.T
-    return mean, remaining + np.einsum("ij,ij->j", spread, spread)
+QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
+N_SIMULATED = 4000  # responses drawn for their quantiles
+UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
+_BISECTIONS = 50
+_BLOCK = 1_000_000  # numbers at a time
 
 
-def predict_from_draws(
-    model: LatentGaussianModel,
-    latents: np.ndarray,
+class Conditional(NamedTuple):
+    """Predictors eta = f + c at new inputs as a mixture of normals of equal weights, one a draw."""
+
+    mean: np.ndarray  #: (draw, m)
+    variance: np.ndarray  #: (draw, m)
+    likelihoods: Sequence[Likelihood]  #: one for each draw, or one for all
+
+    def mean_response(self) -> np.ndarray:
+        """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1)."""
+        if len(self.likelihoods) == 1:
+            return self.likelihoods[0].mean_response(self.mean, self.variance).mean(0)
+        rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
+        return np.mean([own.mean_response(m, v) for own, m, v in rows], axis=0)
+
+    def quantiles(self, levels: Sequence[float]) -> np.ndarray:
+        """Quantiles of eta (level, m), by bisection."""
+        levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)
+        if len(self.mean) == 1:
+            return self.mean + sd * ndtri(levels)
+        quantiles = np.empty((len(levels), self.mean.shape[1]))
+        block = max(1, _BLOCK // (len(levels) * len(self.mean)))
+        for first in range(0, self.mean.shape[1], block):
+            own = slice(first, first + block)
+            m, s = self.mean[:, own], np.maximum(sd[:, own], 1e-300)
+            ends = m + s * ndtri(levels[:, None])  # of the draws' own: theirs lie between
+            low, high = ends.min(1), ends.max(1)
+            for _ in range(_BISECTIONS):
+                middle = 0.5 * (low + high)
+                below = ndtr((middle[:, None] - m) / s).mean(1) < levels
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            quantiles[:, own] = 0.5 * (low + high)
+        return quantiles
+
+    def simulate(self, rng: np.random.Generator, n: int) -> Iterable[tuple[Likelihood, np.ndarray]]:
+        """Draws of eta with their likelihood, at least ``n`` of each input in all."""
+        shape = (-(-n // len(self.mean)), self.mean.shape[1])
+        own = self.likelihoods * (len(self.mean) if len(self.likelihoods) == 1 else 1)
+        for likelihood, mean, variance in zip(own, self.mean, self.variance, strict=True):
+            yield likelihood, mean + np.sqrt(variance) * rng.standard_normal(shape)
+
+
+def predict(
+    source: Any,
     X_new: Any,
-    weights: np.ndarray | None = None,
+    *,
+    exposure: Any = None,
+    trials: Any = None,
     unseen: str = "error",
-) -> np.ndarray:
-    """Mean response at new inputs (m, p), averaged over latents (draw, n), shape (m,).
+    quantiles: Sequence[float] = QUANTILES,
+    model: GPModel | None = None,
+    seed: int = 0,
+) -> xr.Dataset:
+    """Predict latents and responses at new inputs.
 
-    sum_j w_j E[y | k_*' K^{-1} f_j, k_** - |L^{-1} k_*|^2] by `Likelihood.mean_response`: of labels the
-    probability of +1. ``weights`` sum to one; ``unseen`` as in `predict_latent`.
+    Parameters
+    ----------
+    source:
+        Draws of `sample` from a `GPModel`, or from its latents at fixed hyperparameters; also read from a
+        file, in another process. A fit of `approximate`, or its ``sites``. Or a `GPModel`, for what its prior
+        says. Of draws at most 400 are used, spread evenly.
+    X_new:
+        New inputs, (m, p) or a table with the columns the model was made with.
+    exposure, trials:
+        Of the new cases, numbers or (m,), for likelihoods that have them; one unit or trial unless given.
+    unseen:
+        "new" takes a level that the model has not seen as different from all; else it is an error.
+    quantiles:
+        Levels of the quantiles.
+    model:
+        The model of draws whose covariance or likelihood is written in Python, as results do not hold it.
+    seed:
+        Of the simulated responses.
+
+    Returns
+    -------
+    Variables (new_case) latent_mean, latent_sd of eta = f + c, response_mean, response_sd of a new
+    observation, and (quantile, new_case) latent_quantile, response_quantile. Of labels the response is the
+    probability of +1, with the spread it has over the posterior. Means are exact given the draws; the spread
+    of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
+    there the response is the mean of y.
+
+    Raises
+    ------
+    InputError:
+        For inputs that are not those of the model, and a source that nothing can be predicted from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(0.3, 1.0), gp.Gaussian(0.1))
+    >>> prediction = gp.predict(gp.approximate(model), [0.25, 2.0])
+    >>> prediction.latent_mean.values.round(2)
+    array([0.98, 0.01])
     """
-    q, remaining = _project(model, X_new, unseen)
-    weights = np.full(len(latents), 1.0 / len(latents)) if weights is None else weights
-    means = _prior_mean(model) + solve(model.cholesky, latents - model.mean) @ q.T
-    per_draw = model.likelihood.mean_response(means, np.broadcast_to(remaining, means.shape))
-    return weights @ per_draw
+    pin_blas()
+    quantiles = _levels(quantiles)
+    states = _states(source, model)
+    parts = [conditional(state, X_new, unseen) for state in states]
+    found = Conditional(*(np.concatenate([p[k] for p in parts]) for k in range(2)), _own(parts))
+    m = found.mean.shape[1]
+    units = _units(found.likelihoods[0], m, exposure=exposure, trials=trials)
+    likelihoods = [likelihood.with_constants(**units) for likelihood in found.likelihoods]
+    found = found._replace(likelihoods=likelihoods)
+    scale = np.prod(list(units.values()), axis=0) if units else 1.0
+    by_latent = found.quantiles(quantiles)
+    response = _responses(found, np.random.default_rng(seed))
+    spread = found.variance.mean(0) + found.mean.var(0)  # within draws, and between them
+    over = ("quantile", "new_case")
+    return xr.Dataset(
+        {
+            "latent_mean": ("new_case", found.mean.mean(0)),
+            "latent_sd": ("new_case", np.sqrt(spread)),
+            "latent_quantile": (over, by_latent),
+            "response_mean": ("new_case", scale * found.mean_response()),
+            "response_sd": ("new_case", response.std(0)),
+            "response_quantile": (
+                over,
+                np.quantile(response, quantiles, axis=0, method="inverted_cdf"),
+            ),
+        },
+        {"new_case": np.arange(m), "quantile": list(quantiles)},
+    )
 
 
-def _project(model: LatentGaussianModel, X_new: Any, unseen: str) -> tuple[np.ndarray, np.ndarray]:
-    """q = L^{-1} k_* as rows (m, n), and k_** - q'q (m,)."""
+def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
+    """Replicates of the data: what the prior, or the posterior, of a model thinks observations look like.
+
+    Parameters
+    ----------
+    source:
+        A `GPModel`, or draws of `sample` with their latents.
+    n_draws:
+        Replicates, of posterior draws spread evenly.
+    seed:
+        Of the random numbers.
+
+    Returns
+    -------
+    Group ``prior_predictive`` or ``posterior_predictive`` (chain, draw, case: y, and the predictor eta) by
+    ArviZ's schema, beside ``observed_data``.
+
+    Raises
+    ------
+    InputError:
+        For draws without latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.GPModel(np.arange(5.0), np.ones(5), gp.Matern32(), gp.Poisson())
+    >>> dict(gp.simulate(model, n_draws=3).prior_predictive["y"].sizes)
+    {'chain': 1, 'draw': 3, 'case': 5}
+    """
+    rng = np.random.default_rng(seed)
+    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
+        raise InputError(f"simulate: n_draws is {n_draws!r}; allowed: a whole number >= 1")
+    if isinstance(source, GPModel):
+        group, y = "prior_predictive", source.y
+        pairs = []
+        for _ in range(n_draws):
+            theta = source.draw_prior(rng)
+            f, replicate = source.simulate(rng, theta)
+            pairs.append((replicate, f + source.mean_at(source.full(theta))))
+    elif not isinstance(source, xr.DataTree):
+        raise InputError(
+            f"simulate: found {type(source).__name__}; allowed: a GPModel, or draws of sample"
+        )
+    else:
+        group, pairs = "posterior_predictive", []
+        for state in _draw_states("simulate", source, None, n_draws):
+            if state.latents is None:
+                raise InputError(
+                    "simulate: these draws hold no latents; sample with keep_latents=True"
+                )
+            y = state.model.y
+            pairs += [(state.model.likelihood.simulate(rng, row), row) for row in state.latents]
+    replicates = {
+        name: (("chain", "draw", "case"), np.stack(values)[None])
+        for name, values in zip(("y", "eta"), zip(*pairs, strict=True), strict=True)
+    }
+    cases = {"case": np.arange(len(y))}
+    index = {"chain": [0], "draw": np.arange(len(pairs))}
+    data = xr.Dataset({"y": ("case", y)}, cases)
+    return xr.DataTree.from_dict(
+        {group: xr.Dataset(replicates, index | cases), "observed_data": data}
+    )
+
+
+class State(NamedTuple):
+    """What is known at one setting of the hyperparameters: draws of latents, a Gaussian, or nothing."""
+
+    model: LatentGaussianModel
+    latents: np.ndarray | None = None  #: predictors eta = f + c at the cases (draw, n)
+    sites: GaussianSites | None = None
+
+
+def conditional(state: State | GaussianSites, X_new: Any, unseen: str = "error") -> Conditional:
+    """Predictors at new inputs given latents, given a Gaussian of sites, or under the prior alone.
+
+    With q = L^-1 k_* : given f, mean = c + q'L^-1 f, variance = k_** - q'q; under prior times
+    sites of whitened factor W, mean = c + q' E[xi], variance = k_** - q'q + |W^-1 q|^2. Source: Rasmussen &
+    Williams (2006), eqs. 3.60-3.61, in prior-whitened coordinates.
+    """
+    state = State(state.model, sites=state) if isinstance(state, GaussianSites) else state
+    model = state.model
     if model.covariance_function is None:
         raise InputError(
             "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
         )
-    X_new = model.covariance_function.model.new_inputs(X_new, unseen)
-    q = solve(model.cholesky, model.covariance_function(X_new, model.X))
-    prior = model.covariance_function.diagonal(X_new)
-    return q, np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
-
-
-def _prior_mean(model: LatentGaussianModel) -> float:
     if np.ptp(model.mean) != 0.0:
         raise InputError("prediction: the prior mean must be constant to predict at new inputs")
-    return float(model.mean[0])
+    X_new = model.covariance_function.model.new_inputs(X_new, unseen)
+    prior, c = model.covariance_function.diagonal(X_new), float(model.mean[0])
+    if state.latents is None and state.sites is None:
+        return Conditional(np.full((1, len(prior)), c), prior[None], [model.likelihood])
+    q = solve(model.cholesky, model.covariance_function(X_new, model.X))
+    given = np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
+    if state.latents is not None:
+        mean = c + solve(model.cholesky, state.latents - c) @ q.T
+        return Conditional(mean, np.broadcast_to(given, mean.shape), [model.likelihood])
+    sites = state.sites
+    spread = np.linalg.solve(sites.whitened_factor, q.T) if np.any(sites.precision) else q.T
+    variance = given + np.einsum("ij,ij->j", spread, spread)
+    return Conditional((c + q @ sites.whitened_mean)[None], variance[None], [model.likelihood])
+
+
+def _states(source: Any, model: GPModel | None) -> Iterable[State]:
+    if isinstance(source, xr.DataTree):
+        return _draw_states("predict", source, model, N_DRAWS)
+    if model is not None:
+        raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
+    if isinstance(source, GPModel):
+        rng = np.random.default_rng(0)
+        n = N_DRAWS if source.dim else 1
+        return [State(source.at(source.draw_prior(rng))) for _ in range(n)]
+    sites = getattr(source, "sites", source)
+    if isinstance(sites, GaussianSites):
+        return [State(sites.model, sites=sites)]
+    raise InputError(
+        f"predict: found {type(source).__name__}; allowed: draws of sample, a fit of approximate, a GPModel"
+    )
+
+
+def _draw_states(
+    who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
+) -> Iterable[State]:
+    """States of posterior draws, spread evenly; those at one setting of theta are one."""
+    settings = json.loads(tree.attrs.get("settings", "{}"))
+    if "posterior" not in tree.children or (model is None and "model" not in settings):
+        raise InputError(
+            f"{who}: these draws do not tell their model; give draws of sample from a GPModel"
+            f"{', or model=' * (who == 'predict')}"
+        )
+    if not isinstance(model, GPModel | None):
+        raise InputError(f"{who}: model is a {type(model).__name__}; allowed: a GPModel")
+    model = model_of(settings["model"], tree) if model is None else model
+    posterior = tree["posterior"].to_dataset()
+    n_all = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rows = np.linspace(0, n_all - 1, min(n_draws, n_all)).astype(int)
+
+    def taken(name: str) -> np.ndarray | None:
+        if name not in posterior:
+            return None
+        values = posterior[name].transpose("chain", "draw", ...)
+        draws = values.sizes["draw"]
+        return np.stack([values[k // draws, k % draws].values for k in rows])
+
+    thetas, latents = taken("theta"), taken("latent")
+    if latents is not None and latents.shape[-1] != model.n_cases:
+        raise InputError(
+            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_cases} cases; give the "
+            "model they were drawn from"
+        )
+    if thetas is None:
+        full = np.array(settings["full"]) if "full" in settings else model.full(())
+        return [State(model.at(full[model.free]), latents)]
+    if latents is None and not model.likelihood.conjugate:
+        raise InputError(f"{who}: these draws hold no latents; sample with keep_latents=True")
+    return _each(model, thetas, latents)
+
+
+def _each(model: GPModel, thetas: np.ndarray, latents: np.ndarray | None) -> Iterable[State]:
+    report = Progress("predict", len(thetas), unit="draws")
+    for k, theta in enumerate(thetas):
+        at = model.at(theta)
+        if latents is not None:
+            yield State(at, latents[k][None] + at.mean)
+        else:
+            precision = 1.0 / at.likelihood.noise_variances(model.n_cases)
+            yield State(at, sites=GaussianSites(at, precision, precision * model.y))
+        report.update()
+    report.close()
+
+
+def _own(parts: list[Conditional]) -> list[Likelihood]:
+    if len(parts) == 1:
+        return list(parts[0].likelihoods)
+    return [part.likelihoods[0] for part in parts for _ in part.mean]
+
+
+def _levels(quantiles: Sequence[float]) -> list[float]:
+    levels = np.asarray(quantiles)
+    if (
+        levels.ndim != 1
+        or levels.dtype.kind not in "iuf"
+        or not np.all((levels >= 0) & (levels <= 1))
+    ):
+        raise InputError(f"predict: quantiles is {quantiles!r}; allowed: numbers from 0 to 1")
+    return levels.tolist()
+
+
+def _units(likelihood: Likelihood, m: int, **given: Any) -> dict[str, np.ndarray]:
+    """Exposure or trials of new cases, as far as the likelihood has them."""
+    units = {}
+    for name, value in given.items():
+        if name in likelihood.constants:
+            try:
+                array = np.broadcast_to(np.asarray(1.0 if value is None else value, float), (m,))
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"predict: {name} is {value!r}; allowed: a number, or one for each of {m} new inputs"
+                ) from None
+            whole = name == "trials"
+            sound = np.isfinite(array) & (array > 0) & ((array == np.floor(array)) | (not whole))
+            wrong = np.flatnonzero(~sound)
+            if wrong.size:
+                kind = "whole numbers >= 1" if whole else "positive numbers"
+                raise InputError(
+                    f"predict: {name}[{wrong[0]}] is {array[wrong[0]]:g}; allowed: {kind}"
+                )
+            units[name] = array
+        elif value is not None:
+            raise InputError(
+                f"predict: the {likelihood.name} likelihood has no {name}; leave it out"
+            )
+    return units
+
+
+def _responses(found: Conditional, rng: np.random.Generator) -> np.ndarray:
+    """Simulated responses (draw, m); of labels, and with noise by case, E[y | eta]."""
+    rows = []
+    for likelihood, eta in found.simulate(rng, N_SIMULATED):
+        as_mean = likelihood.binary or any(
+            np.ndim(getattr(likelihood, name)) and name not in UNITS
+            for name in likelihood.constants
+        )
+        rows.append(likelihood.conditional_mean(eta) if as_mean else likelihood.simulate(rng, eta))
+    return np.concatenate(rows)

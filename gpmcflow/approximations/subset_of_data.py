@@ -12,12 +12,36 @@ from gpmcflow.models.regression_density import RegressionDensity, require_gaussi
 
 
 class SubsetOfData(RegressionDensity):
-    """log N(y_I; c, C_II) + log prior for the cases I: O(m^3) instead of O(n^3).
+    """Stand-in for a regression's log posterior: that of some of its cases, O(m^3) instead of O(n^3).
 
-    As a density of theta it is broader than the posterior, having seen less. Raises `InputError` for
-    cases that repeat (C_II without noise would be singular), do not exist, or are fewer than two.
+    log N(y_I; c, C_II) + log p_h(theta) for the cases I. As a density of theta it is broader than the
+    posterior, having seen less. Called with theta (d,), it returns a number.
 
     Source: Wang & Neal (2013), section 4.1, eq. 31 (y there is y_I).
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` with Gaussian noise.
+    cases:
+        I, m different whole numbers from 0 to n - 1, two or more.
+
+    Raises
+    ------
+    InputError:
+        For another likelihood, and for cases that repeat (C_II without noise would be singular), do not
+        exist, or are fewer than two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> stand_in = gp.SubsetOfData(model, cases=[0, 2, 4, 6])
+    >>> exact = gp.RegressionDensity(model.take(np.array([0, 2, 4, 6])))
+    >>> stand_in(np.zeros(2)) == exact(np.zeros(2))
+    True
     """
 
     def __init__(self, model: GPModel, cases: Sequence[int] | np.ndarray) -> None:

@@ -246,7 +246,9 @@ class Leaf(Covariance):
         """As `Covariance.text`."""
         names = {prior: name for name, prior in (priors or {}).items()}
         columns = [c if _is_bare(c) else repr(c) for c in self.columns or ()]
-        settings = [f"{key}={_text(value, names)}" for key, value in self._settings().items()]
+        settings = [
+            f"{key}={setting_text(value, names)}" for key, value in self._settings().items()
+        ]
         return f"{self.term}({', '.join([*columns, *settings])})"
 
 
@@ -255,14 +257,15 @@ def _is_bare(column: str | int) -> bool:
     return str(column).isidentifier() and column.isascii() and not keyword.iskeyword(column)
 
 
-def _text(value: Any, names: Mapping[Hyperprior, str]) -> str:
+def setting_text(value: Any, names: Mapping[Hyperprior, str] | None = None) -> str:
+    """A parameter's setting as text that `covariances.text` reads; ``names`` are those of hyperpriors."""
     if isinstance(value, tuple):
-        return f"({', '.join(_text(each, names) for each in value)},)".replace(
+        return f"({', '.join(setting_text(each, names) for each in value)},)".replace(
             ",)", ")" if value[1:] else ",)"
         )
     if isinstance(value, Parameter):
-        return f"shared({value.name!r}, {_text(value.value, names)})"
+        return f"shared({value.name!r}, {setting_text(value.value, names)})"
     if isinstance(value, Hyperprior):
         shown = "".join(f", {key}={number!r}" for key, number in value.parameters.items())
-        return names.get(value, f"prior({value.distribution!r}, on={value.scale!r}{shown})")
+        return (names or {}).get(value, f"prior({value.distribution!r}, on={value.scale!r}{shown})")
     return repr(value)

@@ -20,12 +20,42 @@ STEP = 1e-5  # of the central differences in the log of a parameter
 
 @dataclass(frozen=True, repr=False)
 class PythonCovariance(Leaf):
-    """k = function(X, X2, parameters), positive semidefinite: (n, m) for rows of X (n, p) and X2 (m, p).
+    """Covariance given by a Python function of your own.
 
-    ``given`` maps names of positive parameters to numbers or hyperpriors; the function is called with their
-    values by name. ``gradient``(X, X2, parameters) may return {name: derivative by the log of it (n, m)};
-    without it central differences are taken. Slower than the package's own covariances, and not part of a
-    config's text. For worker processes both functions have to be picklable.
+    k(X, X2) = function(X, X2, parameters), which has to be positive semidefinite. Slower than the package's
+    own covariances, and not part of a config's text. For worker processes both functions have to be
+    picklable.
+
+    Attributes
+    ----------
+    function:
+        Called with rows of X (n, p) and X2 (m, p), of its columns, and {name: value} of its parameters in
+        their own units; returns a matrix (n, m).
+    given:
+        Its positive parameters by name: numbers or hyperpriors.
+    gradient:
+        Called in the same way, returns {name: derivative by the log of that parameter (n, m)}; without it
+        central differences are taken.
+    columns:
+        Columns of X it depends on, by name or place; by default all that hold numbers.
+    name:
+        Prefix of its parameters in the names of a model of several terms; by default "python".
+
+    Raises
+    ------
+    InputError:
+        For a parameter that is neither a positive number nor a hyperprior; for a matrix of another shape,
+        when the function is called.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> def brownian(X, X2, parameters):
+    ...     return parameters["rate"] * np.minimum(X, X2.T)
+    >>> gp.PythonCovariance(brownian, {"rate": 2.0})(np.array([1.0, 3.0]))
+    array([[2., 2.],
+           [2., 6.]])
     """
 
     function: Callable

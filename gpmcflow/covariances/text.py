@@ -25,9 +25,36 @@ _SHOWN = "calls of covariances, + and *, such as 'matern32(age) + linear(dose, s
 def parse_covariance(
     text: str, priors: Mapping[str, Any] | None = None, where: str = "covariance"
 ) -> Covariance:
-    """Covariance of a text; ``priors`` are hyperpriors (or mappings of their fields) by name.
+    """Read a covariance expression from text, as configs hold it.
 
-    Raises `InputError` that begins with ``where`` for anything else than the text may hold.
+    Positional arguments are columns (in quotes where they are no Python names), parameters go by keyword:
+    numbers, names of hyperpriors in ``priors``, ``prior('gamma', on='natural', a=2.0)``,
+    ``shared('ell', ...)``, or tuples of these. The text is read as a syntax tree of calls, ``+`` and ``*``;
+    nothing in it is executed.
+
+    Parameters
+    ----------
+    text:
+        The expression.
+    priors:
+        Hyperpriors, or mappings of their fields, by the names that the text has for them.
+    where:
+        What messages of errors begin with.
+
+    Returns
+    -------
+    The covariance, as the same expression in Python gives it.
+
+    Raises
+    ------
+    InputError:
+        For text that holds anything else, with the part of it that cannot be read.
+
+    Examples
+    --------
+    >>> import gpmcflow as gp
+    >>> gp.parse_covariance("matern32(age, bmi, ard=True) + linear(dose, sd=5.0)")
+    Matern32(ard=True, columns=('age', 'bmi')) + Linear(sd=5.0, columns=('dose',))
     """
     named = {key: hyperprior(value, f"priors.{key}") for key, value in (priors or {}).items()}
     try:
@@ -36,6 +63,11 @@ def parse_covariance(
         why = getattr(error, "msg", error)
         raise InputError(f"{where}: {text!r} cannot be read ({why}); allowed: {_SHOWN}") from None
     return _Reader(text, named, where).expression(tree)
+
+
+def parse_setting(text: str, where: str) -> Any:
+    """Setting of a parameter, as `setting_text` writes it: a number, ``prior(..)`` or ``shared(..)``."""
+    return _Reader(text, {}, where).value(ast.parse(text.strip(), mode="eval").body)
 
 
 class _Reader:

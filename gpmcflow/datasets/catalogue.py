@@ -296,20 +296,43 @@ def list_datasets() -> list[str]:
 
 
 def load_dataset(name: str, *, data_dir: str | Path | None = None, **options) -> xr.Dataset:
-    """Return a data set by name.
+    """Load a data set by its name; `gpmcflow datasets` lists them with their options.
 
+    Files are looked for in ``data_dir``, then in the folder named by the environment variable
+    GPMCFLOW_DATA, then in the download cache, then upstream.
+
+    Parameters
+    ----------
+    name:
+        Of the data set, such as "digits-3v5", "breast-cancer" or "coal".
+    data_dir:
+        Folder that holds files under the paths they have in the catalogue, such as statlog/sat.trn.
+    options:
+        What some data sets take, such as ``n`` and ``seed`` of the synthetic ones.
+
+    Returns
+    -------
     Variables `X` (case, feature) and `y` (case), `X_test` (test_case, feature) and `y_test`
     (test_case) where there is a test set, `latent` (case) and `latent_test` (test_case) where the
     latent values are known; all float64, binary labels in {-1, +1}, those of more classes in
     {0, .., K-1}. There is no column of ones: models add the intercept. Attributes tell the
     source, the label coding, the preprocessing and the checksum.
 
-    Files are looked for in `data_dir`, then in the folder named by the environment variable
-    GPMCFLOW_DATA, then in the download cache, then upstream. `options` go to the data set;
-    `synthetic-gpc` and `shahbaba-simulated` have some.
+    Raises
+    ------
+    InputError:
+        For an unknown name, option or folder.
+    StorageError:
+        For a file with a wrong checksum, or one that cannot be had.
 
-    Raises InputError for an unknown name, option or folder, StorageError for a file with a wrong
-    checksum or one that cannot be had.
+    Examples
+    --------
+    >>> import gpmcflow as gp
+    >>> data = gp.load_dataset("ten-counts")
+    >>> data["y"].values.astype(int).tolist()
+    [3, 5, 4, 2, 0, 0, 1, 0, 2, 6]
+    >>> dict(gp.load_dataset("synthetic-regression", n=20, n_features=2)["X"].sizes)
+    {'case': 20, 'feature': 2}
     """
     if name not in CATALOGUE:
         raise unknown_name("load_dataset: name", name, CATALOGUE)

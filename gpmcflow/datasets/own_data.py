@@ -26,21 +26,54 @@ def load_csv(
     seed: int = 0,
     task: str = "classification",
 ) -> xr.Dataset:
-    """Return the data set of a comma-separated file with a header row.
+    """Load a data set of your own from a comma-separated file with a header row.
 
-    Column `target` becomes `y`; every other column is a feature and has to be numeric. For
-    `task="classification"` the target has two distinct values, numbers or words: `positive` is
-    coded +1, by default the larger number or the word later in the alphabet, the other one -1.
-    For "multiclass" it holds class codes 0..K-1, for "regression" any finite number, for
-    "counts" 0, 1, 2, ...
+    Rows that repeat are kept and counted in the attribute `n_duplicate_rows`.
 
-    With `standardise` each feature has mean 0 and (n - 1) standard deviation 1 over the training
-    cases. With `test_fraction` > 0 that share of the cases, chosen by `seed` at random, becomes
-    `X_test`, `y_test`; both parts keep the order of the file, and the coordinates `file_row` and
-    `test_file_row` give each case's row in the file (the header is row 1). Rows that repeat are
-    kept and counted in the attribute `n_duplicate_rows`.
+    Parameters
+    ----------
+    path:
+        Of the file, UTF-8.
+    target:
+        Column that becomes `y`; every other column is a feature and has to be numeric.
+    positive:
+        Value of the target that is coded +1 in a classification; by default the larger number, or the word
+        later in the alphabet. The other one is -1.
+    standardise:
+        Whether each feature is given mean 0 and standard deviation 1 (divisor n - 1) over the training cases.
+    test_fraction:
+        Share of the cases, from 0 to below 1, that becomes `X_test`, `y_test`.
+    seed:
+        Of the random choice of test cases.
+    task:
+        "classification", of two distinct numbers or words; "multiclass", of class codes 0..K-1; "regression",
+        of any finite numbers; or "counts", of 0, 1, 2, ...
 
-    Raises InputError, in one line that names column and row, for whatever is wrong in the file.
+    Returns
+    -------
+    `X` (case, feature), `y` (case) and the test cases as of `load_dataset`, each part in the order of the
+    file; the coordinates `file_row` and `test_file_row` give each case's row in the file (the header is row
+    1).
+
+    Raises
+    ------
+    InputError:
+        For whatever is wrong in the file, in one line that names column and row; and for arguments out of
+        range.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pandas as pd
+    >>> import gpmcflow as gp
+    >>> table = pd.DataFrame({"age": [30.0, 40.0, 50.0], "ill": ["no", "no", "yes"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "patients.csv"
+    ...     table.to_csv(path, index=False)
+    ...     data = gp.load_csv(path, target="ill")
+    >>> data["X"].values.ravel().tolist(), data["y"].values.tolist()
+    ([-1.0, 0.0, 1.0], [-1.0, -1.0, 1.0])
     """
     if task not in TASKS:
         raise unknown_name("load_csv: task", task, TASKS)

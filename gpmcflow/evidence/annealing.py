@@ -2,77 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.diagnostics.importance_weights import EvidenceEstimate, estimate_evidence
-from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.evidence import alarms, ladders
+from gpmcflow.errors import InputError
+from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import chain_generators, pin_blas, run
-from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import Sampler, make_sampler
-from gpmcflow.samplers.pilot import Pilot, find_pilot
-from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.storage import with_attributes
-
-LADDERS = ("adaptive", "geometric", "linear", "power")
-
-
-def annealed_importance_sampling(
-    reference: GaussianSites | LatentGaussianModel,
-    sampler: str | Sampler = "preconditioned_split_hmc",
-    *,
-    ladder: str = "adaptive",
-    n_temperatures: int = 100,
-    coordinates: str = "reference",
-    tuning: TuningSettings | None = None,
-    seed: int = 0,
-    key: tuple[str | int, ...] = (),
-    **execution: Any,
-) -> xr.DataTree:
-    """Pilot, then anneal from the reference to the posterior; the short way to `anneal`.
-
-    ``reference`` is where beta = 0 stands: ``expectation_propagation(model).sites``,
-    ``laplace(model).sites`` or ``GaussianSites.prior(model)``; a model stands for its EP fit.
-    ``ladder`` is one of adaptive, geometric, linear, power; ``coordinates`` is "reference" or "mode"
-    (standardised by the curvature at the mode of each temperature: what a prior start needs). Other
-    arguments as in `anneal`.
-    """
-    if isinstance(sampler, str):
-        sampler = make_sampler(sampler)
-    path = TemperedPath(as_sites(reference))
-    kept = execution.get("state_dir")
-    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key, state_dir=kept)
-    betas = make_ladder(ladder, n_temperatures, pilot)
-    return anneal(
-        path, sampler, Schedule.from_pilot(pilot, path, betas), seed=seed, key=key, **execution
-    )
-
-
-def make_ladder(kind: str, n_temperatures: int, pilot: Pilot) -> np.ndarray:
-    """Ladder of that kind: the geometric one starts at 1 / sd(u), the adaptive is the pilot's."""
-    if kind == "adaptive":
-        return ladders.equal_distance(n_temperatures, pilot.betas, pilot.distance)
-    if kind == "geometric":
-        return ladders.geometric(n_temperatures, min(1.0 / max(pilot.ratio_sd, 1e-300), 0.5))
-    if kind == "linear":
-        return ladders.linear(n_temperatures)
-    if kind == "power":
-        return ladders.power(n_temperatures)
-    raise unknown_name("annealing: ladder", kind, LADDERS)
 
 
 def anneal(
     path: TemperedPath,
-    sampler: Sampler,
+    sampler: LatentSampler,
     schedule: Schedule,
     *,
     n_particles: int = 256,
@@ -80,29 +27,19 @@ def anneal(
     store_latents: bool = False,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
-    block_size: int = 256,
-    segment_length: int = 25,
-    scheduler: Any = "synchronous",
-    n_workers: int = 1,
-    state_dir: Any = None,
-    settings: Any = None,
-    compute: bool = True,
-    progress: str | None = None,
+    execution: Execution | None = None,
 ) -> xr.DataTree:
     """Annealed importance sampling along a frozen schedule, all particles of a block as one batch.
 
     With ``reverse_from`` (n_particles, d), draws of the posterior, the run goes back to the
-    reference and its estimate is a stochastic upper bound. For execution see
-    `gpmcflow.execution.run`.
-
-    With ``compute=False`` the arrays are lazy (a pilot, where one is asked for, has run); a
-    `distributed.Client` as scheduler runs the blocks there and gathers the results.
+    reference and its estimate is a stochastic upper bound.
 
     Returns groups ``annealing`` (chain, temperature: log_weight_increment and the statistics of
     each transition; a chain is a particle) and, when computed, ``evidence`` (scalars, see
     `evidence_dataset`).
     """
     pin_blas()
+    how = Execution.of(execution, block_size=256, segment_length=25, progress="annealing")
     if n_particles < 2:
         raise InputError(f"annealing: n_particles is {n_particles!r}; allowed: 2, 3, 4, ...")
     if reverse_from is not None and np.shape(reverse_from) != (n_particles, path.model.dim):
@@ -117,23 +54,16 @@ def anneal(
         program,
         n_chains=n_particles,
         length=schedule.n_temperatures,
-        block_size=block_size,
-        segment_length=segment_length,
         seed=seed,
         key=(*key, "anneal", direction),
-        scheduler=scheduler,
-        n_workers=n_workers,
-        state_dir=state_dir,
-        settings=settings,
-        compute=compute,
-        progress=progress,
+        execution=how,
     )
     annealing = _dataset(arrays, program)
     attributes = run_attributes(path, sampler, seed, key)
-    if compute and state_dir is None:
+    if how.in_memory:
         annealing = annealing.load(scheduler="synchronous")
     groups = {"annealing": annealing}
-    if compute:
+    if how.compute:
         groups["evidence"] = evidence_dataset(annealing, seed=seed, key=key)
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 

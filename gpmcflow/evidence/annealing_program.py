@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.samplers import Sampler, State
-from gpmcflow.samplers.protocol import STATISTICS, statistics
+from gpmcflow.samplers.latent.protocol import STATISTICS, LatentSampler, State, statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class AnnealingProgram:
     """
 
     path: TemperedPath
-    sampler: Sampler
+    sampler: LatentSampler
     schedule: Schedule
     store_latents: bool = False
     start_latents: np.ndarray | None = None
@@ -75,14 +73,7 @@ class AnnealingProgram:
             base = self._base(0)
             draws = rng.standard_normal((self.path.model.dim,))
             position = self.path.in_coordinates(base).reference_draws(draws)
-        predictor = base.predictor(position)
-        log_likelihood = self.path.model.likelihood.log_density(predictor, self.path.model.y)
-        if not np.all(np.isfinite(log_likelihood)):
-            raise NumericalError(
-                f"annealing: {int((~np.isfinite(log_likelihood)).sum())} of {len(position)} "
-                "starting points have no finite likelihood; check the prior's scale and the data"
-            )
-        return self.sampler.init(Target.posterior(base), position)._asdict()
+        return self.sampler.bind(Target.posterior(base)).init(rng, position)._asdict()
 
     def advance(self, rng, carry, start: int, stop: int):
         """Increments start..stop-1 of the run, and the transitions after them."""
@@ -130,6 +121,6 @@ class AnnealingProgram:
         else:
             position = state.position
         # the residual's sites depend on beta here, so the cached evaluation does not carry over
-        target = schedule.target(self.path, there, base)
+        target = self.path.target(float(schedule.betas[there]), base)
         state, info = sampler.step(rng, target, sampler.init(target, position))
         return base, state, info._replace(n_gradient=info.n_gradient + 1)

@@ -9,21 +9,8 @@ import xarray as xr
 
 from gpmcflow.execution import array_digest
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import Sampler
+from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.storage import standard_attributes
-
-COMMON = (  # in the evidence group of every route; nan where it has no meaning
-    "log_evidence",
-    "standard_error",
-    "effective_size",
-    "n_gradient",
-    "n_likelihood",
-    "n_factorisation",
-    "acceptance_rate",
-    "diverging",
-    "unsolved",
-    "alarm",
-)
 
 
 def transition_columns(draws: xr.Dataset, n_moves: Any = None) -> dict[str, float]:
@@ -48,7 +35,7 @@ def transition_columns(draws: xr.Dataset, n_moves: Any = None) -> dict[str, floa
     }
 
 
-def run_attributes(path: TemperedPath, sampler: Sampler, seed: int, key: tuple) -> dict:
+def run_attributes(path: TemperedPath, sampler: LatentSampler, seed: int, key: tuple) -> dict:
     """Attributes of a result file: settings, seed, checksum of the labels."""
     settings = {
         "sampler": repr(sampler),

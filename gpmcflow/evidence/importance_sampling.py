@@ -27,25 +27,27 @@ LOG_NOTHING = np.log(1e-300)
 
 
 def importance_sampling(
-    reference: GaussianSites | LatentGaussianModel, *, n_draws: int = 10_000, **execution: Any
+    reference: GaussianSites | LatentGaussianModel, *, n_draws: int = 10_000, **run: Any
 ) -> xr.DataTree:
     """Z = E_q[w], w = exp(u(f)) = p(y, f) / q(f), from draws of the reference q.
 
-    ``reference`` as in `annealed_importance_sampling`, of which this is the run with one step;
-    ``execution`` takes seed, key, block_size, scheduler, n_workers, state_dir, settings, progress, and
-    with ``compute=False`` the weights are lazy.
+    ``reference`` as in `log_evidence`; this is annealing in one step;
+    ``run`` takes seed, key and execution.
 
     Returns groups ``importance`` (chain: log_weight, log_likelihood; a chain is one draw) and, when
     computed, ``evidence`` (see `importance_evidence`).
     """
-    path, sampler = TemperedPath(as_sites(reference)), IndependenceMetropolis()
+    path, sampler = (
+        TemperedPath(as_sites(reference, "importance sampling")),
+        IndependenceMetropolis(),
+    )
     one_step = Schedule.constant(linear(1), sampler)
-    tree = anneal(path, sampler, one_step, n_particles=n_draws, **execution)
+    tree = anneal(path, sampler, one_step, n_particles=n_draws, **run)
     draws = tree["annealing"].to_dataset().isel(temperature=0, drop=True)
     draws = draws.rename(log_weight_increment="log_weight")[["log_weight", "log_likelihood"]]
     groups = {"importance": draws.drop_vars(["beta", "step_size", "n_steps"], errors="ignore")}
     groups["importance"].attrs = {}
-    if execution.get("compute", True):
+    if "evidence" in tree.children:
         groups["evidence"] = importance_evidence(groups["importance"])
     return with_attributes(xr.DataTree.from_dict(groups), tree.attrs)
 

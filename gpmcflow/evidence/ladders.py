@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.samplers.adaptation.pilot import Pilot
+
+LADDERS = ("adaptive", "geometric", "linear", "power")
 
 
 def geometric(n_temperatures: int, smallest: float) -> np.ndarray:
@@ -62,3 +65,16 @@ def check_ladder(betas: Sequence[float]) -> np.ndarray:
 def _require(n_temperatures: int) -> None:
     if n_temperatures != int(n_temperatures) or n_temperatures < 1:
         raise InputError(f"ladder: n_temperatures is {n_temperatures!r}; allowed: 1, 2, 3, ...")
+
+
+def make_ladder(kind: str, n_temperatures: int, pilot: Pilot) -> np.ndarray:
+    """Ladder of that kind: the geometric one starts at 1 / sd(u), the adaptive is the pilot's."""
+    if kind == "adaptive":
+        return equal_distance(n_temperatures, pilot.betas, pilot.distance)
+    if kind == "geometric":
+        return geometric(n_temperatures, min(1.0 / max(pilot.ratio_sd, 1e-300), 0.5))
+    if kind == "linear":
+        return linear(n_temperatures)
+    if kind == "power":
+        return power(n_temperatures)
+    raise unknown_name("annealing: ladder", kind, LADDERS)

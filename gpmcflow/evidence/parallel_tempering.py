@@ -2,65 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time, mean_and_error
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms, ladder_estimates
-from gpmcflow.evidence.annealing import make_ladder
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import TemperingProgram
-from gpmcflow.execution import pin_blas, run
-from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.execution import Execution, pin_blas, run
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import Sampler, make_sampler
-from gpmcflow.samplers.pilot import find_pilot
-from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.storage import with_attributes
 
 MIN_REPLICATES = 8  # chains from whose spread a standard error is taken
 MIN_DRAWS = 4
 
 
-def parallel_tempering(
-    reference: GaussianSites | LatentGaussianModel,
-    sampler: str | Sampler = "preconditioned_split_hmc",
-    *,
-    ladder: str = "adaptive",
-    n_temperatures: int = 12,
-    tuning: TuningSettings | None = None,
-    seed: int = 0,
-    key: tuple[str | int, ...] = (),
-    **execution: Any,
-) -> xr.DataTree:
-    """Pilot, then parallel tempering along the ladder it found; the short way to `temper`.
-
-    ``reference`` is where beta = 0 stands (a model stands for its EP fit), ``sampler`` a name or a
-    sampler, ``ladder`` one of adaptive, geometric, linear, power, with ``n_temperatures`` above
-    beta = 0; the pilot's cost is ``n_gradient_pilot`` in the group ``evidence``. Other arguments as in
-    `temper`.
-    """
-    if isinstance(sampler, str):
-        sampler = make_sampler(sampler)
-    path = TemperedPath(as_sites(reference))
-    kept = execution.get("state_dir")
-    pilot = find_pilot(path, sampler, tuning=tuning, seed=seed, key=key, state_dir=kept)
-    schedule = Schedule.from_pilot(pilot, path, make_ladder(ladder, n_temperatures, pilot))
-    tree = temper(path, sampler, schedule, seed=seed, key=key, **execution)
-    if "evidence" in tree.children:
-        tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)
-    return tree
-
-
 def temper(
     path: TemperedPath,
-    sampler: Sampler,
+    sampler: LatentSampler,
     schedule: Schedule,
     *,
     n_replicates: int = 8,
@@ -69,21 +31,13 @@ def temper(
     store_latents: bool = False,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
-    block_size: int = 8,
-    segment_length: int = 100,
-    scheduler: Any = "synchronous",
-    n_workers: int = 1,
-    state_dir: Any = None,
-    settings: Any = None,
-    compute: bool = True,
-    progress: str | None = None,
+    execution: Execution | None = None,
 ) -> xr.DataTree:
     """Parallel tempering along a frozen schedule; the whole ladders of a block are one batch.
 
     A chain is one of ``n_replicates`` independent ladders; ``n_warmup`` iterations are dropped. All
     temperatures take the same number of steps, see `batch_steps`. At beta = 0 each iteration has a
-    fresh exact draw of the reference. For execution see `gpmcflow.execution.run`; with
-    ``compute=False`` the arrays are lazy, and `tempering_evidence` gives the estimates later.
+    fresh exact draw of the reference. Where arrays are lazy `tempering_evidence` gives the estimates later.
 
     Returns groups ``tempered`` (chain, temperature, draw: log_ratio u, log_likelihood, swap_accepted
     with the next temperature (-1 where none was proposed), walker, and the statistics of each
@@ -93,6 +47,7 @@ def temper(
     Source: Swendsen & Wang (1986), Phys. Rev. Lett. 57, 2607; Geyer (1991).
     """
     pin_blas()
+    how = Execution.of(execution, block_size=8, segment_length=100, progress="parallel tempering")
     if n_warmup < 0 or n_draws < MIN_DRAWS:
         raise InputError(
             f"parallel tempering: n_draws is {n_draws}, n_warmup is {n_warmup}; "
@@ -110,24 +65,17 @@ def temper(
         program,
         n_chains=n_replicates,
         length=n_warmup + n_draws,
-        block_size=block_size,
-        segment_length=segment_length,
         seed=seed,
         key=(*key, "temper"),
-        scheduler=scheduler,
-        n_workers=n_workers,
-        state_dir=state_dir,
-        settings=settings,
-        compute=compute,
-        progress=progress,
+        execution=how,
     )
     groups = _groups(arrays, program, n_warmup)
-    if compute:
+    if how.compute:
         small = groups["tempered"].load(scheduler="synchronous")
         warmup = {name: arrays[name][:, :n_warmup].sum().compute(scheduler="synchronous")
                   for name in ("n_gradient", "n_factorisation")}  # fmt: skip
         groups["evidence"] = tempering_evidence(small, **warmup)
-        if state_dir is None and store_latents:
+        if how.in_memory and store_latents:
             groups["posterior"] = groups["posterior"].load(scheduler="synchronous")
     attributes = run_attributes(path, sampler, seed, key)
     return with_attributes(xr.DataTree.from_dict(groups), attributes)

@@ -8,14 +8,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpmcflow.diagnostics.importance_weights import effective_size, normalised_weights
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import InputError
 from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.samplers import Sampler, State
-from gpmcflow.samplers.pilot import next_beta, systematic_resample
-from gpmcflow.samplers.protocol import STATISTICS
+from gpmcflow.samplers.adaptation.pilot import next_beta, systematic_resample
+from gpmcflow.samplers.latent.protocol import STATISTICS, LatentSampler, State
 
 GROWTH = 1.2  # least growth of a particle set in a round of the adaptive rule
 MEASURED = (  # what a stage gives beside its statistics
@@ -62,7 +61,7 @@ class ParticleProgram:
     """
 
     path: TemperedPath
-    sampler: Sampler
+    sampler: LatentSampler
     schedule: Schedule
     n_particles: int | AdaptiveParticles
     n_moves: int = 1
@@ -149,13 +148,7 @@ class ParticleProgram:
         if stored is None:
             random = RandomRows(rng, n, [c])
             draws = self.path.reference_draws(random.standard_normal((self.path.model.dim,)))
-            state = self.sampler.init(Target.posterior(self.path.base), draws)
-            finite = np.isfinite(state.log_likelihood)
-            if not finite.all():
-                raise NumericalError(
-                    f"sequential Monte Carlo: {int((~finite).sum())} of {n} starting points have no "
-                    "finite likelihood; check the prior's scale and the data"
-                )
+            state = self.sampler.bind(Target.posterior(self.path.base)).init(random, draws)
             tally["n_gradient"] = float(n)
             return state, tally
         before, weights = stored
@@ -182,7 +175,7 @@ class ParticleProgram:
         means = weights.reshape(-1, per_ancestor).mean(-1)
         return float(per_ancestor * means.var(ddof=1) / weights.mean() ** 2)
 
-    def _sampler(self, beta: float) -> Sampler:
+    def _sampler(self, beta: float) -> LatentSampler:
         """The sampler with the schedule's settings, between its betas by interpolation."""
         schedule = self.schedule
         step_size = np.exp(np.interp(beta, schedule.betas, np.log(schedule.step_size)))

@@ -11,7 +11,7 @@ class RandomRows:
     """The streams of a block's chains, ``n_rows`` rows of a batch drawn from each; chain by chain.
 
     Row c n_rows + t is row t of chain c, so that a chain draws the same numbers whatever chains
-    stand beside it. What samplers call: see `gpmcflow.samplers.protocol.ChainRandom`.
+    stand beside it. What samplers call: see `gpmcflow.samplers.latent.protocol.ChainRandom`.
     """
 
     def __init__(self, rng: ChainGenerators, n_rows: int, chains: list[int] | None = None) -> None:

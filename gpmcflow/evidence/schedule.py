@@ -10,9 +10,9 @@ from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.evidence.ladders import check_ladder
 from gpmcflow.execution import array_digest
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.samplers import Sampler
-from gpmcflow.samplers.pilot import Pilot
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers.adaptation.pilot import Pilot
+from gpmcflow.samplers.latent.protocol import LatentSampler
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Schedule:
     base_index: np.ndarray | None = None
 
     @classmethod
-    def constant(cls, betas: np.ndarray, sampler: Sampler) -> Schedule:
+    def constant(cls, betas: np.ndarray, sampler: LatentSampler) -> Schedule:
         """Use the sampler's own step size and number of steps at every beta."""
         betas = check_ladder(betas)
         steps = np.full(len(betas), sampler.n_steps)
@@ -66,7 +66,7 @@ class Schedule:
         """T, the number of weight increments."""
         return len(self.betas) - 1
 
-    def sampler(self, prototype: Sampler, index: int) -> Sampler:
+    def sampler(self, prototype: LatentSampler, index: int) -> LatentSampler:
         """Return the prototype with the step size and number of steps of one temperature."""
         return prototype.with_steps(float(self.step_size[index]), int(self.n_steps[index]))
 
@@ -76,10 +76,6 @@ class Schedule:
             return None
         row = int(self.base_index[index])
         return GaussianSites(path.model, self.bases[0][row], self.bases[1][row])
-
-    def target(self, path: TemperedPath, index: int, base: GaussianSites | None) -> Target:
-        """Tempered target of one temperature."""
-        return path.target(float(self.betas[index]), base)
 
     def with_mode_bases(self, path: TemperedPath, at: np.ndarray) -> Schedule:
         """Move in coordinates standardised by the curvature at the mode of h_beta (H1_beta).

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.samplers import Sampler, State
-from gpmcflow.samplers.protocol import STATISTICS, Info, statistics
+from gpmcflow.samplers.latent.protocol import STATISTICS, Info, LatentSampler, State, statistics
 
 NOT_PROPOSED = -1
 
@@ -30,7 +28,7 @@ class TemperingProgram:
     """
 
     path: TemperedPath
-    sampler: Sampler
+    sampler: LatentSampler
     betas: np.ndarray
     step_size: np.ndarray
     n_steps: int
@@ -63,13 +61,8 @@ class TemperingProgram:
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States of all temperatures, walkers in order."""
-        state = self._reference(rng)
-        if not np.all(np.isfinite(state.log_likelihood)):
-            raise NumericalError(
-                f"parallel tempering: {int((~np.isfinite(state.log_likelihood)).sum())} of "
-                f"{len(state.position)} starting points have no finite likelihood; check the "
-                "prior's scale and the data"
-            )
+        reference = Target.posterior(self.path.base)
+        state = self.sampler.bind(reference).init(rng, self._reference(rng))
         rows, spent = [], [(np.ones(len(state.position)), np.zeros(len(state.position)))]
         for beta, step_size in zip(self.betas[1:], self.step_size, strict=True):
             sampler = self.sampler.with_steps(float(step_size), self.n_steps)
@@ -95,7 +88,7 @@ class TemperingProgram:
                 *(field.reshape(n_chains * T, *field.shape[2:]) for field in fields.values())
             )
             state, info = sampler.step(random, target, state)
-            fresh = self._reference(rng)
+            fresh = self.sampler.init(Target.posterior(self.path.base), self._reference(rng))
             fields = {
                 name: np.concatenate(
                     [first[:, None], rest.reshape(n_chains, T, *rest.shape[1:])], axis=1
@@ -121,10 +114,9 @@ class TemperingProgram:
         outputs = {name: np.stack([row[name] for row in rows], axis=1) for name in rows[0]}
         return fields | {"walker": walker, "spent": spent}, outputs
 
-    def _reference(self, rng) -> State:
-        """Draws of the reference, one a chain, evaluated."""
-        draws = self.path.reference_draws(rng.standard_normal((self.path.model.dim,)))
-        return self.sampler.init(Target.posterior(self.path.base), draws)
+    def _reference(self, rng) -> np.ndarray:
+        """Draws of the reference, one a chain."""
+        return self.path.reference_draws(rng.standard_normal((self.path.model.dim,)))
 
     def _statistics(self, info: Info, n_chains: int, spent: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics of all temperatures (chain, T + 1); a draw of the reference is one gradient."""

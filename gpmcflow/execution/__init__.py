@@ -10,6 +10,7 @@ from typing import Any
 
 _HOME = {
     "ChainGenerators": "randomness",
+    "Execution": "settings",
     "Program": "blocks",
     "Progress": "progress",
     "Workers": "pools",

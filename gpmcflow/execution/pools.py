@@ -97,19 +97,48 @@ def _compute_on_cluster(
 
 @contextlib.contextmanager
 def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Workers]:
-    """Keep one pool of workers alive over many calls of `run`.
+    """Keep one pool of workers alive over many runs.
 
-    `scheduler` is "synchronous", "threads", "processes" (fresh ones, by spawn, each with one BLAS
-    thread), the address of a Dask scheduler, its scheduler file (a path that ends in .json), a
-    `distributed.Client`, or a `Workers` (passed on). The last four ignore `n_workers`. Raises
-    `InputError` for another one, `ResourceError` when no scheduler answers. A script that uses
-    "processes" needs the `__main__` guard; its workers go when their parent goes, however it ends.
+    A script that uses "processes" needs the guard ``if __name__ == "__main__":``; its workers go when their
+    parent goes, however it ends.
+
+    Parameters
+    ----------
+    scheduler:
+        "synchronous", "threads", "processes" (fresh ones, by spawn, each with one BLAS thread), the address
+        of a Dask scheduler, its scheduler file (a path that ends in .json), a `distributed.Client`, or a
+        `Workers` (passed on). The last four ignore ``n_workers``.
+    n_workers:
+        Threads or processes, 1 or more.
+
+    Returns
+    -------
+    A context manager that gives `Workers`, for `Execution.scheduler`, and ends them.
+
+    Raises
+    ------
+    InputError:
+        For another scheduler, or a wrong number of workers.
+    ResourceError:
+        When no scheduler answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.GPModel(np.arange(4.0), np.ones(4), gp.Matern32(1.0, 1.0), gp.Poisson())
+    >>> with gp.workers("threads", 2) as pool:
+    ...     how = gp.Execution(scheduler=pool)
+    ...     runs = [gp.sample(model, gp.EllipticalSlice(), n_chains=1, n_draws=9, seed=seed, execution=how)
+    ...             for seed in (1, 2)]
+    >>> [run.sizes["draw"] for run in (run.posterior for run in runs)]
+    [9, 9]
     """
     if isinstance(scheduler, Workers):
         yield scheduler
         return
     if isinstance(n_workers, bool) or not isinstance(n_workers, int) or n_workers < 1:
-        raise InputError(f"run: n_workers is {n_workers!r}, allowed are integers >= 1.")
+        raise InputError(f"run: workers is {n_workers!r}, allowed are integers >= 1.")
     pin_blas()
     if type(scheduler).__module__.startswith("distributed."):
         yield Workers("distributed", client=scheduler)
@@ -120,7 +149,7 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     elif scheduler == "synchronous":
         if n_workers > 1:
             log.warning(
-                "run: n_workers is %d, but scheduler 'synchronous' runs one block after another; give "
+                "run: workers is %d, but scheduler 'synchronous' runs one block after another; give "
                 "scheduler='processes'", n_workers,
             )  # fmt: skip
         yield Workers("synchronous")

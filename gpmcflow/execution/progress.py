@@ -10,17 +10,24 @@ from typing import TextIO
 
 log = logging.getLogger(__name__)
 _WIDTH = 24
+_SILENT = 2.0  # seconds: shorter work shows nothing
 
 
 class Progress:
-    """A bar in a terminal; in a log, a line per finished segment.
+    """A bar in a terminal; in a log, a line per finished segment, or other unit of work.
 
-    At most one line a second, and always the last, to the logger `gpmcflow.execution.progress` at
-    level INFO. Used in the main process.
+    Nothing in the first two seconds; then at most one line a second, and always the last, to the logger
+    `gpmcflow.execution.progress` at level INFO. Used in the main process.
     """
 
-    def __init__(self, label: str, total: int, stream: TextIO | None = None):
-        self.label = label
+    def __init__(
+        self,
+        label: str,
+        total: int | None = None,
+        stream: TextIO | None = None,
+        unit: str = "segments",
+    ):
+        self.label, self.unit = label, unit
         self.total = total
         self._stream = sys.stderr if stream is None else stream
         self._bar = self._stream.isatty()
@@ -39,6 +46,8 @@ class Progress:
             self._acceptance += acceptance
         now = time.monotonic()
         since = now - self._shown
+        if 0 <= now - self._begin < _SILENT:
+            return
         # A clock that was set back must not silence the rest of the job.
         if since >= self._period or since < 0 or self._done == self.total:
             self._shown = now
@@ -46,13 +55,14 @@ class Progress:
 
     def close(self) -> None:
         """End the line of the bar, so that what follows starts on its own."""
-        if self._bar and self._done:
+        if self._bar and self._shown > -math.inf:
             self._stream.write("\n")
             self._stream.flush()
 
     def text(self) -> str:
         """Return the state in words: segments, mean acceptance, time left."""
-        parts = [f"{self._done}/{self.total} segments"]
+        of_all = "" if self.total is None else f"/{self.total}"
+        parts = [f"{self._done}{of_all} {self.unit}"]
         if self._found:
             parts.append(f"{self._found} found on disk")
         if self._rates:
@@ -61,7 +71,7 @@ class Progress:
         computed = self._done - self._found
         if self._done == self.total:
             parts.append(f"{_clock(elapsed)} in all")
-        elif computed:
+        elif computed and self.total is not None:
             parts.append(f"{_clock(elapsed / computed * (self.total - self._done))} left")
         return ", ".join(parts)
 
@@ -69,7 +79,7 @@ class Progress:
         if not self._bar:
             log.info("%s: %s", self.label, self.text())
             return
-        filled = _WIDTH * self._done // self.total
+        filled = _WIDTH * self._done // (self.total or 2 * self._done)
         bar = "#" * filled + "." * (_WIDTH - filled)
         self._stream.write(f"\r{self.label} [{bar}] {self.text()}\x1b[K")
         self._stream.flush()

@@ -14,9 +14,9 @@ import numpy as np
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import tempered_mode
-from gpmcflow.approximations.prediction import predict_from_draws
-from gpmcflow.evidence.annealing import make_ladder
+from gpmcflow.approximations.prediction import State, conditional
 from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import batch_steps
 from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
 from gpmcflow.evidence.schedule import Schedule
@@ -28,9 +28,10 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.plan import PlannedJob, annealing_runs, method_settings
 from gpmcflow.samplers import Sampler, make_sampler
-from gpmcflow.samplers.pilot import Pilot, find_pilot
-from gpmcflow.samplers.sampling import ChainProgram
-from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.latent.problem import LatentProblem
+from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.studies.problems import MATRICES, build_model
 from gpmcflow.studies.rmhmc_ais import evidence_routes
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
@@ -73,7 +74,7 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     sampler = make_sampler(sampling["sampler"])
     sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
     path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
-    program = ChainProgram(Target.posterior(path.base), sampler)
+    program = ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
     n_draws = sampling["draws"] + sampling["warmup"]
     grid = context.grid(sampling["chains"], n_draws)
     seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, sampling)
@@ -82,7 +83,7 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     dataset, model = context.dataset(job.problem), path.model
     if "X_test" in dataset and model.likelihood.binary:
         few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
-        once, _ = timed(lambda: predict_from_draws(model, few, X_test))
+        once, _ = timed(lambda: conditional(State(model, few), X_test).mean_response())
         seconds += once * min(1000, sampling["chains"] * sampling["draws"]) / len(few)
     return context.job(seconds + on_disk, _matrices(context, job.problem), state + draws)
 
@@ -164,7 +165,7 @@ def _schedule(
 def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
     """A program with the outputs of a run; only forward ones keep latents."""
     if name.endswith("_start"):
-        return ChainProgram(Target.posterior(path.base), sampler)
+        return ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
     schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), sampler)
     latents = bool(method.get("store_latents")) and not name.startswith("reverse")
     return AnnealingProgram(path, sampler, schedule, latents)

@@ -10,8 +10,9 @@ from gpmcflow.forecast.context import Context, Cost, block_of
 from gpmcflow.forecast.timing import seconds_per_transition, timed
 from gpmcflow.plan import PlannedJob, method_settings
 from gpmcflow.samplers import SAMPLERS
-from gpmcflow.samplers.sampling import ChainProgram
-from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.latent.problem import LatentProblem
+from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.studies.split_hmc import study as split_hmc
 from gpmcflow.studies.split_hmc.illustrations import illustrate
 
@@ -38,7 +39,7 @@ def chains_cost(context: Context, job: PlannedJob) -> Cost:
     )
     target = target.in_coordinates(sampler.coordinates(target.base))
     mode, summary = fitted["map/theta"].values[None], split_hmc.slopes_of(target.model)
-    program = ChainProgram(target, sampler, mode, 1, summary)
+    program = ChainProgram(LatentProblem(target, mode), sampler, summary=summary)
     thin = int(method["thin"])
     n_draws = max(1, int(method["draws"]) // thin)
     grid = context.grid(method["chains"], n_draws)

@@ -10,21 +10,19 @@ from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
 from gpmcflow.plan import PlannedJob, method_settings
-from gpmcflow.samplers.joint_program import STATS, TRACED
-from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
-from gpmcflow.samplers.joint_split_pilot import plain_sites
-from gpmcflow.samplers.joint_workspace import JointWorkspace
+from gpmcflow.samplers.adaptation.joint_pilot import plain_sites
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
 from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
-    representation_of,
-    update_of,
+    sampler_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
 from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES, where_in_config
 
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
+NUMBERS = 8  # kept of a draw beside theta and latents
 GUESSED_STEPS = 12  # of joint split HMC, whose pilot chooses them
 
 
@@ -36,7 +34,7 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     each, dim = context.once(key, lambda: _pace(context, job.problem, method))
     thin, chains = method["thin"], method["chains"]
     draws = (method["iterations"] + method["warmup"]) // thin * chains
-    row = dim + len(STATS) + n + (thin * (dim + len(TRACED)) if thin > 1 else 0)
+    row = NUMBERS + dim + n + (thin * (NUMBERS + dim) if thin > 1 else 0)
     segments = draws * thin / (10 * context.execution["segment_length"])
     joint = method["representation"] == JOINT
     twice = problem["structure"] == "kronecker" and not joint and n <= LARGEST_DENSE
@@ -56,11 +54,9 @@ def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
     model = build_joint_model(context.dataset(name), name, context.config["problems"][name])
     if method["representation"] == JOINT:
         return GUESSED_STEPS * _gradient_seconds(model, name), model.dim
-    rng, update = np.random.default_rng(0), update_of(method)
-    workspace = JointWorkspace(model, representation_of(method))
-    workspace.start(model.prior_median(), np.zeros(model.n_cases))
-    each = repeated(lambda: iterate(rng, workspace, update, method["elliptical"]))
-    return each, model.dim
+    rng, workspace = np.random.default_rng(0), sampler_of(method).bind(model)
+    state = workspace.init(rng, {"theta": model.prior_median()})
+    return repeated(lambda: iterate(rng, workspace, state)), model.dim
 
 
 def _gradient_seconds(model: GPModel, problem: str) -> float:

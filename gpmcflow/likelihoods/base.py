@@ -37,16 +37,50 @@ class CompiledValue(NamedTuple):
 
 
 class Likelihood(ABC):
-    """p(y | eta) = prod_i p(y_i | eta_i): what it is, its parameters, and what can be asked of it.
+    """A likelihood p(y | eta) = prod_i p(y_i | eta_i): derive your own from it.
 
-    Arrays of predictors have shape (..., n), observations y have shape (n,). Everything is
-    elementwise: batch axes stay in front.
+    Arrays of predictors eta have shape (..., n), observations y have shape (n,). Everything is elementwise:
+    batch axes stay in front.
 
     A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
     if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
     (None: the default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers,
-    or arrays of one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr below, which
+    or arrays of one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr, which
     digests of runs are made of.
+
+    Attributes
+    ----------
+    name:
+        In messages and in configs; by default the name of the class.
+    parameters, constants:
+        Names of its fields that may be free, and of those that may be one a case.
+    log_concave:
+        Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
+        too.
+    relative_sites, conjugate, binary, counts, standard_sites:
+        What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
+        in eta, has labels -1 and +1, or counts with a log link; and how sites are fitted to it.
+
+    Raises
+    ------
+    InputError:
+        For parameters that are neither positive numbers nor hyperpriors, and constants that are not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> class Waiting(gp.Likelihood):  # times ~ Exp(exp(eta))
+    ...     def derivatives(self, eta, y):
+    ...         hazard = y * np.exp(eta)
+    ...         return eta - hazard, 1.0 - hazard, -hazard, -hazard
+    ...
+    ...     def simulate(self, rng, eta):
+    ...         return rng.exponential(np.exp(-eta))
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, 1.0 + x, gp.SquaredExponential(1.0, 1.0), Waiting())
+    >>> gp.approximate(model)
+    <ep fit: log evidence -12.6054>
     """
 
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
@@ -110,6 +144,10 @@ class Likelihood(ABC):
         arrays = {name: getattr(self, name) for name in self.constants}
         arrays = {name: value[cases] for name, value in arrays.items() if np.ndim(value)}
         return self._changed(arrays) if arrays else self
+
+    def with_constants(self, **values: np.ndarray) -> Likelihood:
+        """Return the same likelihood with other constants, as of other cases."""
+        return self._changed(values)
 
     @property
     def per_case(self) -> bool:

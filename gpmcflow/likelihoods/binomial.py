@@ -23,9 +23,27 @@ def _value(head, f, y, constants, phi):  # constants are trials
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Binomial(Likelihood):
-    """log p = log C(N, y) + y log p + (N - y) log q, p = sigma(eta), q = 1 - p.
+    """Binomial likelihood with logit link: y successes of N trials.
 
-    ``trials`` N is a whole number, or one for each case (n,).
+    log p = log C(N, y) + y log p + (N - y) log q, p = 1 / (1 + exp(-eta)), q = 1 - p.
+
+    Attributes
+    ----------
+    trials:
+        N, a whole number >= 1, or one for each case (n,).
+
+    Raises
+    ------
+    InputError:
+        For trials that are not whole and positive; in a model, for y that are not counts of at most N.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> likelihood = gp.Binomial(trials=4)
+    >>> round(likelihood.log_density(np.zeros(1), np.array([1.0])).item(), 4)  # log (4 / 16)
+    -1.3863
     """
 
     trials: int | np.ndarray

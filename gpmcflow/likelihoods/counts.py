@@ -7,6 +7,8 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import Likelihood
 
+LARGEST_RATE = 1e18  # of simulated counts, which NumPy draws as 64-bit integers
+
 
 def validate_counts(where: str, y: np.ndarray) -> None:
     """Raise `InputError` unless y holds counts."""

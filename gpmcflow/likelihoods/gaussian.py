@@ -21,9 +21,27 @@ def _value(head, f, y, constants, phi):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(Likelihood):
-    """p(y | eta) = N(y; eta, noise_sd^2); every approximation here is exact for it.
+    """Gaussian likelihood: y = eta + noise.
 
-    ``noise_sd`` is a number, a hyperprior (left out: the default one), or known noise levels (n,).
+    p(y | eta) = N(y; eta, noise_sd^2). Latents can be integrated out, and every approximation here is exact.
+
+    Attributes
+    ----------
+    noise_sd:
+        Standard deviation > 0 of the noise, in the units of y: a number, a hyperprior, a `Parameter`, or
+        known ones for each case (n,); by default log noise_sd ~ N(-1, 1).
+
+    Raises
+    ------
+    InputError:
+        For a noise level that is neither positive nor a hyperprior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> round(gp.Gaussian(0.5).log_density(np.zeros(1), np.ones(1)).item(), 4)
+    -2.2258
     """
 
     noise_sd: Setting | np.ndarray | None = None

@@ -67,7 +67,22 @@ def _exp_minus_abs(flat: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Logistic(BinaryLikelihood):
-    """p(y | eta) = sigma(y eta), y in {-1, +1}, sigma(z) = 1 / (1 + exp(-z))."""
+    """Logistic likelihood of labels: the probability of +1 is the logistic function of eta.
+
+    p(y | eta) = sigma(y eta), y in {-1, +1}, sigma(z) = 1 / (1 + exp(-z)).
+
+    Raises
+    ------
+    InputError:
+        In a model, for labels other than -1 and +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> round(gp.Logistic().log_density(np.array([1.0]), np.array([1.0])).item(), 4)
+    -0.3133
+    """
 
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y sigma(-y eta), shape of eta."""

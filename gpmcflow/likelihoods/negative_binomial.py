@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import digamma, expit, gammaln
 
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import CountLikelihood
+from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood
 from gpmcflow.parameters.parameter import Setting
 
 
@@ -22,11 +22,32 @@ def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is d
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomial(CountLikelihood):
-    """Counts with mean m = e exp(eta) and variance m + m^2 / d.
+    """Negative binomial likelihood of counts with log link: mean m = e exp(eta), variance m + m^2 / d.
 
-    log p = log G(y + d) - log G(d) - log G(y + 1) + y log q + d log p, q = m / (m + d), p = 1 - q. The
-    ``dispersion`` d is a number or a hyperprior; as d grows this is Poisson's, but values lose digits to
-    differences of large log-gammas: keep hyperpriors below 1e5. The exposure e is a number, or (n,).
+    log p = log G(y + d) - log G(d) - log G(y + 1) + y log q + d log p, q = m / (m + d), p = 1 - q.
+
+    As d grows this is Poisson's, but values lose digits to differences of large log-gammas: keep hyperpriors
+    of d below 1e5.
+
+    Attributes
+    ----------
+    dispersion:
+        d > 0, dimensionless, a number, a hyperprior or a `Parameter`: the smaller, the more counts vary; by
+        default log d ~ N(1, 1.5^2).
+    exposure:
+        e > 0, the size of each cell or the time it was watched: a number, or one for each case (n,).
+
+    Raises
+    ------
+    InputError:
+        For settings that are not positive; in a model, for y that are not counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> round(gp.NegativeBinomial(dispersion=1.0).log_density(np.zeros(1), np.zeros(1)).item(), 4)  # log 1/2
+    -0.6931
     """
 
     dispersion: Setting | None = None
@@ -52,7 +73,7 @@ class NegativeBinomial(CountLikelihood):
         """Poisson counts whose rates are gamma draws with mean m and shape d."""
         d = self.number("dispersion")
         rate = self._rate(eta) * rng.standard_gamma(d, np.shape(eta)) / d
-        return rng.poisson(rate).astype(np.float64)
+        return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """The dispersion is a parameter of the loop."""

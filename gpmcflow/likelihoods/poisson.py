@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import CountLikelihood
+from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood
 from gpmcflow.likelihoods.sites import Sites, thresholded
 
 
@@ -61,7 +61,28 @@ def _laplace(y, k, c, same, w, b):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Poisson(CountLikelihood):
-    """p(y | eta) = Poisson(y; e exp(eta)); the exposure e is the size of each cell, a number or (n,)."""
+    """Poisson likelihood of counts with log link: log-Gaussian Cox processes on a grid of cells.
+
+    p(y | eta) = Poisson(y; e exp(eta)).
+
+    Attributes
+    ----------
+    exposure:
+        e > 0, the size of each cell or the time it was watched, in units of which exp(eta) is the rate: a
+        number, or one for each case (n,).
+
+    Raises
+    ------
+    InputError:
+        For an exposure that is not positive; in a model, for y that are not counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> round(gp.Poisson(exposure=2.0).log_density(np.zeros(1), np.zeros(1)).item(), 4)
+    -2.0
+    """
 
     exposure: float | np.ndarray = 1.0
 
@@ -82,8 +103,8 @@ class Poisson(CountLikelihood):
         return value, y - rate, -rate, -rate
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
-        """Poisson counts with rate e exp(eta)."""
-        return rng.poisson(self._rate(eta)).astype(np.float64)
+        """Poisson counts with rate e exp(eta), at most `LARGEST_RATE`."""
+        return rng.poisson(np.minimum(self._rate(eta), LARGEST_RATE)).astype(np.float64)
 
     def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """mu = k y - z and w = z / k with z + log z = log k + k y + c, c with the log exposure."""

@@ -77,12 +77,26 @@ def _value(head, f, y, constants, phi):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Probit(BinaryLikelihood):
-    """p(y | eta) = Phi(y eta), y in {-1, +1}.
+    """Probit likelihood of labels: the probability of +1 is the normal distribution function of eta.
+
+    p(y | eta) = Phi(y eta), y in {-1, +1}.
 
     Derivatives by z = y eta: lambda = phi / Phi, w = -(log Phi)'' = lambda (z + lambda) in (0, 1),
     w' = -(log Phi)'''. For z < -3 every factor comes from the continued fraction of the Mills
     ratio, which has no cancellation (relative error 6e-16 down to z = -1e4, where the direct w'
     has no correct digit).
+
+    Raises
+    ------
+    InputError:
+        In a model, for labels other than -1 and +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> round(gp.Probit().log_density(np.array([1.0]), np.array([1.0])).item(), 4)
+    -0.1728
     """
 
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -21,10 +21,31 @@ def _value(head, f, y, constants, phi):  # phi is (1 / (s sqrt nu), (nu + 1) / 2
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudentT(Likelihood):
-    """y = eta + s t, t of nu degrees of freedom. Not log-concave: l'' > 0 where |y - eta| > s sqrt(nu).
+    """Student-t likelihood: y = eta + noise with outliers.
 
-    ``scale`` s and ``df`` nu are numbers or hyperpriors. With r = (y - eta) / s and u = nu + r^2,
-    log p = log G((nu + 1) / 2) - log G(nu / 2) - log(nu pi) / 2 - log s - (nu + 1) / 2 log(1 + r^2 / nu).
+    y = eta + s t, t of nu degrees of freedom. With r = (y - eta) / s and u = nu + r^2,
+    log p = log G((nu + 1) / 2) - log G(nu / 2) - log(nu pi) / 2 - log s - (nu + 1) / 2 log(1 + r^2 / nu). Not
+    log-concave: l'' > 0 where |y - eta| > s sqrt(nu).
+
+    Attributes
+    ----------
+    scale:
+        s > 0, in the units of y: a number, a hyperprior or a `Parameter`; by default log s ~ N(-1, 1).
+    df:
+        nu > 0, in the same way; by default log nu ~ N(1.5, 0.75^2).
+
+    Raises
+    ------
+    InputError:
+        For settings that are neither positive numbers nor hyperpriors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> likelihood = gp.StudentT(scale=1.0, df=1.0)
+    >>> round(likelihood.log_density(np.zeros(1), np.ones(1)).item(), 4)  # Cauchy: -log(2 pi)
+    -1.8379
     """
 
     scale: Setting | None = None

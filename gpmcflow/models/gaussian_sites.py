@@ -17,16 +17,40 @@ from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 
 @dataclass(frozen=True, eq=False)
 class GaussianSites:
-    """q(theta) proportional to N(theta; mean_0, P) exp(sum_i nu_i eta_i - tau_i eta_i^2 / 2).
+    """A Gaussian that is a prior times Gaussian sites: what EP, Laplace, references and metrics share.
 
-    Its precision is P^{-1} + A' diag(tau) A: the one form that the prior (tau = nu = 0), an EP or
-    Laplace fit, and the metric of a sampler share. With U the whitened predictor factor of the
-    model, G = I + U' diag(tau) U is the precision of xi; G = W W' with W upper triangular (a
-    Cholesky factorisation from the last row up), so that L W^{-T}, the factor of the covariance of
-    theta, is again lower triangular and maps a batch at half the flops of a full matrix.
+    q(theta) is proportional to N(theta; mean_0, P) exp(sum_i nu_i eta_i - tau_i eta_i^2 / 2). Its precision
+    is P^{-1} + A' diag(tau) A: the one form that the prior (tau = nu = 0), an EP or Laplace fit, and the
+    metric of a sampler have in common.
 
-    Parameters are ``precision`` tau >= 0 (n,) and ``shift`` nu (n,). Raises `InputError` for a
-    negative or non-finite tau, `NumericalError` if G does not factorise.
+    With U the whitened predictor factor of the model, G = I + U' diag(tau) U is the precision of xi; G = W W'
+    with W upper triangular (a Cholesky factorisation from the last row up), so that L W^{-T}, the factor of
+    the covariance of theta, is again lower triangular and maps a batch at half the flops of a full matrix.
+
+    Attributes
+    ----------
+    model:
+        The `LatentGaussianModel`, whose prior it is.
+    precision:
+        tau >= 0 (n,), in units of 1 / eta^2.
+    shift:
+        nu (n,), in units of 1 / eta.
+
+    Raises
+    ------
+    InputError:
+        For shapes other than (n,), and a precision that is negative or not finite.
+    NumericalError:
+        Where G does not factorise, when it is first needed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.LatentGaussianModel.from_covariance(np.eye(2), gp.Probit(), np.array([1.0, -1.0]))
+    >>> sites = gp.GaussianSites(model, precision=np.ones(2), shift=np.array([1.0, -1.0]))
+    >>> sites.mean, sites.predictor_variance.round(4)
+    (array([ 0.5, -0.5]), array([0.5, 0.5]))
     """
 
     model: LatentGaussianModel

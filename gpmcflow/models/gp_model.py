@@ -36,14 +36,13 @@ STRUCTURES = ("auto", "dense", "kronecker")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GPModel(WritableArrays):
-    """theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
+    """A Gaussian process model: data, a covariance, a likelihood, and priors of their parameters.
+
+    theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
 
     The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of
     them that have a hyperprior; numbers are fixed. All densities are with respect to these coordinates.
     ``full`` is the vector of all coordinates, fixed ones included: covariance, mean, likelihood.
-
-    >>> model = GPModel(X, y, Matern32() + Linear(), Probit())  # doctest: +SKIP
-    >>> draws = gp.sample(model)  # doctest: +SKIP
 
     Attributes
     ----------
@@ -53,7 +52,7 @@ class GPModel(WritableArrays):
     covariance, likelihood:
         Any covariance expression and likelihood; what they leave out has a default hyperprior.
     mean:
-        Number or hyperprior of c.
+        Number or hyperprior of c, in the units of the latent function.
     jitter:
         eps of K_ii (1 + eps), a part of the model, the same for all theta. None is 1e-6, and for `at` with a
         covariance of fixed parameters the least that lets it factorise, zero first.
@@ -61,9 +60,23 @@ class GPModel(WritableArrays):
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.
 
-    Raises `InputError` for inputs that are not finite, unknown columns, observations the likelihood cannot
-    have, parameters that cannot be told apart or have one name, a prior variance of zero, duplicate inputs
-    with no jitter, and a grid that is none.
+    Raises
+    ------
+    InputError:
+        For inputs that are not finite, unknown columns, observations the likelihood cannot have, parameters
+        that cannot be told apart or have one name, a prior variance of zero, duplicate inputs with no jitter,
+        and structure "kronecker" where the cases are no grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sign(x - 0.4), gp.Matern32() + gp.Linear(sd=2.0), gp.Probit())
+    >>> model.names
+    ('matern32.length_scale', 'matern32.signal_sd')
+    >>> model.natural(model.prior_median())
+    {'matern32.length_scale': 1.0, 'matern32.signal_sd': 1.0, 'linear.sd': 2.0, 'mean': 0.0}
     """
 
     X: Any
@@ -216,7 +229,30 @@ class GPModel(WritableArrays):
         return self.parameters.prior_median()
 
     def theta_of(self, values: Mapping[str, float]) -> np.ndarray:
-        """Theta (d,) of free parameters by name, in their own units; `InputError` unless all are given."""
+        """Coordinates theta (d,) of values of the free parameters.
+
+        Parameters
+        ----------
+        values:
+            One number for each free parameter, by its name, in its own units.
+
+        Returns
+        -------
+        theta: their logs, of the mean itself, in the order of ``names``.
+
+        Raises
+        ------
+        InputError:
+            For an unknown name, one that is missing, and a number that is not positive where it has to be.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpmcflow as gp
+        >>> model = gp.GPModel(np.arange(3.0), np.ones(3), gp.Matern32(), gp.Gaussian(0.1))
+        >>> model.theta_of({"signal_sd": 1.0, "length_scale": 2.0}).round(4)
+        array([0.6931, 0.    ])
+        """
         for name in values:
             if name not in self.names:
                 raise unknown_name("model: parameter", name, self.names)
@@ -225,7 +261,12 @@ class GPModel(WritableArrays):
             raise InputError(
                 f"model: no value for {', '.join(missing)}; give one for each free parameter"
             )
-        numbers = np.array([float(values[name]) for name in self.names])
+        try:
+            numbers = np.array([float(values[name]) for name in self.names])
+        except (TypeError, ValueError):
+            raise InputError(
+                f"model: values are {dict(values)!r}; allowed: a number for each parameter"
+            ) from None
         log = self.parameters.is_log[self.free]
         if np.any(log & ~(numbers > 0.0)):
             name = self.names[int(np.argmax(log & ~(numbers > 0.0)))]
@@ -238,16 +279,19 @@ class GPModel(WritableArrays):
 
         "scale": the covariance by a factor; "covariance"; "mean"; "likelihood"; None for several of these.
         """
+        owners = self.owners(place)
+        if len(owners) > 1:
+            return None
+        return "scale" if place == self.scale_place else owners[0]
+
+    def owners(self, place: int) -> list[str]:
+        """Which of "covariance", "mean" and "likelihood" have the parameter at a place of ``full``."""
         owners = {
             "covariance": any(place in places for places in self._places),
             "mean": place == self._mean_place,
             "likelihood": place in self._likelihood_places,
         }
-        if sum(owners.values()) > 1:
-            return None
-        if not owners["covariance"]:
-            return "mean" if owners["mean"] else "likelihood"
-        return "scale" if place == self.scale_place else "covariance"
+        return [name for name, own in owners.items() if own]
 
     @cached_property
     def scale_place(self) -> int | None:
@@ -386,7 +430,35 @@ class GPModel(WritableArrays):
         return L @ L.T
 
     def at(self, theta: np.ndarray = ()) -> LatentGaussianModel:
-        """The model of f at fixed theta (d,), for EP, Laplace, annealing and the samplers of latents."""
+        """Fix the hyperparameters: the model of f at theta.
+
+        It is what EP, Laplace, annealing and the samplers of latents take.
+
+        Parameters
+        ----------
+        theta:
+            Coordinates (d,) of the free parameters, in the order of ``names``; see `theta_of`.
+
+        Returns
+        -------
+        A `LatentGaussianModel`.
+
+        Raises
+        ------
+        InputError:
+            For theta of another length than d.
+        NumericalError:
+            Where the covariance does not factorise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpmcflow as gp
+        >>> x = np.linspace(0.0, 1.0, 8)
+        >>> model = gp.GPModel(x, np.sign(x - 0.4), gp.Matern32(), gp.Probit())
+        >>> model.at(model.theta_of({"length_scale": 0.5, "signal_sd": 2.0})).dim
+        8
+        """
         full = self.full(np.asarray(theta, dtype=np.float64))
         shared = {
             "mean": self.mean_at(full),

@@ -17,7 +17,9 @@ from gpmcflow.models.linear_maps import pull_back, push_forward
 
 @dataclass(frozen=True, eq=False)
 class LatentGaussianModel:
-    """theta ~ N(mean, L L'), eta = A theta, y_i ~ p(y_i | eta_i).
+    """A latent Gaussian model: Gaussian variables theta, observed through a linear map and a likelihood.
+
+    theta ~ N(mean, L L'), eta = A theta, y_i ~ p(y_i | eta_i).
 
     GP classification and Cox processes have A = I (``design`` is None, theta is the latent f);
     logistic regression has A = X. Build it with `GPModel.at`, `from_covariance` or `from_design`.
@@ -36,9 +38,23 @@ class LatentGaussianModel:
     jitter:
         What was added to the covariance's diagonal before it factorised (0 as a rule).
     design:
-        A, or None for the identity.
+        A (n, d), or None for the identity.
     covariance_function, X:
         What predictions at new inputs need (`CovarianceAt`); None for models not made by `GPModel.at`.
+
+    Raises
+    ------
+    InputError:
+        For numbers that are not finite, shapes that do not match, and observations the likelihood cannot
+        have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.LatentGaussianModel(gp.Probit(), np.array([1.0, -1.0]), np.zeros(2), np.eye(2))
+    >>> model.n_cases, model.dim
+    (2, 2)
     """
 
     likelihood: Likelihood
@@ -83,10 +99,43 @@ class LatentGaussianModel:
         design: np.ndarray | None = None,
         **extra: object,
     ) -> LatentGaussianModel:
-        """Model with prior covariance (d, d); `NumericalError` if no jitter makes it definite.
+        """Model with a prior covariance, which may need a jitter to factorise.
 
         Jitter: zero first, then 1e-12 of the mean diagonal, times ten until it factorises; found
         once and recorded, since a jitter that adapts per call would change the target.
+
+        Parameters
+        ----------
+        covariance:
+            Of theta, (d, d).
+        likelihood, y:
+            The factors; y has shape (n,).
+        mean:
+            Of theta, a number or (d,).
+        design:
+            A (n, d); None for the identity.
+        extra:
+            Further fields of the model, ``covariance_function`` and ``X``.
+
+        Returns
+        -------
+        The `LatentGaussianModel`.
+
+        Raises
+        ------
+        InputError:
+            For numbers that are not finite, and shapes that do not match.
+        NumericalError:
+            Where a jitter of 1e-4 of the diagonal is not enough.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpmcflow as gp
+        >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+        >>> gp.LatentGaussianModel.from_covariance(K, gp.Probit(), np.array([1.0, -1.0])).cholesky.round(4)
+        array([[1.4142, 0.    ],
+               [0.7071, 1.2247]])
         """
         pin_blas()
         covariance = np.asarray(covariance, dtype=np.float64)
@@ -100,9 +149,36 @@ class LatentGaussianModel:
     def from_design(
         cls, design: np.ndarray, prior_sd: float | np.ndarray, likelihood: Likelihood, y: np.ndarray
     ) -> LatentGaussianModel:
-        """Generalised linear model: independent theta_j ~ N(0, prior_sd_j^2), eta = A theta.
+        """Generalised linear model: coefficients theta_j ~ N(0, prior_sd_j^2), eta = A theta.
 
-        Raises `InputError` for a design with other than finite numbers, and for a flat prior.
+        Parameters
+        ----------
+        design:
+            A (n, d); an intercept is a column of ones.
+        prior_sd:
+            Standard deviations > 0 of the coefficients, in units of eta over those of the column: a number,
+            or (d,).
+        likelihood, y:
+            The factors; y has shape (n,).
+
+        Returns
+        -------
+        The `LatentGaussianModel`, whose latent variables are the coefficients.
+
+        Raises
+        ------
+        InputError:
+            For a design with other than finite numbers, and for a flat prior, which has no evidence.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpmcflow as gp
+        >>> design = np.column_stack([np.ones(6), np.arange(6.0)])
+        >>> y = np.array([-1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
+        >>> model = gp.LatentGaussianModel.from_design(design, 5.0, gp.Logistic(), y)
+        >>> model.n_cases, model.dim
+        (6, 2)
         """
         design = np.asarray(design, dtype=np.float64)
         if design.ndim != 2 or not np.all(np.isfinite(design)):
@@ -173,3 +249,12 @@ def factorise(covariance: np.ndarray) -> tuple[np.ndarray, float]:
                 "prior covariance is not positive definite even with a jitter of 1e-4 of its "
                 "diagonal; check for wrong signs or asymmetry, or drop duplicate inputs"
             )
+
+
+def require_latent(who: str, model: object) -> None:
+    """Raise `InputError` unless a model is a `LatentGaussianModel`."""
+    if not isinstance(model, LatentGaussianModel):
+        raise InputError(
+            f"{who}: found {type(model).__name__}; allowed: a LatentGaussianModel, such as "
+            "GPModel.at(theta); approximate takes a GPModel"
+        )

@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
+
+if TYPE_CHECKING:
+    from gpmcflow.models.gp_model import GPModel
 
 
 class LogDensity:
@@ -29,6 +33,7 @@ class LogDensity:
     """
 
     names: tuple[str, ...] = ()
+    model: GPModel | None = None  #: of which it is a density
     n_calls: int = 0
     n_gradients: int = 0
     n_failed: int = 0
@@ -92,10 +97,38 @@ class LogDensity:
 
 
 class FunctionDensity(LogDensity):
-    """A user's own function theta (d,) -> log density, counted.
+    """A log density given by a Python function of your own, counted.
 
-    ``log_prior`` and ``gradient`` are optional functions of theta; for worker processes all must
-    be picklable. ``label`` tells two functions apart where runs are stored.
+    For worker processes all functions must be picklable.
+
+    Parameters
+    ----------
+    function:
+        Called with theta (d,), returns its log density, up to a constant; what is not finite counts as -inf.
+    names:
+        Names of the d coordinates of theta.
+    gradient:
+        Called with theta, returns the gradient of the log density (d,), for samplers that need one.
+    log_prior:
+        Called with theta, returns the part of the log density that is not the log likelihood.
+    label:
+        Tells two functions apart where runs are stored.
+
+    Raises
+    ------
+    InputError:
+        Where a gradient is asked for, and none was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> density = gp.FunctionDensity(lambda theta: -0.5 * float(theta @ theta), ("a", "b"))
+    >>> density(np.array([1.0, 1.0])), density.n_calls
+    (-1.0, 1)
+    >>> draws = gp.sample(density, start=np.zeros(2), n_chains=1, n_draws=50)
+    >>> dict(draws.posterior["theta"].sizes)
+    {'chain': 1, 'draw': 50, 'theta_dim': 2}
     """
 
     def __init__(

@@ -232,7 +232,37 @@ class ModelDensity(LogDensity):
 
 
 class RegressionDensity(ModelDensity):
-    """log N(y; c, K + D) + log prior, exact."""
+    """Exact log posterior density of a GP regression's hyperparameters, the latents integrated out.
+
+    log N(y; c, K + D) + log p_h(theta), D the noise variances; with a gradient. Called with theta (d,), the
+    free coordinates of the model, it returns a number, -inf where the covariance does not factorise.
+
+    Source: Rasmussen & Williams (2006), eqs. 5.8-5.9.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` with Gaussian noise.
+
+    Raises
+    ------
+    InputError:
+        For another model, or another likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> density = gp.RegressionDensity(model)
+    >>> density.names
+    ('length_scale', 'signal_sd')
+    >>> round(float(density(np.array([-1.0, 0.0]))), 3)
+    -6.241
+    >>> density.n_calls
+    1
+    """
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Exact log N(y; c, C(theta)), not counted; -inf where C is not positive definite."""

@@ -16,14 +16,39 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Log density -|zeta|^2 / 2 + beta r(eta(zeta)), r = log p(y | eta) - nu' eta + tau' eta^2 / 2.
+    """A density over latents as samplers take it: a Gaussian times what is left of the likelihood, tempered.
 
-    ``base`` is the Gaussian part: zeta are its standardised coordinates, in which it is N(0, I),
-    and eta = base.predictor(zeta). The sites (``precision`` tau, ``shift`` nu) take out of the
-    likelihood what the Gaussian part already holds. ``beta`` is a number, or an array (chain,)
-    with an inverse temperature for each chain (a ladder as one batch).
+    log density = -|zeta|^2 / 2 + beta r(eta(zeta)), r = log p(y | eta) - nu' eta + tau' eta^2 / 2. The sites
+    (``precision`` tau, ``shift`` nu) take out of the likelihood what the Gaussian part already holds, so that
+    beta = 1 is the posterior and beta = 0 the Gaussian itself.
 
-    Build it with `TemperedPath.target` or `Target.posterior`.
+    Build it with `Target.posterior`, or, inside the package, `TemperedPath.target`.
+
+    Attributes
+    ----------
+    base:
+        The Gaussian part: zeta are its standardised coordinates, in which it is N(0, I), and
+        eta = base.predictor(zeta).
+    beta:
+        Inverse temperature, a number, or one for each chain (chain,): a ladder as one batch.
+    precision, shift:
+        tau and nu, (n,), or (chain, n) for a ladder in coordinates of another Gaussian.
+
+    Raises
+    ------
+    InputError:
+        On the way to coordinates of another Gaussian, which need beta > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sign(x - 0.4), gp.SquaredExponential(0.3, 2.0), gp.Probit())
+    >>> target = gp.Target.posterior(gp.approximate(model).sites)
+    >>> draws = gp.sample(target, gp.EllipticalSlice(), n_chains=1, n_draws=20)
+    >>> dict(draws.posterior["latent"].sizes)
+    {'chain': 1, 'draw': 20, 'latent_dim': 8}
     """
 
     base: GaussianSites

@@ -22,19 +22,34 @@ _NAMES = sorted(
 class Hyperprior:
     """Prior of one hyperparameter h > 0, as a density over theta = log h.
 
-    ``distribution`` names a continuous distribution of scipy.stats, ``parameters`` are its arguments.
-    On the "log" scale it is that of theta itself; on the "natural" scale it is that of h, and
+    On the "log" scale the distribution is that of theta itself; on the "natural" scale it is that of h, and
 
         log p(theta) = log p_h(exp(theta)) + theta,
 
     the last term being the Jacobian. For an offset c = theta of a log rate, h is the base rate exp(c).
 
-    >>> Hyperprior("norm", {"loc": 0.0, "scale": 0.5})                     # theta ~ N(0, 0.5^2)
-    Hyperprior('norm', {'loc': 0.0, 'scale': 0.5}, scale='log')
-    >>> Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")     # length ~ Gamma(2, 0.3)
-    Hyperprior('gamma', {'a': 2.0, 'scale': 0.3}, scale='natural')
+    Attributes
+    ----------
+    distribution:
+        Name of a continuous distribution of scipy.stats, such as "norm" or "gamma".
+    parameters:
+        Its arguments by name, shapes as well as "loc" and "scale", in units of theta or of h, by the scale.
+    scale:
+        "log" or "natural".
 
-    Raises `InputError` for an unknown distribution or scale, and for parameters it cannot have.
+    Raises
+    ------
+    InputError:
+        For an unknown distribution or scale, and for parameters it cannot have.
+
+    Examples
+    --------
+    >>> import gpmcflow as gp
+    >>> gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})  # theta ~ N(0, 0.5^2)
+    Hyperprior('norm', {'loc': 0.0, 'scale': 0.5}, scale='log')
+    >>> length = gp.Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")  # h ~ Gamma(2, 0.3)
+    >>> round(length.log_density(0.0), 4)  # at h = 1
+    -0.9254
     """
 
     distribution: str
@@ -82,7 +97,28 @@ class Hyperprior:
 
     @classmethod
     def log_uniform(cls, lower: float, upper: float) -> Hyperprior:
-        """Uniform density of theta between log(lower) and log(upper)."""
+        """Uniform density of theta = log h between log(lower) and log(upper).
+
+        Parameters
+        ----------
+        lower, upper:
+            Least and largest h, in its own units; 0 < lower < upper.
+
+        Returns
+        -------
+        The `Hyperprior`.
+
+        Raises
+        ------
+        InputError:
+            For ends that are not in order.
+
+        Examples
+        --------
+        >>> import gpmcflow as gp
+        >>> round(gp.Hyperprior.log_uniform(0.1, 10.0).log_density(0.0), 4)  # -log log 100
+        -1.5272
+        """
         if not 0.0 < lower < upper < np.inf:
             raise InputError(
                 f"hyperprior log_uniform: found ({lower!r}, {upper!r}); allowed: 0 < lower < upper"

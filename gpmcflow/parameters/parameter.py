@@ -16,13 +16,30 @@ LOG, IDENTITY = "log", "identity"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter that several terms of a model share, by name.
+    """A parameter that several terms of a model share, by its name.
 
-    >>> ell = Parameter("ell", Hyperprior.log_uniform(0.1, 10.0))  # doctest: +SKIP
-    >>> SquaredExponential(ell, columns="age") + Matern32(ell, columns="bmi")  # doctest: +SKIP
+    Its gradient is the sum over the places where it occurs.
 
-    Its gradient is the sum over its places. ``value`` is a number or a hyperprior. Raises `InputError` for
-    anything else.
+    Attributes
+    ----------
+    name:
+        Its name in the model and in results.
+    value:
+        A number in its own units, which fixes it, or a hyperprior.
+
+    Raises
+    ------
+    InputError:
+        For a value that is neither.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> ell = gp.Parameter("ell", gp.Hyperprior.log_uniform(0.1, 10.0))
+    >>> covariance = gp.Matern32(ell, 1.0, columns=0) + gp.Matern12(ell, 0.5, columns=1)
+    >>> gp.GPModel(np.eye(3, 2), np.ones(3), covariance, gp.Gaussian(0.1)).names
+    ('ell',)
     """
 
     name: str

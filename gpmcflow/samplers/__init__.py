@@ -1,42 +1,48 @@
-"""Samplers by name. A new sampler is one file, one line here, one config entry and its tests."""
+"""Samplers by name. A new sampler is one file, one line here, and its tests."""
 
 from __future__ import annotations
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.samplers.data_split_hmc import DataSplitHMC
-from gpmcflow.samplers.hmc import HMC
-from gpmcflow.samplers.latent_hmc import LatentHMC
-from gpmcflow.samplers.metropolis import IndependenceMetropolis, RandomWalkMetropolis
-from gpmcflow.samplers.protocol import Info, Sampler, State
-from gpmcflow.samplers.rmhmc import RMHMC
-from gpmcflow.samplers.split_hmc import PreconditionedSplitHMC, SplitHMC
+from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain
+from gpmcflow.samplers.density.hmc import DensityHMC
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.univariate_slice import UnivariateSlice
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
+from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
+from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
+from gpmcflow.samplers.latent.hmc import HMC
+from gpmcflow.samplers.latent.latent_hmc import LatentHMC
+from gpmcflow.samplers.latent.metropolis import IndependenceMetropolis, RandomWalkMetropolis
+from gpmcflow.samplers.latent.rmhmc import RMHMC
+from gpmcflow.samplers.latent.split_hmc import PreconditionedSplitHMC, SplitHMC
+from gpmcflow.samplers.protocol import LATENTS, Sampler
 
-SAMPLERS: dict[str, type] = {
+SAMPLERS: dict[str, type[Sampler]] = {
+    "collapsed_scale": CollapsedScale,
     "data_split_hmc": DataSplitHMC,
+    "density_hmc": DensityHMC,
+    "discretizing_chain": DiscretizingChain,
+    "elliptical_slice": EllipticalSlice,
     "hmc": HMC,
     "independence_metropolis": IndependenceMetropolis,
+    "joint_split_hmc": JointSplitHMC,
     "latent_hmc": LatentHMC,
     "preconditioned_split_hmc": PreconditionedSplitHMC,
     "random_walk_metropolis": RandomWalkMetropolis,
     "rmhmc": RMHMC,
     "split_hmc": SplitHMC,
+    "surrogate_slice": SurrogateSlice,
+    "tempered_transitions": TemperedTransitions,
+    "univariate_slice": UnivariateSlice,
 }
+LATENT_SAMPLERS = {name: kind for name, kind in SAMPLERS.items() if kind.samples == LATENTS}
 
 __all__ = [
-    "HMC",
-    "RMHMC",
-    "SAMPLERS",
-    "DataSplitHMC",
-    "IndependenceMetropolis",
-    "Info",
-    "LatentHMC",
-    "PreconditionedSplitHMC",
-    "RandomWalkMetropolis",
-    "Sampler",
-    "SplitHMC",
-    "State",
-    "make_sampler",
-]
+    "LATENT_SAMPLERS", "SAMPLERS", "Sampler", "make_sampler",
+    *(kind.__name__ for kind in SAMPLERS.values()),
+]  # fmt: skip
 
 
 def make_sampler(name: str, **settings: float) -> Sampler:

@@ -1,77 +1,82 @@
-"""What every sampler is: frozen settings, a pure `init` and a pure `step`."""
+"""What every sampler is: frozen settings that bind to what is sampled, and the transition that gives."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, Self
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.tempered import Target
+from gpmcflow.errors import InputError
+
+LATENTS, DENSITY, JOINT = "latents", "density", "hyperparameters and latents"
 
 
-class State(NamedTuple):
-    """What the next step needs, with its cached evaluation; the chain axis comes first."""
+class Transition(Protocol):
+    """A sampler on one target. It may own buffers and keeps no state between calls.
 
-    position: np.ndarray  #: coordinates of the target's base, (chain, dim)
-    predictor: np.ndarray  #: linear predictors eta at the position, (chain, n)
-    log_likelihood: np.ndarray  #: log p(y | eta), (chain,)
-    residual: np.ndarray  #: r of the target, (chain,)
-    gradient: np.ndarray  #: gradients by position the sampler starts from, (chain, ...)
+    A `Sampler.batched` one moves all chains of a block: its arrays have the chain axis first, ``rng`` is a
+    `ChainRandom`. Another one moves a single chain with a NumPy generator.
+    """
 
+    def init(self, rng: Any, start: Any) -> NamedTuple:
+        """State at a start, what `Problem.start` gives; raises `NumericalError` where it has no density."""
 
-class Info(NamedTuple):
-    """What a diagnostic needs of one transition; every field has shape (chain,)."""
+    def step(self, rng: Any, state: NamedTuple) -> tuple[NamedTuple, NamedTuple]:
+        """One transition: the next state, and an info with `Sampler.statistics` among its fields."""
 
-    accepted: np.ndarray  #: whether the proposal was taken
-    acceptance_rate: np.ndarray  #: probability with which it would be
-    energy_error: np.ndarray  #: Hamiltonian after minus before
-    diverging: np.ndarray  #: proposal with a non-finite energy; rejected
-    n_gradient: np.ndarray  #: likelihood gradients evaluated, in passes over all cases
-    n_factorisation: np.ndarray  #: matrices factorised; a triangle inverted counts as one, too
-    unsolved: np.ndarray  #: whether the equations of an implicit step were not solved; rejected
-
-    @classmethod
-    def explicit(
-        cls,
-        accepted: np.ndarray,
-        acceptance_rate: np.ndarray,
-        energy_error: np.ndarray,
-        diverging: np.ndarray,
-        n_gradient: np.ndarray,
-    ) -> Self:
-        """Info of a sampler that factorises nothing and solves no equations."""
-        n = len(accepted)
-        found = (accepted, acceptance_rate, energy_error, diverging, n_gradient)
-        return cls(*found, np.zeros(n), np.zeros(n, dtype=bool))
+    def record(self, rng: Any, state: NamedTuple) -> dict[str, Any]:
+        """What a draw keeps: at least `Problem.recorded`."""
 
 
-STATISTICS: dict[str, str] = {  # fields of Info that runs keep, and their types on disk
-    "acceptance_rate": "<f8",
-    "energy_error": "<f8",
-    "diverging": "|i1",
-    "unsolved": "|i1",
-    "n_gradient": "<f8",
-    "n_factorisation": "<f8",
-}
+class Failures(NamedTuple):
+    """Proposals that could not be judged, as counted in the statistics of a sampler."""
+
+    failed: str  #: statistic that counts them
+    asked: tuple[str, ...]  #: statistics whose sum counts all proposals; none: one a draw
+    remedy: str  #: what failed, and what to do
 
 
-def statistics(info: Info) -> dict[str, np.ndarray]:
-    """Fields of `STATISTICS`, each (chain,)."""
-    return {name: getattr(info, name).astype(kind) for name, kind in STATISTICS.items()}
+class Tuned(NamedTuple):
+    """What an adaptation leaves: what to run in the place of what it was given."""
+
+    sampler: Sampler
+    problem: Any
+    groups: dict[str, Any]  #: groups of results that tell what it chose and cost
 
 
-class Sampler(Protocol):
-    """A transition that leaves a `Target` invariant, for all chains of a batch at once."""
+class Sampler(ABC):
+    """Frozen dataclass of settings, picklable. `bind` makes the transition of one target of its kind."""
 
-    def coordinates(self, base: GaussianSites) -> GaussianSites:
-        """Return the coordinates of a Gaussian that the sampler moves in; targets have to use them."""
+    samples: ClassVar[str]  #: what it moves: LATENTS, DENSITY or JOINT
+    batched: ClassVar[bool] = False  #: whether all chains of a block move together
+    needs_start: ClassVar[bool] = True  #: whether chains begin at the problem's starts
+    state: ClassVar[type]  #: NamedTuple of arrays that its transitions go on from
+    statistics: ClassVar[Mapping[str, str]]  #: fields of its info that draws keep: types on disk
+    traced: ClassVar[tuple[str, ...]] = ()  #: numbers kept of all transitions that are thinned out
+    failures: ClassVar[Failures]
+    pieces: ClassVar[Mapping[str, int]] = {"block_size": 1, "segment_length": 500}  #: of its runs
+    least_acceptance: ClassVar[float] = 0.0  #: mean acceptance of a chain below which a run warns
 
-    def init(self, target: Target, position: np.ndarray) -> State:
-        """Evaluate the target at positions (chain, dim)."""
+    @abstractmethod
+    def bind(self, target: Any, chain: int = 0) -> Transition:
+        """Transition on a target; ``chain`` is the number of the chain of one that is not batched."""
 
-    def step(self, rng: ChainRandom, target: Target, state: State) -> tuple[State, Info]:
-        """One transition of every chain."""
+    def adapt(self, problem: Any, **run: Any) -> Tuned:
+        """Find settings that are then frozen, before the first draw: nothing unless a sampler needs it.
+
+        ``run`` holds n_chains, seed, key and execution.
+        """
+        return Tuned(self, problem, {})
+
+    def digest(self) -> str:
+        """All that decides the numbers of its chains, as text."""
+        return repr(self)
+
+    def constants(self) -> dict[str, float]:
+        """Settings that stand beside the statistics in results."""
+        return {}
 
 
 class ChainRandom(Protocol):
@@ -85,3 +90,25 @@ class ChainRandom(Protocol):
 
     def generator(self, index: int) -> np.random.Generator:
         """The generator that a chain draws from, by its place in the batch."""
+
+
+def require_count(where: str, name: str, value: object) -> None:
+    """Raise `InputError` unless a setting is a whole number >= 1."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise InputError(f"{where}: {name} is {value!r}; allowed: a whole number >= 1")
+
+
+def require_share(where: str, name: str, value: float, *, zero: bool = False) -> None:
+    """Raise `InputError` unless a setting is between 0 and 1, or also 0 itself."""
+    if not (0.0 < value < 1.0 or (zero and value == 0.0)):
+        allowed = f"0 <= {name} < 1" if zero else "between 0 and 1"
+        raise InputError(f"{where}: {name} is {value!r}; allowed: {allowed}")
+
+
+def require_positive(where: str, value: object) -> float | tuple[float, ...]:
+    """A positive number, or a tuple of such; else `InputError`."""
+    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):
+        raise InputError(f"{where} is {value!r}; allowed: a positive number, or one a coordinate")
+    return float(values[0]) if np.ndim(value) == 0 else tuple(values.tolist())

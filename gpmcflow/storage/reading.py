@@ -19,7 +19,36 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
 
     The functions of arviz_stats want arrays in memory: give them `load_results(path)`, or
     `.load()` the group first. Close the tree (or use it in a `with` block) before the file is
-    written again. Raises `StorageError` for a missing, truncated or foreign file.
+    written again.
+
+    Parameters
+    ----------
+    path:
+        Of a file that `write_results` or the workflow wrote.
+
+    Returns
+    -------
+    The tree of results, to be closed.
+
+    Raises
+    ------
+    StorageError:
+        For a file that is missing, truncated, or not this package's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.GPModel(np.arange(4.0), np.ones(4), gp.Matern32(), gp.Poisson())
+    >>> replicates = gp.simulate(model, n_draws=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "replicates.nc"
+    ...     gp.write_results(replicates, path)
+    ...     with gp.open_results(path) as tree:
+    ...         tree.prior_predictive["y"].chunks, tree.prior_predictive["y"].shape
+    (((1,), (3,), (4,)), (1, 3, 4))
     """
     path = _checked(path)
     try:
@@ -29,7 +58,37 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
 
 
 def load_results(path: str | os.PathLike) -> xr.DataTree:
-    """Read a results file into memory and close it; raises what `open_results` raises."""
+    """Read a results file into memory, and close it.
+
+    Parameters
+    ----------
+    path:
+        Of a file that `write_results` or the workflow wrote.
+
+    Returns
+    -------
+    The tree of results, as `sample` and the others return it.
+
+    Raises
+    ------
+    StorageError:
+        For a file that is missing, truncated, or not this package's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.GPModel(np.arange(4.0), np.ones(4), gp.Matern32(), gp.Poisson())
+    >>> replicates = gp.simulate(model, n_draws=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "replicates.nc"
+    ...     gp.write_results(replicates, path)
+    ...     loaded = gp.load_results(path)
+    >>> loaded.prior_predictive["y"].shape
+    (1, 3, 4)
+    """
     path = _checked(path)
     try:
         return xr.load_datatree(path, engine=_ENGINE, decode_timedelta=False)

@@ -27,15 +27,48 @@ _MARGIN = 1_000_000  # bytes left on the disk beside the file
 def write_results(
     tree: xr.DataTree, path: str | os.PathLike, *, sidecar: dict | None = None
 ) -> None:
-    """Write `tree` to `path` as NetCDF-4, atomically and with the same bytes each time.
+    """Write a tree of results as NetCDF-4: whole or not at all, and with the same bytes each time.
 
     Dask-backed numbers are streamed: their graph runs once, in this process, one task at a time,
     and each chunk goes to disk when it is there, as one HDF5 chunk. The rest is written from
-    memory. Nothing is compressed. `sidecar` (plain values: timings and the like) goes to
-    `<path>.json` together with the machine and the versions; None writes no sidecar.
+    memory. Nothing is compressed.
 
-    Raises `InputError` for what NetCDF-4 cannot hold, `StorageError` when the disk is full or the
-    folder cannot be written; the old file is then still there, and no temporary one.
+    Parameters
+    ----------
+    tree:
+        Results of `sample`, `log_evidence` or `simulate`, or any `xarray.DataTree` of numbers, bools, text
+        and times.
+    path:
+        Of the file, which may exist; its folder is made.
+    sidecar:
+        Plain values, such as timings, which go to ``<path>.json`` together with the machine and the versions;
+        None writes no such file.
+
+    Returns
+    -------
+    None; the file is on the disk then.
+
+    Raises
+    ------
+    InputError:
+        For what NetCDF-4 cannot hold.
+    StorageError:
+        When the disk is full or the folder cannot be written; the old file is then still there, and no
+        temporary one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> model = gp.GPModel(np.arange(4.0), np.ones(4), gp.Matern32(), gp.Poisson())
+    >>> replicates = gp.simulate(model, n_draws=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "replicates.nc"
+    ...     gp.write_results(replicates, path)
+    ...     gp.load_results(path).equals(replicates)
+    True
     """
     path = Path(path)
     tree = checked_tree(tree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,12 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.approximations.perturbative_correction import DEFAULT_ORDER, second_order_correction
-from gpmcflow.approximations.prediction import predict_from_draws, predict_latent
-from gpmcflow.execution import require_memory
+from gpmcflow.approximations.prediction import State, conditional
+from gpmcflow.execution import Execution, require_memory
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import make_sampler
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.samplers.tuning import TuningSettings
 from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.problems import (
     build_model,
@@ -28,7 +29,7 @@ from gpmcflow.studies.problems import (
     require_fit_memory,
 )
 
-__all__ = ["approximate", "execution_settings", "posterior", "prepare_data", "result_attributes"]
+__all__ = ["approximate", "execution_of", "posterior", "prepare_data", "result_attributes"]
 
 
 def approximate(
@@ -73,8 +74,7 @@ def approximate(
     }
     if "X_test" in dataset and model.likelihood.binary:
         X_test = dataset["X_test"].values
-        moments = [predict_latent(q, X_test) for q in sites]
-        probability = np.stack([model.likelihood.mean_response(*m) for m in moments])
+        probability = np.stack([conditional(q, X_test).mean_response() for q in sites])
         groups["predictions"] = xr.Dataset(
             {
                 "probability": (("method", "test_case"), probability),
@@ -114,10 +114,12 @@ def posterior(
         tuning=TuningSettings(**(sampling.get("tuning") or {})),
         seed=seed,
         key=(dataset.attrs["name"], problem_name, "posterior", sampling["sampler"]),
-        state_dir=state_dir,
-        settings={"problem": problem, "sampling": sampling, "data": dataset.attrs["checksum"]},
-        progress=f"{problem_name}: posterior",
-        **execution_settings(execution),
+        execution=execution_of(
+            execution,
+            state_dir=state_dir,
+            settings={"problem": problem, "sampling": sampling, "data": dataset.attrs["checksum"]},
+            progress=f"{problem_name}: posterior",
+        ),
     )
     clock("sample")
     attributes = result_attributes(dataset, seed, problem=problem, sampling=sampling)
@@ -125,7 +127,8 @@ def posterior(
         latents = tree["posterior/latent"]
         thin = max(1, draws // 1000)  # enough draws to average a probability; bounds the memory
         kept = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]
-        probability = predict_from_draws(model, np.asarray(kept.values), dataset["X_test"].values)
+        state = State(model, np.asarray(kept.values))
+        probability = conditional(state, dataset["X_test"].values).mean_response()
         tree["predictions"] = xr.DataTree(
             xr.Dataset(
                 {
@@ -139,16 +142,15 @@ def posterior(
     return with_attributes(tree, attributes), {"seconds": clock.seconds}
 
 
-def execution_settings(execution: dict) -> dict:
-    """Arguments of `gpmcflow.execution.run` from the config: one worker runs in the process itself."""
-    n_workers = int(execution.get("workers", 1))
-    local = "processes" if n_workers > 1 else "synchronous"
-    return {
-        "scheduler": execution.get("scheduler") or local,
-        "n_workers": n_workers,
-        "block_size": int(execution["block_size"]),
-        "segment_length": int(execution["segment_length"]),
-    }
+def execution_of(execution: Mapping, **run: Any) -> Execution:
+    """Settings of a run from those of the config, and what is the job's own."""
+    return Execution(
+        workers=int(execution.get("workers", 1)),
+        scheduler=execution.get("scheduler") or None,
+        block_size=int(execution["block_size"]),
+        segment_length=int(execution["segment_length"]),
+        **run,
+    )
 
 
 def result_attributes(dataset: xr.Dataset, seed: int, **settings: Any) -> dict:

@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.hyperparameters import evidence_gradient, maximise_evidence
+from gpmcflow.approximations.hyperparameters import FITS, evidence_gradient, maximise_evidence
 from gpmcflow.covariances.leaves import (
     Categorical,
     Linear,
@@ -96,6 +96,9 @@ MODELS = {
     ),
     "dispersion": (
         SquaredExponential(), NegativeBinomial(FREE, exposure=EXPOSURE), FREE, 1e-2, [0.3, 0.2, 0.9, 0.8],
+    ),
+    "amplitude and dispersion are one": (
+        SquaredExponential(1.2, SHARED), NegativeBinomial(SHARED), 0.5, 1e-2, [0.4],
     ),
     "dispersion alone": (SquaredExponential(1.2, 0.8), NegativeBinomial(FREE), 0.5, None, [0.7]),
     "mean alone": (SquaredExponential(1.2, 0.8), Poisson(EXPOSURE), FREE, None, [0.7]),
@@ -212,9 +215,9 @@ def test_no_fit_converges(data, monkeypatch):
     def fails(model):
         raise NumericalError("expectation propagation: no")
 
-    monkeypatch.setattr("gpmcflow.approximations.hyperparameters.expectation_propagation", fails)
+    monkeypatch.setitem(FITS, "ep", fails)
     for covariance in (SquaredExponential(), SquaredExponential(signal_sd=1.0)):
-        with pytest.raises(NumericalError, match="no EP fit converged"):
+        with pytest.raises(NumericalError, match=r"no fit \(ep\) converged"):
             maximise_evidence(GPModel(*data, covariance, Probit()))
 
 
@@ -253,7 +256,7 @@ def test_the_search_steps_back_from_fits_that_fail_and_goes_on(data, caplog, low
     assert not caplog.text
     theta = maximise_evidence(GPModel(X, y, SquaredExponential(), Likelihood())).theta
     np.testing.assert_allclose(theta, exact, atol=2e-3)
-    assert "EP fits failed and the search stepped back; the first at length_scale" in caplog.text
+    assert "fits (ep) failed and the search stepped back; the first at length_scale" in caplog.text
     assert "expectation propagation: no" in caplog.text
 
 
@@ -266,7 +269,7 @@ def test_a_maximum_beyond_fits_that_fail_is_approached(data, caplog):
     theta, fit = maximise_evidence(model)
     assert 0.45 < theta[1] <= 0.5
     assert abs(evidence_gradient(model, theta, fit)[0]) < 0.1
-    assert "EP fits failed" in caplog.text
+    assert "fits (ep) failed" in caplog.text
 
 
 def test_clipped_sites_are_said(outliers, caplog):

@@ -1,64 +1,98 @@
+"""Predictions against dense algebra: from Gaussians, from draws in memory and on disk, from priors."""
+
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import ndtr
+import xarray as xr
+from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr, ndtri
 
+from gpmcflow.approximations import prediction
+from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.prediction import (
-    predict_from_draws,
-    predict_latent,
+    QUANTILES,
+    Conditional,
+    State,
+    conditional,
+    predict,
+    simulate,
 )
 from gpmcflow.covariances.leaves import Categorical, Group, Linear, Matern32, SquaredExponential
+from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Logistic, Probit
+from gpmcflow.likelihoods import (
+    Binomial,
+    Gaussian,
+    Logistic,
+    NegativeBinomial,
+    Poisson,
+    Probit,
+    StudentT,
+)
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.gp_model import JITTER, GPModel
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.samplers import EllipticalSlice, SurrogateSlice
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.storage import load_results, open_results, write_results
 
 COVARIANCE = SquaredExponential((0.8, 1.9), 1.7)
 X_NEW = np.random.default_rng(1).uniform(-2.0, 2.0, (6, 2))
+LENGTH = Hyperprior("norm", {"loc": 0.0, "scale": 0.4})
+SIGNAL = Hyperprior("norm", {"loc": np.log(1.3), "scale": 0.3})
+OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.8})
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
 
 
-def build(likelihood=None, mean=0.3):
+def build(likelihood=None, mean=0.3, covariance=COVARIANCE):
     rng = np.random.default_rng(0)
     likelihood = likelihood or Probit()
     X = rng.uniform(-2.0, 2.0, (15, 2))
     y = likelihood.simulate(rng, np.sin(2.0 * X[:, 0]) + mean)
-    return GPModel(X, y, COVARIANCE, likelihood, mean=mean).at()
+    return GPModel(X, y, covariance, likelihood, mean=mean).at()
 
 
-def conditional(model):
-    """Regression weights k_*' K^{-1} (m, n) and conditional variance (m,), dense."""
-    weights = np.linalg.solve(COVARIANCE(model.X), COVARIANCE(model.X, X_NEW)).T
-    variance = COVARIANCE.diagonal(X_NEW) - np.einsum(
-        "ij,ji->i", weights, COVARIANCE(model.X, X_NEW)
-    )
-    return weights, variance
+def dense(X, X_new=X_NEW, covariance=COVARIANCE, jitter=0.0):
+    """Regression weights k_*' K^{-1} (m, n) and conditional variance (m,)."""
+    K, across = covariance(X) + jitter * np.diag(covariance.diagonal(X)), covariance(X, X_new)
+    weights = np.linalg.solve(K, across).T
+    return weights, covariance.diagonal(X_new) - np.einsum("ij,ji->i", weights, across)
+
+
+# Given a Gaussian, or latents, at fixed hyperparameters
 
 
 @pytest.mark.parametrize("kind", ["prior", "ep"])
 def test_latent_mean_and_variance_against_dense_conditioning(kind):
     model = build()
     q = GaussianSites.prior(model) if kind == "prior" else expectation_propagation(model).sites
-    weights, variance = conditional(model)
+    weights, variance = dense(model.X)
     V = q.factor @ q.factor.T
-    mean, total = predict_latent(q, X_NEW)
-    np.testing.assert_allclose(mean, 0.3 + weights @ (q.mean - 0.3), atol=1e-6)
+    found = conditional(q, X_NEW)
+    assert found.mean.shape == found.variance.shape == (1, 6)
+    np.testing.assert_allclose(found.mean[0], 0.3 + weights @ (q.mean - 0.3), atol=1e-6)
     expected = variance + np.einsum("ij,jk,ik->i", weights, V, weights)
-    np.testing.assert_allclose(total, expected, atol=1e-6)
+    np.testing.assert_allclose(found.variance[0], expected, atol=1e-6)
     if kind == "prior":
-        np.testing.assert_allclose(total, 1.7**2, rtol=1e-6)
+        np.testing.assert_allclose(found.variance[0], 1.7**2, rtol=1e-6)
+        alone = conditional(State(model), X_NEW)  # as where no data are
+        np.testing.assert_array_equal(alone.mean, np.full((1, 6), 0.3))
+        np.testing.assert_allclose(alone.variance[0], 1.7**2, rtol=1e-12)
 
 
 def test_variance_at_the_cases_is_the_posterior_variance():
     model = build()
     q = expectation_propagation(model).sites
-    mean, variance = predict_latent(q, model.X)
-    np.testing.assert_allclose(mean, q.mean, atol=1e-6)
-    np.testing.assert_allclose(variance, q.predictor_variance, rtol=1e-5)
+    found = conditional(q, model.X)
+    np.testing.assert_allclose(found.mean[0], q.mean, atol=1e-6)
+    np.testing.assert_allclose(found.variance[0], q.predictor_variance, rtol=1e-5)
 
 
 @pytest.mark.parametrize("likelihood", [Probit(), Logistic()])
@@ -66,31 +100,31 @@ def test_average_over_draws_of_the_approximation_is_its_prediction(likelihood):
     model = build(likelihood)
     q = expectation_propagation(model).sites
     draws = q.latent(np.random.default_rng(2).standard_normal((4000, model.dim)))
-    found = predict_from_draws(model, draws, X_NEW)
-    expected = model.likelihood.mean_response(*predict_latent(q, X_NEW))
-    np.testing.assert_allclose(found, expected, atol=0.02)
+    found = conditional(State(model, draws), X_NEW).mean_response()
+    np.testing.assert_allclose(found, conditional(q, X_NEW).mean_response(), atol=0.02)
 
 
-def test_weights_of_draws():
+def test_draws_of_latents_count_the_same():
     model = build()
     draws = model.latent(np.random.default_rng(3).standard_normal((3, model.dim)))
-    each = [predict_from_draws(model, draw[None], X_NEW) for draw in draws]
-    weights = np.array([0.2, 0.5, 0.3])
-    np.testing.assert_allclose(
-        predict_from_draws(model, draws, X_NEW, weights), weights @ each, rtol=1e-12
-    )
-    regression, variance = conditional(model)
-    mean = 0.3 + regression @ (draws[0] - 0.3)
-    expected = np.exp(Probit().tilted(np.ones(6), mean, variance)[0])
+    each = [conditional(State(model, draw[None]), X_NEW).mean_response() for draw in draws]
+    together = conditional(State(model, draws), X_NEW)
+    np.testing.assert_allclose(together.mean_response(), np.mean(each, axis=0), rtol=1e-12)
+    regression, variance = dense(model.X)
+    mean = 0.3 + (draws - 0.3) @ regression.T
+    np.testing.assert_allclose(together.mean, mean, atol=1e-6)
+    np.testing.assert_allclose(together.variance, [variance] * 3, atol=1e-6)
+    expected = np.exp(Probit().tilted(np.ones(6), mean[0], variance)[0])
     np.testing.assert_allclose(each[0], expected, atol=1e-6)
 
 
 def test_what_cannot_be_predicted_is_refused(models):
     with pytest.raises(InputError, match="not built from a covariance function"):
-        predict_latent(GaussianSites.prior(models["probit"]), X_NEW)
-    bent = GaussianSites.prior(replace(build(), mean=np.linspace(0, 1, 15)))
-    with pytest.raises(InputError, match="prior mean must be constant"):
-        predict_latent(bent, X_NEW)
+        conditional(GaussianSites.prior(models["probit"]), X_NEW)
+    bent = replace(build(), mean=np.linspace(0, 1, 15))
+    for state in (GaussianSites.prior(bent), State(bent, np.zeros((1, 15)))):
+        with pytest.raises(InputError, match="prior mean must be constant"):
+            conditional(state, X_NEW)
 
 
 @pytest.fixture(scope="module")
@@ -111,19 +145,21 @@ def test_new_inputs_by_name(clinics):
     """Words are coded as the model's, columns are found by name: at the cases, it is the posterior."""
     model, new = clinics
     q = expectation_propagation(model).sites
-    mean, variance = predict_latent(q, new)
-    np.testing.assert_allclose(mean, q.mean[[3, 7, 8]], atol=1e-8)
-    np.testing.assert_allclose(variance, q.predictor_variance[[3, 7, 8]], rtol=1e-7)
+    found = conditional(q, new)
+    np.testing.assert_allclose(found.mean[0], q.mean[[3, 7, 8]], atol=1e-8)
+    np.testing.assert_allclose(found.variance[0], q.predictor_variance[[3, 7, 8]], rtol=1e-7)
     draws = q.latent(np.random.default_rng(5).standard_normal((5, model.dim)))
     expected = ndtr(draws[:, [3, 7, 8]]).mean(0)  # at the cases nothing of f is left open
-    np.testing.assert_allclose(predict_from_draws(model, draws, new), expected, atol=1e-4)
+    by_draws = conditional(State(model, draws), new).mean_response()
+    np.testing.assert_allclose(by_draws, expected, atol=1e-4)
 
 
 def test_a_level_not_seen(clinics):
     model, new = clinics
-    q = GaussianSites.prior(model)
-    with pytest.raises(InputError, match="row 1 has the level 'd', which was not seen"):
-        predict_latent(q, new.assign(clinic=["a", "d", "b"]))
+    q, other = GaussianSites.prior(model), new.assign(clinic=["a", "d", "b"])
+    for ask in (conditional, predict):
+        with pytest.raises(InputError, match="row 1 has the level 'd', which was not seen"):
+            ask(q, other)
     groups = GPModel(
         pd.DataFrame({"g": ["a", "b", "a", "b"]}),
         np.array([1.0, -1.0, 1.0, -1.0]),
@@ -131,7 +167,422 @@ def test_a_level_not_seen(clinics):
         Probit(),
         0.4,
     ).at()
-    mean, variance = predict_latent(
-        expectation_propagation(groups).sites, pd.DataFrame({"g": ["new"]})
+    sites, fresh = expectation_propagation(groups).sites, pd.DataFrame({"g": ["new"]})
+    found = conditional(sites, fresh)
+    assert (found.mean[0, 0], found.variance[0, 0]) == pytest.approx((0.4, 0.49))
+    assert float(predict(sites, fresh).latent_sd[0]) == pytest.approx(0.7)
+    assert predict(q, other, unseen="new").sizes["new_case"] == 3
+
+
+# Of a fit
+
+
+def test_prediction_of_a_fit():
+    """Any that has sites: latents by its Gaussian, the response of labels is their probability."""
+    model = build()
+    fit = approximate(model)
+    found, same = predict(fit, X_NEW), predict(fit.sites, X_NEW)
+    xr.testing.assert_identical(found, same)
+    xr.testing.assert_identical(found, predict(expectation_propagation(model), X_NEW))
+    gaussian = conditional(fit.sites, X_NEW)
+    mean, sd = gaussian.mean[0], np.sqrt(gaussian.variance[0])
+    np.testing.assert_allclose(found.latent_mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.latent_sd, sd, rtol=1e-12)
+    levels = np.array(QUANTILES)[:, None]
+    assert found["quantile"].values.tolist() == list(QUANTILES)
+    np.testing.assert_allclose(found.latent_quantile, mean + sd * ndtri(levels), rtol=1e-12)
+    np.testing.assert_allclose(found.response_mean, ndtr(mean / np.sqrt(1.0 + sd**2)), rtol=1e-6)
+    np.testing.assert_allclose(found.response_quantile, ndtr(found.latent_quantile), atol=0.03)
+    eta = mean[:, None] + sd[:, None] * NODES
+    first, second = (ndtr(eta) ** k @ WEIGHTS / WEIGHTS.sum() for k in (1, 2))
+    np.testing.assert_allclose(found.response_sd, np.sqrt(second - first**2), rtol=0.05)
+
+
+def test_the_seed_is_that_of_the_simulated_responses():
+    fit = approximate(build(Poisson()))
+    found, same, other = (predict(fit, X_NEW, seed=seed) for seed in (3, 3, 4))
+    xr.testing.assert_identical(found, same)
+    changed = {name for name in found if not np.array_equal(found[name], other[name])}
+    assert changed == {"response_sd", "response_quantile"}
+    assert predict(fit, X_NEW, quantiles=[0.9, 0.1])["quantile"].values.tolist() == [0.9, 0.1]
+
+
+def test_noise_of_each_case_is_not_that_of_new_ones():
+    """There the response is the mean of y; noise that is the same for all belongs to it."""
+    levels = np.full(15, 3.0)
+    each, all_ = (predict(approximate(build(Gaussian(sd))), X_NEW) for sd in (levels, 3.0))
+    for name in ("latent_mean", "latent_sd", "response_mean"):
+        np.testing.assert_allclose(each[name], all_[name], rtol=1e-10)
+    np.testing.assert_array_equal(all_.response_mean, all_.latent_mean)
+    np.testing.assert_allclose(each.response_sd, each.latent_sd, rtol=0.05)
+    np.testing.assert_allclose(all_.response_sd, np.hypot(all_.latent_sd, 3.0), rtol=0.05)
+    np.testing.assert_allclose(
+        all_.response_quantile[-1] - all_.response_mean, 1.96 * all_.response_sd, rtol=0.1
     )
-    assert (mean[0], variance[0]) == pytest.approx((0.4, 0.49))
+
+
+# Exposure and trials
+
+
+PER_CASE = np.linspace(1.0, 30.0, 6).round()
+D = 2.5
+
+
+def given(name, units, eta):
+    """Distribution of y given eta, by exposure or number of trials."""
+    if name == "binomial":
+        return stats.binom(units, expit(eta))
+    m = units * np.exp(eta)
+    return stats.poisson(m) if name == "poisson" else stats.nbinom(D, D / (D + m))
+
+
+@pytest.mark.parametrize("units", [1.0, 7.0, PER_CASE], ids=["one", "seven", "each"])
+@pytest.mark.parametrize(
+    ("likelihood", "name"),
+    [
+        (Poisson(exposure=np.linspace(2.0, 9.0, 15)), "exposure"),
+        (NegativeBinomial(D, exposure=4.0), "exposure"),
+        (Binomial(np.arange(1, 16)), "trials"),
+    ],
+)
+def test_exposure_and_trials_scale_the_response(likelihood, name, units):
+    """Those of the new cases; the model's own stay with the model's."""
+    fit = approximate(build(likelihood, covariance=SquaredExponential(1.0, 0.4)))
+    found = predict(fit, X_NEW, **{name: units})
+    one = predict(fit, X_NEW)
+    np.testing.assert_allclose(found.response_mean, units * one.response_mean, rtol=1e-12)
+    for latent in ("latent_mean", "latent_sd", "latent_quantile"):
+        np.testing.assert_array_equal(found[latent], one[latent])
+    eta = found.latent_mean.values + found.latent_sd.values * NODES[:, None]
+    weights = WEIGHTS / WEIGHTS.sum()
+    y = given(likelihood.name, units, eta)
+    expected = weights @ y.mean()
+    np.testing.assert_allclose(found.response_mean, expected, rtol=1e-6)
+    sd = np.sqrt(weights @ (y.var() + y.mean() ** 2) - expected**2)
+    np.testing.assert_allclose(found.response_sd, sd, rtol=0.05)
+    for level, quantile in zip(QUANTILES, found.response_quantile.values, strict=True):
+        np.testing.assert_array_equal(quantile, quantile.round())
+        assert np.all(weights @ y.cdf(quantile) > level - 0.02)
+        assert np.all(weights @ y.cdf(quantile - 1.0) < level + 0.02)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "units", "text"),
+    [
+        (Probit(), {"exposure": 2.0}, "the probit likelihood has no exposure"),
+        (Gaussian(0.5), {"trials": 2}, "the gaussian likelihood has no trials"),
+        (Poisson(), {"trials": 2}, "the poisson likelihood has no trials"),
+        (Binomial(4), {"exposure": 2.0}, "the binomial likelihood has no exposure"),
+        (Poisson(), {"exposure": 0.0}, r"exposure\[0\] is 0; allowed: positive numbers"),
+        (Poisson(), {"exposure": [1, 1, -1, 1, 1, 1]}, r"exposure\[2\] is -1; allowed: positive"),
+        (Binomial(4), {"trials": np.nan}, r"trials\[0\] is nan; allowed: whole numbers >= 1"),
+        (Binomial(4), {"trials": 2.5}, r"trials\[0\] is 2.5; allowed: whole numbers >= 1"),
+    ],
+)
+def test_units_that_are_refused(likelihood, units, text):
+    with pytest.raises(InputError, match=text):
+        predict(GaussianSites.prior(build(likelihood)), X_NEW, **units)
+
+
+# Quantiles
+
+
+def mixture_quantile(mean, sd, level):
+    ends = mean + sd * ndtri(level)
+    return brentq(
+        lambda x: ndtr((x - mean) / sd).mean() - level,
+        ends.min() - 1e-9, ends.max() + 1e-9, xtol=1e-13, rtol=1e-14,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [None, 7])
+def test_quantiles_of_a_mixture(monkeypatch, block):
+    """Two components near to each other, apart, of very unlike widths; in blocks of inputs too."""
+    if block:
+        monkeypatch.setattr(prediction, "_BLOCK", block)
+    mean = np.array([[0.0, -4.0, 0.0, 2.0], [0.3, 5.0, 1.0, 2.0]])
+    sd = np.array([[1.0, 0.5, 1e-3, 1.5], [1.4, 2.0, 3.0, 1.5]])
+    found = Conditional(mean, sd**2, [Probit()]).quantiles(QUANTILES)
+    expected = [
+        [mixture_quantile(m, s, level) for m, s in zip(mean.T, sd.T, strict=True)]
+        for level in QUANTILES
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_quantiles_of_points():
+    """Nothing is left open where the variance is zero."""
+    apart = Conditional(np.array([[1.0], [2.0]]), np.zeros((2, 1)), [Probit()])
+    with np.errstate(all="raise"):
+        found = apart.quantiles([0.25, 0.75])
+    np.testing.assert_allclose(found[:, 0], [1.0, 2.0], rtol=1e-12)
+    one = Conditional(np.array([[1.5]]), np.zeros((1, 1)), [Probit()])
+    np.testing.assert_array_equal(one.quantiles([0.1, 0.9]), [[1.5], [1.5]])
+
+
+# From draws of hyperparameters and latents
+
+
+def joint(likelihood, covariance=None, mean=OFFSET):
+    rng = np.random.default_rng(6)
+    X = rng.uniform(-2.0, 2.0, (15, 2))
+    fixed = likelihood.with_values([0.5] * len(likelihood.entries()))
+    y = fixed.simulate(rng, np.sin(2.0 * X[:, 0]) + 0.5)
+    return GPModel(X, y, covariance or SquaredExponential(LENGTH, SIGNAL), likelihood, mean)
+
+
+def drawn(model, n_chains=2, n_draws=3, **more):
+    return sample(model, SurrogateSlice(), n_chains=n_chains, n_draws=n_draws, n_warmup=5, **more)
+
+
+def means_by_hand(name, mean, variance):
+    if name == "probit":
+        return ndtr(mean / np.sqrt(1.0 + variance))
+    return np.exp(mean + 0.5 * variance) if name == "poisson" else mean
+
+
+@pytest.mark.parametrize("likelihood", [Probit(), Poisson(3.0), Gaussian(), StudentT(df=4.0)])
+def test_joint_draws_against_dense_algebra(likelihood):
+    """One draw is f + c at its own hyperparameters, dense; several are the mixture of them."""
+    model = joint(likelihood)
+    tree = drawn(model)
+    moments = []
+    for k, draw in np.ndindex(2, 3):
+        one = tree.isel(chain=[k], draw=[draw])
+        values = {name: float(one.posterior[name].squeeze()) for name in model.names}
+        covariance = SquaredExponential(values["length_scale"], values["signal_sd"])
+        weights, variance = dense(model.X, X_NEW, covariance, JITTER)
+        mean = values["mean"] + weights @ one.posterior["latent"].values[0, 0]
+        response = means_by_hand(likelihood.name, mean, variance)
+        found = predict(one, X_NEW)
+        np.testing.assert_allclose(found.latent_mean, mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.latent_sd, np.sqrt(variance), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found.response_mean, response, rtol=1e-5, atol=1e-6)
+        moments.append((mean, variance, response))
+    mean, variance, response = (np.array(each) for each in zip(*moments, strict=True))
+    found = predict(tree, X_NEW)
+    np.testing.assert_allclose(found.latent_mean, mean.mean(0), rtol=1e-5, atol=1e-6)
+    sd = np.sqrt(variance.mean(0) + mean.var(0))
+    np.testing.assert_allclose(found.latent_sd, sd, rtol=1e-4)
+    np.testing.assert_allclose(found.response_mean, response.mean(0), rtol=1e-5, atol=1e-6)
+    for i in range(len(X_NEW)):
+        level = mixture_quantile(mean[:, i], np.sqrt(variance[:, i]), 0.25)
+        assert float(found.latent_quantile[1, i]) == pytest.approx(level, rel=1e-3, abs=1e-3)
+
+
+def test_draws_are_spread_evenly(monkeypatch):
+    tree = drawn(joint(Probit()), n_draws=5)
+    turned = tree.copy()
+    turned["posterior"] = tree.posterior.to_dataset().transpose()
+    xr.testing.assert_identical(predict(turned, X_NEW), predict(tree, X_NEW))
+    monkeypatch.setattr(prediction, "N_DRAWS", 4)
+    found = predict(tree, X_NEW)
+    rows = [(0, 0), (0, 3), (1, 1), (1, 4)]
+    each = [predict(tree.isel(chain=[c], draw=[d]), X_NEW) for c, d in rows]
+    for name in ("latent_mean", "response_mean"):
+        np.testing.assert_allclose(found[name], np.mean([e[name] for e in each], axis=0))
+
+
+@pytest.mark.parametrize("noise", [Gaussian(), Gaussian(0.3), Gaussian(np.linspace(0.2, 0.9, 15))])
+def test_gaussian_noise_needs_no_latents(noise, tmp_path):
+    """They are integrated out: each draw of theta is a regression, so the mixture is exact given theta."""
+    model = joint(noise)
+    bare = drawn(model, keep_latents=False)
+    assert "latent" not in bare.posterior
+    write_results(bare, tmp_path / "draws.nc")
+    means, variances = [], []
+    for theta in bare.posterior["theta"].values.reshape(6, -1):
+        values = model.natural(theta)
+        covariance = SquaredExponential(values["length_scale"], values["signal_sd"])
+        sd = values.get("noise_sd", noise.noise_sd)
+        K = covariance(model.X) + JITTER * np.diag(covariance.diagonal(model.X))
+        across = covariance(model.X, X_NEW)
+        solved = np.linalg.solve(K + np.eye(15) * np.square(sd), across)
+        means.append(values["mean"] + solved.T @ (model.y - values["mean"]))
+        variances.append(covariance.diagonal(X_NEW) - np.einsum("ij,ij->j", solved, across))
+    found = predict(bare, X_NEW)
+    np.testing.assert_allclose(found.latent_mean, np.mean(means, axis=0), rtol=1e-6)
+    sd = np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
+    np.testing.assert_allclose(found.latent_sd, sd, rtol=1e-6)
+    np.testing.assert_allclose(found.response_mean, found.latent_mean, rtol=1e-12)
+    xr.testing.assert_identical(predict(load_results(tmp_path / "draws.nc"), X_NEW), found)
+
+
+def test_draws_that_hold_too_little():
+    bare = drawn(joint(Probit()), keep_latents=False)
+    for ask in (lambda: predict(bare, X_NEW), lambda: simulate(bare)):
+        with pytest.raises(InputError, match="hold no latents; sample with keep_latents=True"):
+            ask()
+    tree = drawn(joint(Probit()))
+    foreign = tree.copy()
+    foreign.attrs = {**tree.attrs, "settings": json.dumps({})}
+    for draws in (foreign, xr.DataTree(), tree.drop_nodes("posterior")):
+        with pytest.raises(InputError, match=r"do not tell their model; .* or model="):
+            predict(draws, X_NEW)
+    for source in (None, "draws", tree.posterior.to_dataset()):
+        with pytest.raises(InputError, match=r"allowed: draws of sample, a fit of approximate"):
+            predict(source, X_NEW)
+    with pytest.raises(InputError, match="new inputs have 5 columns; allowed: 2"):
+        predict(tree, np.zeros((3, 5)))
+
+
+def test_draws_of_latents_at_fixed_hyperparameters():
+    """Latents are then f + c: of a GPModel with no free parameter, of a model of latents, of a fit."""
+    model = build()
+    gp_model = model.covariance_function.model
+    weights, variance = dense(model.X)
+    for source in (gp_model, model, approximate(model)):
+        tree = sample(source, EllipticalSlice(), n_chains=2, n_draws=4, n_warmup=0)
+        means = 0.3 + (tree.posterior["latent"].values.reshape(8, 15) - 0.3) @ weights.T
+        found = predict(tree, X_NEW)
+        np.testing.assert_allclose(found.latent_mean, means.mean(0), rtol=1e-5, atol=1e-6)
+        sd = np.sqrt(variance + means.var(0))
+        np.testing.assert_allclose(found.latent_sd, sd, rtol=1e-4)
+        response = ndtr(means / np.sqrt(1.0 + variance)).mean(0)
+        np.testing.assert_allclose(found.response_mean, response, rtol=1e-5)
+        xr.testing.assert_identical(found, predict(tree, X_NEW, model=gp_model))
+
+
+def test_draws_of_latents_where_other_hyperparameters_are_free():
+    model = joint(Probit())
+    at = model.at([np.log(0.7), np.log(1.9), -0.4])
+    tree = sample(at, EllipticalSlice(), n_chains=1, n_draws=1, n_warmup=0)
+    weights, variance = dense(model.X, X_NEW, SquaredExponential(0.7, 1.9), JITTER)
+    mean = weights @ (tree.posterior["latent"].values[0, 0] + 0.4) - 0.4
+    found = predict(tree, X_NEW)
+    np.testing.assert_allclose(found.latent_mean, mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found.latent_sd, np.sqrt(variance), rtol=1e-4, atol=1e-4)
+
+
+# From files
+
+
+def table():
+    """Words, several leaves, a free mean and dispersion, exposures of each case."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {"age": rng.normal(size=18), "dose": rng.normal(size=18), "clinic": ["b", "a", "c"] * 6}
+    )
+    covariance = Matern32(LENGTH, columns="age", name="age") * Categorical(
+        1.5, 1.0, columns="clinic"
+    ) + Linear(0.9, columns="dose")
+    likelihood = NegativeBinomial(exposure=rng.uniform(0.5, 3.0, 18))
+    model = GPModel(frame, rng.poisson(2.0, 18), covariance, likelihood, OFFSET, jitter=1e-4)
+    return model, frame.iloc[:4][["clinic", "age", "dose"]], {"exposure": np.arange(1.0, 5.0)}
+
+
+def grid():
+    """A Kronecker product."""
+    east, north = (axis.ravel() for axis in np.meshgrid(np.arange(4.0), np.arange(3.0)))
+    y = np.random.default_rng(9).poisson(2.0, 12)
+    model = GPModel(
+        np.column_stack([north, east]), y, SquaredExponential(LENGTH, SIGNAL), Poisson(), OFFSET
+    )
+    assert model.kronecker
+    return model, np.array([[0.5, 0.5], [7.0, 1.0]]), {"exposure": 2.0}
+
+
+@pytest.mark.parametrize("case", [table, grid])
+@pytest.mark.parametrize("theta", ["drawn", "fixed"])
+def test_draws_from_a_file_predict_exactly_the_same(case, theta, tmp_path):
+    model, X_new, units = case()
+    if theta == "drawn":
+        tree = drawn(model)
+    else:
+        tree = sample(
+            model.at(model.prior_median()), EllipticalSlice(), n_chains=2, n_draws=3, n_warmup=0
+        )
+    write_results(tree, tmp_path / "draws.nc")
+    expected = predict(tree, X_new, **units)
+    xr.testing.assert_identical(
+        predict(load_results(tmp_path / "draws.nc"), X_new, **units), expected
+    )
+    with open_results(tmp_path / "draws.nc") as opened:
+        xr.testing.assert_identical(predict(opened, X_new, **units), expected)
+        xr.testing.assert_identical(predict(opened, X_new, model=model, **units), expected)
+        replicates = simulate(opened, n_draws=4)
+    xr.testing.assert_identical(replicates, simulate(tree, n_draws=4))
+
+
+def rational(X, X2, parameters):
+    squares = ((X[:, None] - X2[None]) ** 2).sum(-1)
+    return 1.7**2 / (1.0 + squares / parameters["reach"] ** 2)
+
+
+def test_a_python_covariance_needs_the_model(tmp_path):
+    """Results hold no function. The covariance is rational quadratic with exponent 1."""
+    model = joint(Probit(), PythonCovariance(rational, {"reach": LENGTH}))
+    tree = drawn(model, n_chains=1, n_draws=1)
+    write_results(tree, tmp_path / "draws.nc")
+    for draws in (tree, load_results(tmp_path / "draws.nc")):
+        with pytest.raises(
+            InputError, match=r"covariance .* written in Python, .* give model="
+        ) as e:
+            predict(draws, X_NEW)
+        assert len(str(e.value).splitlines()) == 1
+        found = predict(draws, X_NEW, model=model)
+        reach = {"reach": float(draws.posterior["reach"].squeeze())}
+        K, across = rational(model.X, model.X, reach), rational(model.X, X_NEW, reach)
+        weights = np.linalg.solve(K + JITTER * 1.7**2 * np.eye(15), across).T
+        c = float(draws.posterior["mean"].squeeze())
+        mean = c + weights @ draws.posterior["latent"].values[0, 0]
+        np.testing.assert_allclose(found.latent_mean, mean, rtol=1e-5, atol=1e-6)
+        variance = 1.7**2 - np.einsum("ij,ji->i", weights, across)
+        np.testing.assert_allclose(found.latent_sd, np.sqrt(variance), rtol=1e-4)
+
+
+# Priors and replicates
+
+
+def test_prior_of_fixed_hyperparameters():
+    model = build(Poisson()).covariance_function.model
+    found = predict(model, X_NEW, exposure=2.0)
+    np.testing.assert_allclose(found.latent_mean, 0.3, rtol=1e-12)
+    np.testing.assert_allclose(found.latent_sd, 1.7, rtol=1e-12)
+    np.testing.assert_allclose(found.latent_quantile[:, 0], 0.3 + 1.7 * ndtri(QUANTILES))
+    np.testing.assert_allclose(found.response_mean, 2.0 * np.exp(0.3 + 1.7**2 / 2), rtol=1e-12)
+
+
+def test_prior_of_free_hyperparameters():
+    """E[eta] = E[c], var[eta] = E[s^2] + var[c], and the noise's expected variance for a response."""
+    noise = Hyperprior("norm", {"loc": np.log(2.0), "scale": 0.2})
+    found = predict(joint(Gaussian(noise)), X_NEW)
+    np.testing.assert_allclose(np.ptp(found.latent_mean.values), 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.latent_mean, 0.5, atol=4.0 * 0.8 / np.sqrt(400))
+    variance = np.exp(2.0 * np.log(1.3) + 2.0 * 0.3**2) + 0.8**2
+    np.testing.assert_allclose(found.latent_sd, np.sqrt(variance), rtol=0.1)
+    total = variance + np.exp(2.0 * np.log(2.0) + 2.0 * 0.2**2)
+    np.testing.assert_allclose(found.response_sd, np.sqrt(total), rtol=0.1)
+    np.testing.assert_allclose(found.response_mean, found.latent_mean, rtol=1e-12)
+
+
+def test_replicates_of_a_prior():
+    model = joint(Poisson(np.linspace(1.0, 3.0, 15)))
+    tree = simulate(model, n_draws=1000, seed=2)
+    assert set(tree.children) == {"prior_predictive", "observed_data"}
+    np.testing.assert_array_equal(tree["observed_data/y"], model.y)
+    y, eta = (tree["prior_predictive"][name] for name in ("y", "eta"))
+    assert dict(y.sizes) == dict(eta.sizes) == {"chain": 1, "draw": 1000, "case": 15}
+    variance = np.exp(2.0 * np.log(1.3) + 2.0 * 0.3**2) + 0.8**2
+    assert float(eta.mean()) == pytest.approx(0.5, abs=0.15)
+    assert float(eta.var()) == pytest.approx(variance, rel=0.1)
+    rate = model.likelihood.exposure * np.exp(eta.values)
+    z = (y.values - rate) / np.sqrt(rate)
+    assert abs(z.mean()) < 0.05
+    assert z.var() == pytest.approx(1.0, rel=0.1)
+    xr.testing.assert_identical(tree, simulate(model, n_draws=1000, seed=2))
+
+
+def test_replicates_of_a_posterior():
+    """The predictors are those of the draws."""
+    model = joint(Gaussian(0.3))
+    tree = drawn(model)
+    found = simulate(tree, n_draws=6)
+    assert set(found.children) == {"posterior_predictive", "observed_data"}
+    expected = tree.posterior["latent"] + tree.posterior["mean"]
+    eta = found["posterior_predictive/eta"].values
+    np.testing.assert_allclose(eta[0], expected.values.reshape(6, 15), rtol=1e-12)
+    r = (found["posterior_predictive/y"].values - eta) / 0.3
+    assert r.std() == pytest.approx(1.0, rel=0.2)
+    assert simulate(tree, n_draws=2)["posterior_predictive/y"].shape == (1, 2, 15)
+    np.testing.assert_array_equal(found["observed_data/y"], model.y)

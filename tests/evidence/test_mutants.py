@@ -12,11 +12,12 @@ from scipy.stats import multivariate_normal, truncnorm
 from gpmcflow.approximations import expectation_propagation as ep_module
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.evidence import annealing
-from gpmcflow.evidence.annealing import anneal, annealed_importance_sampling, evidence_dataset
+from gpmcflow.evidence.annealing import anneal, evidence_dataset
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import power
+from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import array_digest
+from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
@@ -69,9 +70,9 @@ def run(problem, reference: str = "ep", reverse_from: np.ndarray | None = None):
         sampler,
         Schedule.constant(power(40, 3.0) if prior else power(3, 1.0), sampler),
         n_particles=N_PARTICLES,
-        block_size=N_PARTICLES,
         reverse_from=reverse_from,
         seed=2,
+        execution=Execution(block_size=N_PARTICLES),
     )
 
 
@@ -216,9 +217,8 @@ def test_a_folder_of_one_model_does_not_serve_another(one_factor, tmp_path):
     first, second = (expectation_propagation(one_factor(8, k)[0]).sites for k in (3, 5))
 
     def digest(sites, **files):
-        tree = annealed_importance_sampling(
-            sites, n_temperatures=4, n_particles=8, block_size=4, segment_length=2, **files
-        )
+        how = Execution(block_size=4, segment_length=2, **files)
+        tree = log_evidence(sites, "annealing", n_temperatures=4, n_particles=8, execution=how)
         return array_digest(dict(tree["annealing"].to_dataset().data_vars))
 
     files = {"state_dir": tmp_path / "state", "settings": {}}
@@ -244,8 +244,7 @@ def test_a_folder_of_one_likelihood_or_reference_does_not_serve_another(tmp_path
             sampler,
             Schedule.constant(power(4, 1.0), sampler),
             n_particles=6,
-            state_dir=tmp_path / "state",
-            settings={},
+            execution=Execution(state_dir=tmp_path / "state", settings={}),
         )
         found.append(tree["annealing"]["log_weight_increment"].values)
     for first, second in [(0, 1), (0, 2), (1, 2)]:

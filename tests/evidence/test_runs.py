@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import arviz_base
@@ -13,14 +14,16 @@ import pytest
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.datasets import load_dataset
-from gpmcflow.evidence.annealing import annealed_importance_sampling, evidence_dataset
-from gpmcflow.execution import array_digest
+from gpmcflow.evidence.annealing import evidence_dataset
+from gpmcflow.evidence.log_evidence import log_evidence
+from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, open_results, write_results
 
-RUN = {"n_temperatures": 12, "n_particles": 12, "block_size": 5, "segment_length": 4}
+HOW = Execution(block_size=5, segment_length=4)
+RUN = {"n_temperatures": 12, "n_particles": 12, "execution": HOW}
 
 
 @pytest.fixture(scope="module")
@@ -37,43 +40,46 @@ def digest(tree):
 
 @pytest.fixture(scope="module")
 def reference_digest(sites):
-    return digest(annealed_importance_sampling(sites, **RUN))
+    return digest(log_evidence(sites, "annealing", **RUN))
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_schedulers_give_the_same_arrays(sites, reference_digest, scheduler):
-    run = annealed_importance_sampling(sites, scheduler=scheduler, n_workers=2, **RUN)
+    how = replace(HOW, scheduler=scheduler, workers=2)
+    run = log_evidence(sites, "annealing", **RUN | {"execution": how})
     assert digest(run) == reference_digest
 
 
 def test_segments_on_disk_and_their_length_do_not_change_the_arrays(
     sites, reference_digest, tmp_path
 ):
-    settings = RUN | {"segment_length": 5}
-    first = annealed_importance_sampling(sites, state_dir=tmp_path, settings={}, **settings)
+    how = replace(HOW, segment_length=5, state_dir=tmp_path, settings={})
+    first = log_evidence(sites, "annealing", **RUN | {"execution": how})
     assert digest(first) == reference_digest
     for path in sorted(tmp_path.rglob("segment_00002.npz")):
         path.unlink()  # what a killed run would not have
-    again = annealed_importance_sampling(sites, state_dir=tmp_path, settings={}, **settings)
+    again = log_evidence(sites, "annealing", **RUN | {"execution": how})
     assert digest(again) == reference_digest
 
 
 def test_another_seed_gives_other_arrays(sites, reference_digest):
-    assert digest(annealed_importance_sampling(sites, seed=1, **RUN)) != reference_digest
+    run = log_evidence(sites, "annealing", seed=1, **RUN)
+    assert digest(run) != reference_digest
 
 
 def test_lazy_run_computes_the_same_when_asked(sites, reference_digest):
-    lazy = annealed_importance_sampling(sites, compute=False, **RUN)
+    how = replace(HOW, compute=False)
+    lazy = log_evidence(sites, "annealing", **RUN | {"execution": how})
     assert lazy["annealing/log_weight_increment"].chunks == ((5, 5, 2), (4, 4, 4))
     assert "evidence" not in lazy.children
     done = lazy["annealing"].to_dataset().compute(scheduler="threads", num_workers=2)
     assert array_digest({k: v.values for k, v in done.items()}) == reference_digest
-    eager = annealed_importance_sampling(sites, **RUN)["evidence"]
+    eager = log_evidence(sites, "annealing", **RUN)["evidence"]
     assert float(evidence_dataset(done)["log_evidence"]) == float(eager["log_evidence"])
 
 
 def test_stored_latents_are_the_particles_and_do_not_change_the_weights(sites, reference_digest):
-    run = annealed_importance_sampling(sites, store_latents=True, **RUN)
+    run = log_evidence(sites, "annealing", store_latents=True, **RUN)
     latent = run["annealing/latent"]
     assert latent.dims == ("chain", "temperature", "latent_dim")
     expected = Probit().log_density(latent.values[:, -1], sites.model.y)
@@ -93,13 +99,13 @@ def test_posterior_file_opens_in_arviz_and_netcdf4(sites, tmp_path):
     assert arviz_base.convert_to_datatree(str(path))["posterior"].sizes["draw"] == 100
     assert set(arviz_base.extract(loaded, num_samples=5).dims) >= {"sample", "latent_dim"}
     with netCDF4.Dataset(path) as raw:
-        assert set(raw.groups) == {"posterior", "sample_stats", "observed_data"}
+        assert set(raw.groups) == {"posterior", "sample_stats", "observed_data", "constant_data"}
         stored = raw["posterior/latent"][:]
     np.testing.assert_array_equal(stored, tree["posterior/latent"].values)
 
 
 def test_annealing_file_opens_in_arviz_and_netcdf4(sites, tmp_path):
-    tree = annealed_importance_sampling(sites, **RUN)
+    tree = log_evidence(sites, "annealing", **RUN)
     path = tmp_path / "evidence.nc"
     write_results(tree, path)
     with netCDF4.Dataset(path) as raw:

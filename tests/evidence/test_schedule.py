@@ -10,7 +10,7 @@ from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
-from gpmcflow.samplers.pilot import find_pilot
+from gpmcflow.samplers.adaptation.pilot import find_pilot
 
 
 @pytest.fixture(scope="module")
@@ -59,5 +59,3 @@ def test_mode_bases_are_the_modes_of_the_stages_above(path):
         base = schedule.base(path, index)
         np.testing.assert_allclose(base.precision, expected.precision, rtol=1e-4)
         np.testing.assert_allclose(base.mean, expected.mean, atol=1e-4)
-    target = schedule.target(path, 3, schedule.base(path, 3))
-    assert target.beta == betas[3]

@@ -21,9 +21,9 @@ def example(monkeypatch):
 
 def test_a_season_is_forecast(example):
     series = example("time_series")
-    tree, data, months = series.fit(years=6, draws=80, chains=1, ahead=1)
+    tree, forecast, data, months = series.fit(years=6, draws=80, chains=1, ahead=1)
     held = data[data.year >= 6].y.to_numpy()
-    mean = tree.predictions.latent_mean.values
+    mean = forecast.response_mean.values
     assert len(held) == len(months) == len(mean) == 12
     assert np.corrcoef(mean, held)[0, 1] > 0.85  # without the periodic part it is near 0
     assert 0.1 < float(tree.posterior["noise_sd"].mean()) < 0.5
@@ -32,9 +32,9 @@ def test_a_season_is_forecast(example):
 
 def test_a_map_is_found_behind_exposures(example):
     counts = example("counts_with_exposure")
-    tree, _, places = counts.fit(n=70, draws=80, chains=1, side=8)
+    tree, found, _, places = counts.fit(n=100, draws=80, chains=1, side=8)
     exact = counts.TRUTH["mean"] + counts.true_map(places.east, places.north)
-    log_rate = np.log(tree.predictions.response_mean.values)
+    log_rate = np.log(found.response_mean.values)
     assert (
         abs(np.mean(log_rate - exact)) < 0.3
     )  # the rate of one person-year, whatever the exposures
@@ -44,7 +44,7 @@ def test_a_map_is_found_behind_exposures(example):
 
 def test_outliers_bend_the_curve_under_gaussian_noise_only(example):
     outliers = example("outliers")
-    trees, _, x = outliers.fit(n=60, draws=80, chains=1, points=21)
-    errors = {name: outliers.error(tree, x) for name, tree in trees.items()}
+    fits, _, x = outliers.fit(n=60, draws=80, chains=1, points=21)
+    errors = {name: outliers.error(found, x) for name, (_, found) in fits.items()}
     assert errors["Student-t"] < 0.12
     assert errors["Gaussian"] > 2.0 * errors["Student-t"]

@@ -7,14 +7,16 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
 from gpmcflow.errors import ResourceError
-from gpmcflow.execution import array_digest, graceful_stop, run
+from gpmcflow.execution import Execution, array_digest, graceful_stop, run
 from gpmcflow.execution.signals import Stopped
 
-SIZES = {"n_chains": 8, "length": 60, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 8, "length": 60, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +79,15 @@ def test_a_worker_that_is_lost_midway_changes_nothing(walk, tmp_path, cluster, o
     killer.start()
     state_dir = tmp_path / "state" if on_disk else None
     arrays = run(
-        Slow(walk(), marks), **SIZES, scheduler=cluster.scheduler_address, state_dir=state_dir
+        Slow(walk(), marks),
+        **SIZES,
+        execution=replace(HOW, scheduler=cluster.scheduler_address, state_dir=state_dir),
     )
     killer.join()
     ran = {int(name.split("-")[2]) for name in os.listdir(marks)}
     assert killed[0] in ran
     assert len(ran) >= 2
-    assert array_digest(arrays) == array_digest(run(walk(), **SIZES))
+    assert array_digest(arrays) == array_digest(run(walk(), **SIZES, execution=HOW))
 
 
 def test_a_signal_to_the_client_ends_the_run_and_the_next_goes_on(walk, tmp_path, cluster):
@@ -96,22 +100,23 @@ def test_a_signal_to_the_client_ends_the_run_and_the_next_goes_on(walk, tmp_path
         os.kill(os.getpid(), signal.SIGTERM)
 
     program = Slow(walk(), marks)
-    options = {**SIZES, "scheduler": cluster.scheduler_address, "state_dir": tmp_path / "state"}
+    how = replace(HOW, scheduler=cluster.scheduler_address, state_dir=tmp_path / "state")
     asking = threading.Thread(target=ask)
     asking.start()
     with pytest.raises(Stopped, match=r"SIGTERM: \d+ of 24 segments are kept"), graceful_stop():
-        run(program, **options)
+        run(program, **SIZES, execution=how)
     asking.join()
-    assert array_digest(run(program, **options)) == array_digest(run(walk(), **SIZES))
+    expected = array_digest(run(walk(), **SIZES, execution=HOW))
+    assert array_digest(run(program, **SIZES, execution=how)) == expected
 
 
 def test_a_scheduler_file(walk, tmp_path, cluster):
     path = tmp_path / "scheduler.json"
     with pytest.raises(ResourceError, match=r"no Dask scheduler file .*scheduler\.json; start a"):
-        run(walk(), **SIZES, scheduler=str(path))
+        run(walk(), **SIZES, execution=replace(HOW, scheduler=str(path)))
     path.write_text(json.dumps({"type": "Scheduler", "address": cluster.scheduler_address}))
-    arrays = run(walk(), **SIZES, scheduler=str(path))
-    assert array_digest(arrays) == array_digest(run(walk(), **SIZES))
+    arrays = run(walk(), **SIZES, execution=replace(HOW, scheduler=str(path)))
+    assert array_digest(arrays) == array_digest(run(walk(), **SIZES, execution=HOW))
 
 
 class Deadly(Slow):
@@ -122,5 +127,9 @@ class Deadly(Slow):
 def test_a_task_that_kills_its_workers_is_said_in_one_line(walk, tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)  # 3, each of which takes seconds
     with pytest.raises(ResourceError, match="died of one task: are they short of memory") as error:
-        run(Deadly(walk(), tmp_path), **SIZES, scheduler=cluster.scheduler_address)
+        run(
+            Deadly(walk(), tmp_path),
+            **SIZES,
+            execution=replace(HOW, scheduler=cluster.scheduler_address),
+        )
     assert "\n" not in str(error.value)

@@ -7,16 +7,18 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpmcflow.errors import StorageError
-from gpmcflow.execution import array_digest, progress, run
+from gpmcflow.execution import Execution, array_digest, progress, run
 from gpmcflow.storage import atomic
 
-SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 4, "length": 50, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 HERE = str(Path(__file__).parent)
 STEPS = {  # the call that fails, and whether it is that one
     "write": (np, "savez", lambda stream, **_: True),
@@ -28,7 +30,7 @@ STEPS = {  # the call that fails, and whether it is that one
 
 @pytest.fixture
 def expected(walk):
-    return array_digest(run(walk(), **SIZES))
+    return array_digest(run(walk(), **SIZES, execution=HOW))
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -49,13 +51,14 @@ def test_a_disk_that_takes_no_more(walk, tmp_path, monkeypatch, expected, step, 
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing)
         with pytest.raises(StorageError, match=message) as error:
-            run(walk(), **SIZES, state_dir=tmp_path)
+            run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert "\n" not in str(error.value)
     assert list(tmp_path.rglob("*.tmp")) == []
     kept = len(list(tmp_path.rglob("segment_*.npz")))
     assert kept > 0
     program = walk()
-    assert array_digest(run(program, **SIZES, state_dir=tmp_path)) == expected
+    arrays = run(program, **SIZES, execution=replace(HOW, state_dir=tmp_path))
+    assert array_digest(arrays) == expected
     assert len(program.calls) == 10 - kept
 
 
@@ -67,8 +70,9 @@ import subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from conftest import Walk
 from gpmcflow.errors import ResourceError, StorageError
-from gpmcflow.execution import array_digest, run, runner
-sizes = dict(n_chains=4, block_size=2, segment_length=10, seed=1, state_dir=sys.argv[2])
+from gpmcflow.execution import Execution, array_digest, run, runner
+how = Execution(block_size=2, segment_length=10, state_dir=sys.argv[2])
+sizes = dict(n_chains=4, seed=1, execution=how)
 try:
     run(Walk(), length=1000, **sizes)
 except ResourceError as error:
@@ -114,17 +118,17 @@ class Clock:
 
 
 def test_a_clock_that_is_set_back(walk, tmp_path, monkeypatch, caplog, expected, files):
-    run(walk(), **SIZES, state_dir=tmp_path / "plain")
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path / "plain"))
     caplog.set_level(logging.INFO, logger="gpmcflow")
     with monkeypatch.context() as patch:
         patch.setattr(time, "time", Clock())
         patch.setattr(progress.time, "monotonic", Clock())
-        options = {**SIZES, "state_dir": tmp_path / "back", "progress": "walk"}
-        assert array_digest(run(walk(), **options)) == expected
+        how = replace(HOW, state_dir=tmp_path / "back", progress="walk")
+        assert array_digest(run(walk(), **SIZES, execution=how)) == expected
         for path in (tmp_path / "back").rglob("segment_00001.npz"):
             os.utime(path, (1e9, 1e9))  # written before the run began, says the clock
         again = walk()
-        assert array_digest(run(again, **options)) == expected
+        assert array_digest(run(again, **SIZES, execution=how)) == expected
     assert again.calls == []
     assert files(tmp_path / "back") == files(tmp_path / "plain")
     assert "walk: 10/10 segments" in caplog.text

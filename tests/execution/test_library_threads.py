@@ -10,8 +10,7 @@ SCRIPT = """
 import numpy, scipy.linalg  # loaded before the library could set a variable
 import numpy as np
 from gpmcflow import (
-    GPModel, Probit, SquaredExponential, annealed_importance_sampling,
-    expectation_propagation, load_dataset,
+    GPModel, Probit, SquaredExponential, expectation_propagation, load_dataset, log_evidence,
 )
 from gpmcflow.execution import array_digest
 data = load_dataset("digits-3v5")
@@ -20,9 +19,7 @@ def digest():
     covariance = SquaredExponential(np.exp(1.0), np.exp(4.0))
     model = GPModel(data["X"], data["y"].values, covariance, Probit()).at()
     fit = expectation_propagation(model)
-    tree = annealed_importance_sampling(
-        fit.sites, coordinates="mode", n_temperatures=4, n_particles=8
-    )
+    tree = log_evidence(fit, coordinates="mode", n_temperatures=4, n_particles=8)
     arrays = {f"annealing/{k}": v for k, v in tree["annealing"].to_dataset().variables.items()}
     numbers = {k: v for k, v in tree["evidence"].to_dataset().items() if v.dtype.kind in "fi"}
     sites = {"precision": fit.sites.precision, "shift": fit.sites.shift, "factor": fit.sites.factor}

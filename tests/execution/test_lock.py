@@ -6,14 +6,16 @@ import errno
 import json
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 
 from gpmcflow.errors import ResourceError, StorageError
-from gpmcflow.execution import array_digest, lock, lock_owner, run
+from gpmcflow.execution import Execution, array_digest, lock, lock_owner, run
 from gpmcflow.execution.lock import state_lock
 
-SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 4, "length": 50, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 
 
 @pytest.fixture(autouse=True)
@@ -31,28 +33,28 @@ class Twice:
     def advance(self, rng, carry, start, stop):
         if start == 20 and self.error is None:
             with pytest.raises(ResourceError) as error:
-                run(self.program, **SIZES, state_dir=self.folder)
+                run(self.program, **SIZES, execution=replace(HOW, state_dir=self.folder))
             self.error = str(error.value)
         return self.program.advance(rng, carry, start, stop)
 
 
 def test_a_second_run_ends_with_process_and_host_of_the_first(walk, tmp_path, files):
     program = Twice(walk(), tmp_path)
-    digest = array_digest(run(program, **SIZES, state_dir=tmp_path))
+    digest = array_digest(run(program, **SIZES, execution=replace(HOW, state_dir=tmp_path)))
     assert f"process {os.getpid()} on {socket.gethostname()}" in program.error
     assert program.error.startswith(f"{tmp_path}: another run is at work on it")
     assert "\n" not in program.error
-    assert digest == array_digest(run(walk(), **SIZES))
+    assert digest == array_digest(run(walk(), **SIZES, execution=HOW))
     assert len(program.program.calls) == 10  # the second did none of it
     kept = files(tmp_path)
-    run(walk(), **SIZES, state_dir=tmp_path)
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert files(tmp_path) == kept
 
 
 def test_what_a_dead_run_left_in_the_file_is_no_lock(walk, tmp_path):
     (tmp_path / "lock").write_text(json.dumps({"pid": 1, "host": "gone"}))
     assert lock_owner(tmp_path) is None
-    run(walk(), **SIZES, state_dir=tmp_path)
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert (tmp_path / "lock").read_text() == ""
 
 
@@ -70,8 +72,8 @@ def test_a_file_system_without_locks_is_said_and_works(walk, tmp_path, monkeypat
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(lock.fcntl, "flock", none)
-    digest = array_digest(run(walk(), **SIZES, state_dir=tmp_path))
-    assert digest == array_digest(run(walk(), **SIZES))
+    digest = array_digest(run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path)))
+    assert digest == array_digest(run(walk(), **SIZES, execution=HOW))
     assert "has no locks; start no second run" in caplog.text
 
 
@@ -81,4 +83,4 @@ def test_a_folder_that_cannot_be_made_is_said(walk, tmp_path, monkeypatch):
 
     monkeypatch.setattr(lock.Path, "mkdir", read_only)
     with pytest.raises(StorageError, match="lock: cannot be written: the folder is read-only"):
-        run(walk(), **SIZES, state_dir=tmp_path / "new")
+        run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path / "new"))

@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import logging
 
+import pytest
+
 from gpmcflow.execution import Progress, progress
 
 
@@ -19,7 +21,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_log_gets_a_line_a_second_and_the_last(caplog, monkeypatch):
+def test_after_two_seconds_a_log_gets_a_line_a_second_and_the_last(caplog, monkeypatch):
     caplog.set_level(logging.INFO)
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
@@ -27,16 +29,45 @@ def test_a_log_gets_a_line_a_second_and_the_last(caplog, monkeypatch):
     for acceptance in [0.5] * 5 + [1.0] * 5:
         clock.now += 0.5
         report.update(acceptance)
+        assert bool(caplog.records) == (clock.now >= 102.0)
     report.close()
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
-        "sample pima: 1/10 segments, acceptance 0.50, 0:04 left",
-        "sample pima: 3/10 segments, acceptance 0.50, 0:04 left",
-        "sample pima: 5/10 segments, acceptance 0.50, 0:02 left",
-        "sample pima: 7/10 segments, acceptance 0.64, 0:02 left",
-        "sample pima: 9/10 segments, acceptance 0.72, 0:00 left",
+        "sample pima: 4/10 segments, acceptance 0.50, 0:03 left",
+        "sample pima: 6/10 segments, acceptance 0.58, 0:02 left",
+        "sample pima: 8/10 segments, acceptance 0.69, 0:01 left",
         "sample pima: 10/10 segments, acceptance 0.75, 0:05 in all",
     ]
+
+
+def test_an_odd_last_segment_is_shown_before_its_second_is_over(caplog, monkeypatch):
+    caplog.set_level(logging.INFO)
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    report = Progress("sample", 5, stream=io.StringIO())
+    for _ in range(5):
+        clock.now += 0.5
+        report.update()
+    assert [record.getMessage() for record in caplog.records] == [
+        "sample: 4/5 segments, 0:00 left",
+        "sample: 5/5 segments, 0:02 in all",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_work_of_less_than_two_seconds_shows_nothing(terminal, caplog, monkeypatch):
+    caplog.set_level(logging.INFO)
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    stream = Terminal() if terminal else io.StringIO()
+    report = Progress("sample", 19, stream=stream)
+    for _ in range(19):
+        clock.now += 0.1
+        report.update(0.5, found=True)
+    report.close()
+    assert report.text().startswith("19/19 segments, 19 found on disk")  # counted, though silent
+    assert stream.getvalue() == ""
+    assert caplog.records == []
 
 
 def test_time_left_does_not_count_what_was_found_on_disk(monkeypatch):
@@ -61,7 +92,7 @@ def test_a_terminal_gets_one_bar(monkeypatch):
         report.update()
     report.close()
     assert terminal.getvalue().count("\n") == 1
-    assert terminal.getvalue().count("\r") == 4
+    assert terminal.getvalue().count("\r") == 3  # none at the end of the first second
     assert "[" + "#" * 24 + "] 4/4 segments" in terminal.getvalue()
 
 
@@ -78,3 +109,17 @@ def test_a_clock_that_is_set_back_neither_silences_nor_counts_below_nothing(monk
         report.update()
     assert terminal.getvalue().count("\r") == 4
     assert report.text() == "4/10 segments, 0:00 left"
+
+
+def test_work_whose_end_is_not_known_is_counted(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    terminal = Terminal()
+    report = Progress("approximate", stream=terminal, unit="fits")
+    for _ in range(3):
+        clock.now += 1.5
+        report.update()
+    report.close()
+    assert terminal.getvalue().split("\r")[-1] == (
+        "approximate [############............] 3 fits\x1b[K\n"
+    )

@@ -5,17 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpmcflow.errors import StorageError
-from gpmcflow.execution import array_digest, run
+from gpmcflow.execution import Execution, array_digest, run
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole, write_arrays
 from gpmcflow.storage import atomic
 
-SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 4, "length": 50, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 SETTINGS = {"sampler": {"step": 0.5}}
 
 
@@ -23,11 +25,11 @@ SETTINGS = {"sampler": {"step": 0.5}}
 def resume(walk, tmp_path, caplog):
     """Return a function that runs in `tmp_path`: digest of arrays, calls made, warnings."""
 
-    def call(**changes):
+    def call(execution=None, **changes):
         caplog.clear()
         program = walk()
-        options = {**SIZES, "settings": SETTINGS, "state_dir": tmp_path, **changes}
-        digest = array_digest(run(program, **options))
+        how = replace(HOW, **{"settings": SETTINGS, "state_dir": tmp_path, **(execution or {})})
+        digest = array_digest(run(program, **SIZES | changes, execution=how))
         found = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
         return digest, sorted(program.calls), found
 
@@ -36,7 +38,7 @@ def resume(walk, tmp_path, caplog):
 
 @pytest.fixture
 def expected(walk):
-    return array_digest(run(walk(), **SIZES))
+    return array_digest(run(walk(), **SIZES, execution=HOW))
 
 
 def test_files(resume, expected, tmp_path, files):
@@ -144,12 +146,13 @@ def test_a_damaged_shape_is_not_taken(tmp_path, size):
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 2}, {"key": ("b",)}, {"settings": {"sampler": {"step": 0.6}}}]
+    ("change", "settings"),
+    [({"seed": 2}, SETTINGS), ({"key": ("b",)}, SETTINGS), ({}, {"sampler": {"step": 0.6}})],
 )
-def test_segments_of_other_settings_are_not_taken(resume, walk, tmp_path, change):
+def test_segments_of_other_settings_are_not_taken(resume, walk, tmp_path, change, settings):
     resume()
-    digest, calls, warned = resume(**change)
-    assert digest == array_digest(run(walk(), **{**SIZES, **change}))
+    digest, calls, warned = resume({"settings": settings}, **change)
+    assert digest == array_digest(run(walk(), **SIZES | change, execution=HOW))
     assert len(calls) == 10
     assert all("other settings" in line for line in warned)
     assert len([line for line in warned if "segment_" in line]) == 10
@@ -158,11 +161,12 @@ def test_segments_of_other_settings_are_not_taken(resume, walk, tmp_path, change
 def test_more_draws_and_more_chains_go_on_from_what_is_there(resume, walk):
     resume()
     digest, calls, warned = resume(length=70)
-    assert digest == array_digest(run(walk(), **{**SIZES, "length": 70}))
+    assert digest == array_digest(run(walk(), **SIZES | {"length": 70}, execution=HOW))
     assert calls == [(chain, start, start + 10) for chain in (0, 2) for start in (50, 60)]
     assert warned == []
     digest, calls, warned = resume(length=70, n_chains=6)
-    assert digest == array_digest(run(walk(), **{**SIZES, "length": 70, "n_chains": 6}))
+    sizes = SIZES | {"length": 70, "n_chains": 6}
+    assert digest == array_digest(run(walk(), **sizes, execution=HOW))
     assert {call[0] for call in calls} == {4}
     digest, calls, _ = resume(n_chains=2, first_chain=4)
     assert calls == []
@@ -170,13 +174,15 @@ def test_more_draws_and_more_chains_go_on_from_what_is_there(resume, walk):
 
 def test_another_segment_length_still_ends_in_the_same_numbers(resume, expected):
     resume()
-    assert resume(segment_length=7)[0] == expected
+    assert resume({"segment_length": 7})[0] == expected
     assert resume()[0] == expected
 
 
 def test_an_interrupted_run_goes_on(walk, resume, expected, tmp_path, files):
     with pytest.raises(KeyboardInterrupt):
-        run(walk(stop_at=30), **SIZES, settings=SETTINGS, state_dir=tmp_path)
+        run(
+            walk(stop_at=30), **SIZES, execution=replace(HOW, settings=SETTINGS, state_dir=tmp_path)
+        )
     n_files = len(list(tmp_path.rglob("segment_*.npz")))
     digest, calls, warned = resume()
     assert (digest, warned) == (expected, [])
@@ -188,7 +194,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
 from conftest import Walk
-from gpmcflow.execution import run, segment_files
+from gpmcflow.execution import Execution, run, segment_files
 
 write = segment_files.np.savez
 def killed(stream, **arrays):
@@ -197,8 +203,9 @@ def killed(stream, **arrays):
     if stream.name.endswith(".tmp") and ".segment_00002.npz" in stream.name:
         os.kill(os.getpid(), signal.SIGKILL)
 segment_files.np.savez = killed
-run(Walk(), n_chains=4, length=50, block_size=2, segment_length=10, seed=1,
-    settings={"sampler": {"step": 0.5}}, state_dir=sys.argv[2])
+settings = {"sampler": {"step": 0.5}}
+how = Execution(block_size=2, segment_length=10, settings=settings, state_dir=sys.argv[2])
+run(Walk(), n_chains=4, length=50, seed=1, execution=how)
 """
 
 
@@ -220,13 +227,13 @@ def test_a_full_disk_is_said_in_one_line(walk, tmp_path, monkeypatch):
 
     monkeypatch.setattr(atomic.os, "replace", full)
     with pytest.raises(StorageError, match="the disk is full") as error:
-        run(walk(), **SIZES, state_dir=tmp_path)
+        run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert "\n" not in str(error.value)
     assert [path.name for path in tmp_path.rglob("*.*")] == []
 
 
 def test_a_segment_lost_after_the_run_is_said(walk, tmp_path):
-    arrays = run(walk(), **SIZES, state_dir=tmp_path)
+    arrays = run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     (tmp_path / "block_00001" / "segment_00002.npz").unlink()
     with pytest.raises(StorageError, match=r"segment_00002\.npz: cannot be read"):
         arrays["x"].compute(scheduler="synchronous")

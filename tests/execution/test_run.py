@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from dataclasses import replace
@@ -11,10 +12,19 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError, NumericalError, ResourceError
-from gpmcflow.execution import array_digest, chain_generators, job, run, workers
+from gpmcflow.execution import (
+    Execution,
+    array_digest,
+    chain_generators,
+    job,
+    progress,
+    run,
+    workers,
+)
 from gpmcflow.execution.tasks import ProgramBox, SegmentTask, advance_segment
 
-SIZES = {"n_chains": 7, "length": 53, "block_size": 3, "seed": 1, "key": ("walk", 2)}
+SIZES = {"n_chains": 7, "length": 53, "seed": 1, "key": ("walk", 2)}
+HOW = Execution(block_size=3)
 
 
 @pytest.fixture
@@ -31,7 +41,9 @@ def expected(walk) -> str:
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_segments_do_not_change_the_numbers(walk, expected, tmp_path, segment_length, on_disk):
     state_dir = tmp_path if on_disk else None
-    arrays = run(walk(), **SIZES, segment_length=segment_length, state_dir=state_dir)
+    arrays = run(
+        walk(), **SIZES, execution=replace(HOW, segment_length=segment_length, state_dir=state_dir)
+    )
     assert array_digest(arrays) == expected
     x = arrays["x"]
     assert x.shape == (7, 53, 3)
@@ -42,21 +54,23 @@ def test_segments_do_not_change_the_numbers(walk, expected, tmp_path, segment_le
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_threads(walk, expected, tmp_path, n_workers):
-    options = {**SIZES, "segment_length": 10, "scheduler": "threads", "n_workers": n_workers}
-    assert array_digest(run(walk(), **options)) == expected
-    assert array_digest(run(walk(), **options, state_dir=tmp_path)) == expected
+    how = replace(HOW, segment_length=10, scheduler="threads", workers=n_workers)
+    for state_dir in (None, tmp_path):
+        arrays = run(walk(), **SIZES, execution=replace(how, state_dir=state_dir))
+        assert array_digest(arrays) == expected
 
 
 def test_processes_keep_one_pool_over_runs(walk, expected, tmp_path, by_value):
-    options = {**SIZES, "segment_length": 20}
     with workers("processes", 2) as pool:
-        assert array_digest(run(walk(), **options, scheduler=pool)) == expected
+        how = replace(HOW, segment_length=20, scheduler=pool)
+        assert array_digest(run(walk(), **SIZES, execution=how)) == expected
         first = set(pool.pool._processes)
-        assert array_digest(run(walk(), **options, scheduler=pool, state_dir=tmp_path)) == expected
+        on_disk = run(walk(), **SIZES, execution=replace(how, state_dir=tmp_path))
+        assert array_digest(on_disk) == expected
         assert set(pool.pool._processes) == first
         assert os.getpid() not in first
         with pytest.raises(ResourceError, match="worker process died"):
-            run(Dying(walk()), **options, scheduler=pool)
+            run(Dying(walk()), **SIZES, execution=how)
 
 
 class Wrapped:
@@ -89,17 +103,17 @@ def _this_file_by_value():
 def test_distributed(walk, expected, tmp_path, by_value):
     from distributed import Client
 
-    options = {**SIZES, "segment_length": 20}
     with (
         Client(
             processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
         ) as client,
     ):
-        assert array_digest(run(walk(), **options, scheduler=client)) == expected
-        lazy = run(walk(), **options, compute=False)
+        how = replace(HOW, segment_length=20, scheduler=client)
+        assert array_digest(run(walk(), **SIZES, execution=how)) == expected
+        lazy = run(walk(), **SIZES, execution=replace(how, scheduler=None, compute=False))
         computed = client.compute(list(lazy.values()), sync=True)
         assert array_digest(dict(zip(lazy, computed, strict=True))) == expected
-        on_disk = run(walk(), **options, scheduler=client, state_dir=tmp_path)
+        on_disk = run(walk(), **SIZES, execution=replace(how, state_dir=tmp_path))
     assert array_digest(on_disk) == expected
 
 
@@ -109,7 +123,11 @@ def test_an_address_is_a_scheduler(walk, expected):
     with LocalCluster(
         processes=False, n_workers=1, protocol="tcp", host="127.0.0.1", dashboard_address=None
     ) as cluster:
-        arrays = run(walk(), **SIZES, segment_length=30, scheduler=cluster.scheduler_address)
+        arrays = run(
+            walk(),
+            **SIZES,
+            execution=replace(HOW, segment_length=30, scheduler=cluster.scheduler_address),
+        )
     assert array_digest(arrays) == expected  # here, though the connection is closed
 
 
@@ -118,13 +136,21 @@ def test_no_scheduler_at_the_address(walk):
         dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
         pytest.raises(ResourceError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
     ):
-        run(walk(), **SIZES, segment_length=30, scheduler="tcp://127.0.0.1:9")
+        run(
+            walk(),
+            **SIZES,
+            execution=replace(HOW, segment_length=30, scheduler="tcp://127.0.0.1:9"),
+        )
 
 
 def test_lazy_arrays_run_nothing_until_asked_and_then_once(walk, expected, tmp_path):
     for state_dir in (None, tmp_path):
         program = walk()
-        lazy = run(program, **SIZES, segment_length=20, compute=False, state_dir=state_dir)
+        lazy = run(
+            program,
+            **SIZES,
+            execution=replace(HOW, segment_length=20, compute=False, state_dir=state_dir),
+        )
         assert program.calls == []
         assert list(tmp_path.iterdir()) == []
         computed = dask.compute(lazy, scheduler="synchronous")[0]
@@ -136,7 +162,7 @@ def test_lazy_arrays_run_nothing_until_asked_and_then_once(walk, expected, tmp_p
 
 def test_computed_arrays_hold_numpy_chunks(walk):
     program = walk()
-    arrays = run(program, **SIZES, segment_length=20)
+    arrays = run(program, **SIZES, execution=replace(HOW, segment_length=20))
     assert len(program.calls) == 9
     assert all(isinstance(array, da.Array) for array in arrays.values())
     array_digest(arrays)
@@ -145,10 +171,10 @@ def test_computed_arrays_hold_numpy_chunks(walk):
 
 
 def test_chain_0_alone_equals_chain_0_of_8(walk):
-    sizes = {"length": 40, "segment_length": 15, "seed": 1}
-    many = run(walk(), n_chains=8, block_size=8, **sizes)
-    one = run(walk(), n_chains=1, block_size=8, **sizes)
-    later = run(walk(), n_chains=2, block_size=8, first_chain=6, **sizes)
+    sizes = {"length": 40, "seed": 1, "execution": Execution(block_size=8, segment_length=15)}
+    many = run(walk(), n_chains=8, **sizes)
+    one = run(walk(), n_chains=1, **sizes)
+    later = run(walk(), n_chains=2, first_chain=6, **sizes)
     for name in many:
         np.testing.assert_array_equal(many[name][:1], one[name])
         np.testing.assert_array_equal(many[name][6:], later[name])
@@ -167,7 +193,8 @@ def test_a_program_may_be_a_tuple_or_a_callable(walk, expected):
         outputs = property(lambda self: self[1].outputs)
 
     for program in (Callable(walk()), Tuple((print, walk()))):
-        assert array_digest(run(program, **SIZES, segment_length=30)) == expected
+        arrays = run(program, **SIZES, execution=replace(HOW, segment_length=30))
+        assert array_digest(arrays) == expected
 
 
 def test_carries_and_outputs_do_not_pile_up_between_tasks(walk):
@@ -185,7 +212,13 @@ def test_carries_and_outputs_do_not_pile_up_between_tasks(walk):
             most = max(most, sum(ref() is not None for ref in alive))
             return carry, outputs
 
-    run(Heavy(walk()), n_chains=2, length=200, block_size=1, segment_length=5, seed=1)
+    run(
+        Heavy(walk()),
+        n_chains=2,
+        length=200,
+        seed=1,
+        execution=Execution(block_size=1, segment_length=5),
+    )
     assert len(alive) == 80
     assert most <= 4
 
@@ -198,7 +231,7 @@ def test_only_the_carry_goes_from_task_to_task(walk, expected, monkeypatch):
         return advance_segment(box, previous, task=task)
 
     monkeypatch.setattr(job, "advance_segment", watched)
-    assert array_digest(run(walk(), **SIZES, segment_length=10)) == expected
+    assert array_digest(run(walk(), **SIZES, execution=replace(HOW, segment_length=10))) == expected
     assert len(seen) == 18
     assert all(seen)
 
@@ -217,16 +250,28 @@ def test_a_task_can_be_run_twice(walk):
 
 @pytest.mark.parametrize(("n_workers", "told"), [(1, False), (2, True)])
 def test_workers_that_a_scheduler_does_not_use_are_told(walk, caplog, n_workers, told):
-    run(walk(), **SIZES, segment_length=53, scheduler="synchronous", n_workers=n_workers)
+    run(
+        walk(),
+        **SIZES,
+        execution=replace(HOW, segment_length=53, scheduler="synchronous", workers=n_workers),
+    )
     assert ("give scheduler='processes'" in caplog.text) == told
 
 
-def test_progress_is_logged(walk, caplog, tmp_path):
+def test_progress_is_logged(walk, caplog, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "_SILENT", 0.0)
     caplog.set_level(logging.INFO, logger="gpmcflow")
+    run(walk(), **SIZES, execution=replace(HOW, progress=False))
+    assert caplog.records == []
     for _ in range(2):
-        run(walk(), **SIZES, segment_length=20, progress="sample walk", state_dir=tmp_path)
+        run(
+            walk(),
+            **SIZES,
+            execution=replace(HOW, segment_length=20, progress="sample walk", state_dir=tmp_path),
+        )
     lines = [record.getMessage() for record in caplog.records]
-    acceptance = run(walk(), **SIZES, segment_length=20)["acceptance_rate"].mean().compute()
+    arrays = run(walk(), **SIZES, execution=replace(HOW, segment_length=20))
+    acceptance = arrays["acceptance_rate"].mean().compute()
     assert lines[0].startswith("sample walk: 1/9 segments, acceptance ")
     assert any(line.startswith("sample walk: 9/9 segments, acceptance ") for line in lines)
     assert "9/9 segments, 9 found on disk" in lines[-1]
@@ -244,13 +289,16 @@ def test_progress_is_logged(walk, caplog, tmp_path):
         ({"seed": -1}, "-1 is negative"),
         ({"key": ("a", 1.5)}, "1.5 is not a str or int"),
         ({"scheduler": "thread"}, "did you mean 'threads'"),
-        ({"scheduler": "processes", "n_workers": 0}, "n_workers is 0"),
+        ({"scheduler": "processes", "workers": 0}, "workers is 0"),
         ({"settings": {"a": np.int64(1)}}, "settings.*numpy.int64"),
     ],
 )
 def test_wrong_arguments(walk, change, message):
+    fields = {field.name for field in dataclasses.fields(Execution)}
+    how = replace(HOW, **{name: change[name] for name in fields & change.keys()})
+    sizes = SIZES | {name: change[name] for name in change.keys() - fields}
     with pytest.raises(InputError, match=message) as error:
-        run(walk(), **{**SIZES, "segment_length": 10, **change})
+        run(walk(), **sizes, execution=how)
     assert "\n" not in str(error.value)
 
 
@@ -292,7 +340,7 @@ def _lose_chains(carry, outputs):
 )
 def test_a_program_that_breaks_its_promise(walk, change, message):
     with pytest.raises(InputError, match=message):
-        run(Changed(walk(), change), **SIZES, segment_length=10)
+        run(Changed(walk(), change), **SIZES, execution=replace(HOW, segment_length=10))
 
 
 def _fail(carry, outputs):
@@ -302,4 +350,8 @@ def _fail(carry, outputs):
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 def test_errors_of_a_program_come_out_as_they_are(walk, scheduler):
     with pytest.raises(NumericalError, match=r"^no Cholesky factor\.$"):
-        run(Changed(walk(), partial(_fail)), **SIZES, segment_length=10, scheduler=scheduler)
+        run(
+            Changed(walk(), partial(_fail)),
+            **SIZES,
+            execution=replace(HOW, segment_length=10, scheduler=scheduler),
+        )

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpmcflow.execution import array_digest, graceful_stop, run
+from gpmcflow.execution import Execution, array_digest, graceful_stop, run
 from gpmcflow.execution.signals import Stopped, finish_first, stop_if_asked
 
-SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 4, "length": 50, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 HERE = str(Path(__file__).parent)
 
 
@@ -35,9 +37,13 @@ class Signalling:
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_the_segment_under_way_is_finished_and_kept(walk, tmp_path, capfd, scheduler, number):
-    program, expected = walk(), array_digest(run(walk(), **SIZES))
+    program, expected = walk(), array_digest(run(walk(), **SIZES, execution=HOW))
     with pytest.raises(Stopped) as stopped, graceful_stop():
-        run(Signalling(program, number), **SIZES, state_dir=tmp_path, scheduler=scheduler)
+        run(
+            Signalling(program, number),
+            **SIZES,
+            execution=replace(HOW, state_dir=tmp_path, scheduler=scheduler),
+        )
     kept = len(list(tmp_path.rglob("segment_*.npz")))
     assert kept == len(program.calls) < 10
     assert str(stopped.value) == (
@@ -46,13 +52,13 @@ def test_the_segment_under_way_is_finished_and_kept(walk, tmp_path, capfd, sched
     )
     assert "a second signal ends it at once" in capfd.readouterr().err
     again = walk()
-    assert array_digest(run(again, **SIZES, state_dir=tmp_path)) == expected
+    assert array_digest(run(again, **SIZES, execution=replace(HOW, state_dir=tmp_path))) == expected
     assert len(again.calls) == 10 - kept
 
 
 def test_a_run_without_a_folder_says_that_nothing_is_kept(walk):
     with pytest.raises(Stopped, match=r"by SIGTERM; nothing is kept"), graceful_stop():
-        run(Signalling(walk(), signal.SIGTERM), **SIZES)
+        run(Signalling(walk(), signal.SIGTERM), **SIZES, execution=HOW)
 
 
 def test_outside_of_a_run_it_ends_at_once():
@@ -77,7 +83,7 @@ def test_what_is_to_be_finished_is_finished():
 
 def test_who_does_not_ask_for_it_has_the_signals_as_they_were(walk):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1)
-    run(walk(), **SIZES)
+    run(walk(), **SIZES, execution=HOW)
     assert before == (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGUSR1))
     with graceful_stop():
         assert signal.getsignal(signal.SIGTERM) != before[0]
@@ -88,7 +94,7 @@ CHILD = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
 from conftest import Walk
-from gpmcflow.execution import graceful_stop, run
+from gpmcflow.execution import Execution, graceful_stop, run
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 
 class Slow(Walk):
@@ -100,8 +106,8 @@ class Slow(Walk):
 if __name__ == "__main__":
     try:
         with graceful_stop():
-            run(Slow(), n_chains=4, length=50, block_size=2, segment_length=10, seed=1,
-                scheduler="processes", n_workers=2, state_dir=sys.argv[2])
+            how = Execution(workers=2, block_size=2, segment_length=10, state_dir=sys.argv[2])
+            run(Slow(), n_chains=4, length=50, seed=1, execution=how)
     except Stopped as stopped:
         print(stopped, flush=True)
         sys.exit(EXIT_CODE)
@@ -149,8 +155,9 @@ def test_workers_write_their_segments_though_the_group_is_signalled(walk, tmp_pa
     assert "Traceback" not in err
     assert list(tmp_path.rglob("*.tmp")) == []
     program = walk()
-    expected = array_digest(run(walk(), **SIZES))
-    assert array_digest(run(program, **SIZES, state_dir=tmp_path)) == expected
+    expected = array_digest(run(walk(), **SIZES, execution=HOW))
+    arrays = run(program, **SIZES, execution=replace(HOW, state_dir=tmp_path))
+    assert array_digest(arrays) == expected
     assert len(program.calls) == 10 - len(kept)
 
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import os
 import socket
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
 import pytest
 
-from gpmcflow.execution import array_digest, run, settings_digest
+from gpmcflow.execution import Execution, array_digest, run, settings_digest
 from gpmcflow.execution.identity import RunIdentity
 from gpmcflow.execution.ledger import Entry, Ledger
 
-SIZES = {"n_chains": 4, "length": 50, "block_size": 2, "segment_length": 10, "seed": 1}
+SIZES = {"n_chains": 4, "length": 50, "seed": 1}
+HOW = Execution(block_size=2, segment_length=10)
 SETTINGS = {"sampler": {"step": 0.5}}
 
 
 def test_manifest(walk, tmp_path):
     sizes = {**SIZES, "n_chains": 5, "length": 45}
-    run(walk(), **sizes, settings=SETTINGS, state_dir=tmp_path, progress="sample pima")
+    how = replace(HOW, settings=SETTINGS, state_dir=tmp_path, progress="sample pima")
+    run(walk(), **sizes, execution=how)
     manifest = json.loads((tmp_path / "run.json").read_text())
     assert datetime.fromisoformat(manifest.pop("started_at")).utcoffset().total_seconds() == 0
     assert manifest == {
@@ -63,14 +66,14 @@ def test_identity_is_the_settings_digest_of_what_it_is_made_of(walk):
 def test_a_program_is_digested_once_though_it_has_many_files(walk, tmp_path):
     program, asked = walk(), []
     program.digest = lambda: asked.append(1) or "abc"
-    run(program, **SIZES, state_dir=tmp_path)
+    run(program, **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert len(asked) == 1
 
 
 def test_segments_in_the_ledger_are_read_after_the_rest_was_computed(walk, tmp_path, monkeypatch):
     from gpmcflow.execution import tasks
 
-    run(walk(), **SIZES, state_dir=tmp_path)
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     (tmp_path / "block_00000" / "segment_00004.npz").unlink()
     order, real = [], tasks.fault
 
@@ -84,7 +87,7 @@ def test_segments_in_the_ledger_are_read_after_the_rest_was_computed(walk, tmp_p
             return super().advance(*arguments)
 
     monkeypatch.setattr(tasks, "fault", fault)
-    run(Told(), **SIZES, state_dir=tmp_path)
+    run(Told(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert order[:2] == ["segment_00004.npz", "computed"]
     assert len(order) == 2 + 9
     assert order.count("segment_00000.npz") == 2
@@ -92,7 +95,8 @@ def test_segments_in_the_ledger_are_read_after_the_rest_was_computed(walk, tmp_p
 
 @pytest.mark.parametrize("damage", ["lose", "cut", "flip", "old"])
 def test_a_damaged_ledger_costs_no_more_than_a_look(walk, tmp_path, damage):
-    expected = array_digest(run(walk(), **SIZES, state_dir=tmp_path))
+    how = replace(HOW, state_dir=tmp_path)
+    expected = array_digest(run(walk(), **SIZES, execution=how))
     path = tmp_path / "ledger.txt"
     data = path.read_bytes()
     assert data.count(b"\n") == 10
@@ -105,7 +109,7 @@ def test_a_damaged_ledger_costs_no_more_than_a_look(walk, tmp_path, damage):
         }[damage]
     )
     program = walk()
-    assert array_digest(run(program, **SIZES, state_dir=tmp_path)) == expected
+    assert array_digest(run(program, **SIZES, execution=how)) == expected
     assert program.calls == []
     entries = Ledger(tmp_path).read()
     assert len(entries) == 10
@@ -133,7 +137,7 @@ def test_ledger_entries(tmp_path):
 
 
 def test_temporary_files_of_killed_writes_are_removed_from_whatever_host(walk, tmp_path):
-    run(walk(), **SIZES, state_dir=tmp_path)
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     left = [
         tmp_path / "block_00000" / ".segment_00003.npz.elsewhere-12-0.tmp",
         tmp_path / "block_00001" / f".checkpoint_00003.npz.here-{os.getpid()}-0.tmp",
@@ -142,13 +146,14 @@ def test_temporary_files_of_killed_writes_are_removed_from_whatever_host(walk, t
     kept = tmp_path / "block_00000" / "notes.tmp"
     for path in (*left, kept):
         path.write_text("half")
-    run(walk(), **SIZES, state_dir=tmp_path)
+    run(walk(), **SIZES, execution=replace(HOW, state_dir=tmp_path))
     assert [path for path in left if path.exists()] == []
     assert kept.exists()
 
 
 def test_a_file_of_same_size_and_time_but_other_bytes_is_not_taken(walk, tmp_path, caplog):
-    expected = array_digest(run(walk(), **SIZES, state_dir=tmp_path))
+    how = replace(HOW, state_dir=tmp_path)
+    expected = array_digest(run(walk(), **SIZES, execution=how))
     path = tmp_path / "block_00001" / "segment_00001.npz"
     before, data = os.stat(path), path.read_bytes()
     with np.load(path) as file:
@@ -158,7 +163,7 @@ def test_a_file_of_same_size_and_time_but_other_bytes_is_not_taken(walk, tmp_pat
     assert os.stat(path).st_mtime_ns == before.st_mtime_ns
     caplog.clear()
     program = walk()
-    assert array_digest(run(program, **SIZES, state_dir=tmp_path)) == expected
+    assert array_digest(run(program, **SIZES, execution=how)) == expected
     assert f"{path}: its part" in caplog.text
     assert "is damaged; it is computed again" in caplog.text
     assert {call[0] for call in program.calls} == {2}

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy.special import expit, gammaln
 
+from gpmcflow.approximations.prediction import predict
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood, NegativeBinomial
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_program import JointProgram
-from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.sampling import sample
 
 D, OFFSET = 2.0, np.log(20.0)
 LENGTH, SIGNAL = Hyperprior.log_uniform(0.3, 3.0), Hyperprior("norm", {"loc": -1.5, "scale": 0.3})
@@ -50,25 +51,32 @@ def model_of(likelihood):
     return GPModel(X, y, SquaredExponential(LENGTH, SIGNAL), likelihood, OFFSET)
 
 
-NEW = {"n_chains": 1, "n_draws": 60, "n_warmup": 20, "seed": 1, "X_new": np.array([0.2, 0.9, 8.0])}
+NEW = np.array([0.2, 0.9, 8.0])
+
+
+def drawn(likelihood, representation):
+    """Posterior draws, and predictions from them."""
+    model = model_of(likelihood)
+    sizes = {"n_chains": 1, "n_draws": 60, "n_warmup": 20, "seed": 1}
+    draws = sample(model, SurrogateSlice(representation), **sizes)
+    return draws, predict(draws, NEW, model=model)
 
 
 def test_the_same_chain_and_predictions_as_of_the_package():
-    own, ours = (
-        sample_joint(model_of(likelihood), "prior-white", **NEW)
-        for likelihood in (Overdispersed(), NegativeBinomial(D))
+    (own, predicted), (ours, expected) = (
+        drawn(likelihood, "prior-white") for likelihood in (Overdispersed(), NegativeBinomial(D))
     )
     np.testing.assert_allclose(own.posterior.theta, ours.posterior.theta, atol=1e-8)
-    for name, values in ours.predictions.data_vars.items():
-        np.testing.assert_allclose(own.predictions[name], values, rtol=1e-8)
-    response = own.predictions["response_mean"].values
+    for name in ("latent_mean", "latent_sd", "latent_quantile", "response_mean"):
+        np.testing.assert_allclose(predicted[name], expected[name], rtol=1e-6)
+    np.testing.assert_allclose(predicted.response_sd, expected.response_sd, rtol=0.1)
+    response = predicted["response_mean"].values
     assert np.all((response > 12.0) & (response < 33.0))
 
 
 @pytest.mark.parametrize("representation", ["surr-site", "post-site"])
 def test_sites_of_an_own_likelihood(representation):
-    tree = sample_joint(model_of(Overdispersed()), representation, **NEW)
-    response = tree.predictions["response_mean"].values
+    response = drawn(Overdispersed(), representation)[1]["response_mean"].values
     assert np.all((response > 12.0) & (response < 33.0))
 
 
@@ -77,10 +85,9 @@ def test_far_away_the_prediction_is_that_of_the_prior():
     covariance = SquaredExponential(LENGTH, 1.5)
     model = GPModel(np.linspace(0, 1, 5), np.ones(5), covariance, NegativeBinomial(D), OFFSET)
     for likelihood in (model.likelihood, Overdispersed()):
-        tree = sample_joint(
-            replace(model, likelihood=likelihood), n_chains=1, n_draws=2, n_warmup=0, X_new=[1e3]
-        )
-        response = tree.predictions["response_mean"].values
+        own = replace(model, likelihood=likelihood)
+        draws = sample(own, SurrogateSlice(), n_chains=1, n_draws=2, n_warmup=0)
+        response = predict(draws, [1e3], model=own)["response_mean"].values
         assert response == pytest.approx([np.exp(OFFSET + 0.5 * 1.5**2)], rel=1e-5)
 
 
@@ -88,9 +95,9 @@ class WithoutMean(Overdispersed):
     conditional_mean = Likelihood.conditional_mean
 
 
-def test_without_a_mean_response_it_is_refused_before_it_runs(monkeypatch):
-    model = model_of(WithoutMean())
-    sample_joint(model, "prior-white", n_chains=1, n_draws=2, n_warmup=0)
-    monkeypatch.delattr(JointProgram, "start")
+def test_predictions_that_are_refused():
     with pytest.raises(InputError, match=r"withoutmean likelihood.*conditional_mean\(eta\)"):
-        sample_joint(model, "prior-white", **NEW)
+        drawn(WithoutMean(), "prior-white")
+    draws, _ = drawn(Overdispersed(), "prior-white")
+    with pytest.raises(InputError, match=r"predict: the likelihood of these draws .*give model="):
+        predict(draws, NEW)

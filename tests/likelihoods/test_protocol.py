@@ -241,3 +241,9 @@ def test_a_bare_subclass():
             Bare(4.0).parameter_gradient(y, y)
     finally:
         Bare.parameters, Bare.log_concave = (), True
+
+
+@pytest.mark.parametrize("kind", [Poisson(), NegativeBinomial(2.0)])
+def test_counts_of_absurd_rates_can_be_simulated(kind):
+    """A vague prior has them; NumPy refuses rates beyond its integers."""
+    assert np.all(kind.simulate(np.random.default_rng(0), np.array([60.0, 700.0])) > 1e16)

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from scipy.stats import multivariate_normal
 
-from gpmcflow.approximations.prediction import predict_from_draws
+from gpmcflow.approximations.prediction import State, conditional
 from gpmcflow.covariances.leaves import (
     Categorical,
     Constant,
@@ -38,8 +38,9 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import MarginalLikelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import representation
+from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.joint.representations import representation
+from gpmcflow.samplers.joint.workspace import JointWorkspace
 
 LENGTH = Hyperprior.log_uniform(0.1, 10.0)
 SIGNAL = Hyperprior("norm", {"scale": 0.5})
@@ -237,7 +238,7 @@ def test_predictions_at_new_inputs_of_a_fixed_model():
     K = matrix(X[:, None], 0.3, 1.2, 1e-8)
     k = 1.44 * np.exp(-0.5 * ((new[:, None] - X) / 0.3) ** 2)
     expected = (k @ np.linalg.solve(K, f.T)).mean(1)
-    found = predict_from_draws(m.at(), f, m.new_inputs(new))
+    found = conditional(State(m.at(), f), new).mean_response()
     assert np.allclose(found, expected, rtol=1e-6)
 
 
@@ -546,10 +547,9 @@ def test_wrong_theta_and_starts():
         m.theta_of(values)
     with pytest.raises(InputError, match=r"signal_sd is -1.0; allowed: a positive number"):
         m.theta_of(values | {"signal_sd": -1.0})
-    chain = JointWorkspace(m, representation("fixed"))
     start = m.theta_of(values | {"length_scale[x2]": 30.0, "signal_sd": 1.0})
     with pytest.raises(InputError, match=r"start of length_scale\[x2\] is 3.4.*no density"):
-        chain.start(start, np.zeros(11))
+        JointProblem.of(m, start)
 
 
 def test_named_features_are_matched_by_name():

@@ -13,9 +13,9 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
-from gpmcflow.samplers import collapsed_scale
-from gpmcflow.samplers.collapsed_scale import CollapsedDensity, CollapsedScale
-from gpmcflow.samplers.univariate_slice import SliceSweep
+from gpmcflow.samplers.density import collapsed_scale
+from gpmcflow.samplers.density.collapsed_scale import CollapsedDensity, CollapsedScale
+from gpmcflow.samplers.density.univariate_slice import SliceSweep
 
 
 def normal(loc, scale) -> Hyperprior:

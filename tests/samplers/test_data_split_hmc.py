@@ -15,7 +15,7 @@ from gpmcflow.execution import chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import DataSplitHMC, LatentHMC
-from gpmcflow.samplers.hamiltonian import hamiltonian
+from gpmcflow.samplers.latent.hamiltonian import hamiltonian
 
 
 @pytest.fixture(scope="module")

@@ -8,24 +8,29 @@ from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
 from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import array_digest
+from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.collapsed_scale import CollapsedScale
-from gpmcflow.samplers.density_pilot import ROUNDS, effective_number, find_student, find_widths
-from gpmcflow.samplers.density_sampling import (
-    sample_density,
+from gpmcflow.samplers.adaptation.density_pilot import (
+    ROUNDS,
+    effective_number,
+    find_student,
+    find_widths,
+)
+from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.hmc import DensityHMC
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.storage import load_results, write_results
+from gpmcflow.studies.fast_likelihood.costs import (
     seconds_per_evaluation,
     seconds_per_iteration,
 )
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentDraws
-from gpmcflow.samplers.gradient_density import DensityHMC
-from gpmcflow.samplers.tempered_transitions import TemperedTransitions
-from gpmcflow.samplers.univariate_slice import SliceSweep, UnivariateSlice
-from gpmcflow.storage import load_results, write_results
 
 START = np.log([0.2, 2.0, 0.3])  # length scale, signal_sd, noise_sd
 SWEEP = SliceSweep((0.7, 0.8, 0.6))
@@ -72,34 +77,48 @@ def digest(tree) -> str:
 def test_same_numbers_however_it_is_cut_and_scheduled(methods, name, tmp_path):
     densities, sampler = methods[name]
     sizes = {"n_chains": 3, "n_draws": 12, "n_warmup": 3, "seed": 4}
-    tree = sample_density(densities, sampler, START, segment_length=15, **sizes)
-    assert digest(tree) == digest(sample_density(densities, sampler, START, **sizes))
-    threads = sample_density(
-        densities, sampler, START, segment_length=4, scheduler="threads", n_workers=2, **sizes
+    tree = sample(densities, sampler, **sizes, execution=Execution(segment_length=15), start=START)
+    assert digest(tree) == digest(sample(densities, sampler, **sizes, start=START))
+    threads = sample(
+        densities,
+        sampler,
+        **sizes,
+        execution=Execution(segment_length=4, scheduler="threads", workers=2),
+        start=START,
     )
     assert digest(tree) == digest(threads)
-    stored = sample_density(
-        densities, sampler, START, segment_length=5, block_size=2, state_dir=tmp_path, **sizes
+    stored = sample(
+        densities,
+        sampler,
+        **sizes,
+        execution=Execution(segment_length=5, block_size=2, state_dir=tmp_path),
+        start=START,
     )
     assert digest(tree) == digest(stored.load())
-    one = sample_density(densities, sampler, START, **{**sizes, "n_chains": 1})
+    one = sample(densities, sampler, **{**sizes, "n_chains": 1}, start=START)
     np.testing.assert_array_equal(one.posterior["theta"][0], tree.posterior["theta"][0])
-    other = sample_density(densities, sampler, START, **{**sizes, "seed": 5})
+    other = sample(densities, sampler, **{**sizes, "seed": 5}, start=START)
     assert digest(tree) != digest(other)
 
 
 def test_processes_give_the_same(methods):
     densities, sampler = methods["tempered_transitions"]
     sizes = {"n_chains": 2, "n_draws": 6}
-    tree = sample_density(densities, sampler, START, **sizes)
-    again = sample_density(densities, sampler, START, scheduler="processes", n_workers=2, **sizes)
+    tree = sample(densities, sampler, **sizes, start=START)
+    again = sample(
+        densities,
+        sampler,
+        **sizes,
+        execution=Execution(scheduler="processes", workers=2),
+        start=START,
+    )
     assert digest(tree) == digest(again)
 
 
 def test_what_is_returned(methods, tmp_path):
     densities, sampler = methods["discretizing_chain"]
     exact = densities[0]
-    tree = sample_density(densities, sampler, START, n_chains=2, n_draws=9)
+    tree = sample(densities, sampler, n_chains=2, n_draws=9, start=START, n_warmup=0)
     assert tree.posterior["theta"].dims == ("chain", "draw", "theta_dim")
     assert tree.posterior["theta_dim"].values.tolist() == list(exact.names)
     stats = tree.sample_stats
@@ -120,7 +139,9 @@ def test_what_is_returned(methods, tmp_path):
 def test_counts_of_each_method(methods):
     mean = {}
     for name, (densities, sampler) in methods.items():
-        stats = sample_density(densities, sampler, START, n_chains=1, n_draws=50).sample_stats
+        stats = sample(
+            densities, sampler, n_chains=1, n_draws=50, start=START, n_warmup=0
+        ).sample_stats
         mean[name] = stats["n_calls"].mean(["chain", "draw"]).values
         if name == "density_hmc":
             assert set(stats["n_gradients"].values.ravel()) == {3}
@@ -135,21 +156,35 @@ def test_counts_of_each_method(methods):
 def test_chains_start_from_their_rows(methods):
     densities, sampler = methods["student"]
     still = FunctionDensity(lambda t: 0.0 if t[0] in (1.0, 2.0) else -np.inf, ("a",))
-    tree = sample_density(
-        still, UnivariateSlice(SliceSweep((1.0,))), [[1.0], [2.0]], n_chains=3, n_draws=1
+    tree = sample(
+        still,
+        UnivariateSlice(SliceSweep((1.0,))),
+        n_chains=3,
+        n_draws=1,
+        start=[[1.0], [2.0]],
+        n_warmup=0,
     )
     assert tree.posterior["theta"].values.ravel().tolist() == [1.0, 2.0, 1.0]
-    with pytest.raises(InputError, match=r"start has shape \(2,\); allowed: \(3,\)"):
-        sample_density(densities, sampler, START[:2])
+    with pytest.raises(
+        InputError, match=r"noise_sd has shape \(2,\); allowed: finite numbers \(3,\)"
+    ):
+        sample(densities, sampler, start=START[:2], n_warmup=0)
     with pytest.raises(InputError, match="n_draws is 0"):
-        sample_density(densities, sampler, START, n_draws=0)
+        sample(densities, sampler, n_draws=0, start=START, n_warmup=0)
     with pytest.raises(NumericalError, match=r"the exact density .* is -inf"):
-        sample_density(densities, sampler, START + 500.0)
+        sample(densities, sampler, start=START + 500.0, n_warmup=0)
 
 
 def test_stuck_chains_are_told(caplog):
     density = FunctionDensity(lambda t: 0.0 if not t.any() else -np.inf, ("a",))
-    sample_density(density, UnivariateSlice(SliceSweep((1.0,))), np.zeros(1), n_chains=2, n_draws=3)
+    sample(
+        density,
+        UnivariateSlice(SliceSweep((1.0,))),
+        n_chains=2,
+        n_draws=3,
+        start=np.zeros(1),
+        n_warmup=0,
+    )
     assert "2 of 2 chains never moved" in caplog.text
     assert "had no finite value" in caplog.text
 
@@ -175,7 +210,9 @@ def test_student_pilot_fits_the_posterior_for_few_evaluations(model):
     assert pilot.n_gradients == density.n_gradients < 60
     assert pilot.effective_share > 0.3
     sampler = DiscretizingChain(IndependentDraws())
-    tree = sample_density([density, pilot.student], sampler, pilot.student.location, n_chains=2)
+    tree = sample(
+        [density, pilot.student], sampler, n_chains=2, start=pilot.student.location, n_warmup=0
+    )
     assert float(tree.sample_stats["acceptance_rate"].mean()) > 0.5
     draws = tree.posterior["theta"].values.reshape(-1, 3)
     np.testing.assert_allclose(pilot.student.location, draws.mean(0), atol=0.15)
@@ -232,7 +269,7 @@ def test_energy_error_of_hmc_is_of_second_order(model):
 
 def test_bad_hmc_settings(model):
     for settings, message in (
-        ({"step_size": 0.0}, "positive numbers"),
+        ({"step_size": 0.0}, "DensityHMC: step_size is 0.0; allowed: a positive number"),
         ({"n_steps": 0}, "n_steps is 0"),
         ({"jitter": 1.0}, "jitter is 1.0"),
     ):

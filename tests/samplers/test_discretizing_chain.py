@@ -6,8 +6,8 @@ import pytest
 from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import FunctionDensity
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentDraws
-from gpmcflow.samplers.univariate_slice import SliceSweep
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.univariate_slice import SliceSweep
 
 SWEEP = SliceSweep((1.0, 1.0))
 
@@ -88,8 +88,8 @@ def test_a_proposal_without_density_is_rejected_and_flagged():
     exact = FunctionDensity(lambda t: -0.5 * float(t @ t) if t[0] < 0.5 else -np.inf, ("a", "b"))
     states, infos = run(DiscretizingChain(SWEEP), [exact, gaussian()])
     assert max(state.position[0] for state in states) < 0.5
-    assert 5 < sum(info.failed for info in infos) < 120
-    assert exact.n_failed == sum(info.failed for info in infos)
+    assert 5 < sum(info.diverging for info in infos) < 120
+    assert exact.n_failed == sum(info.diverging for info in infos)
 
 
 def test_independent_draws_cost_one_exact_evaluation():

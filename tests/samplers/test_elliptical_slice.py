@@ -17,7 +17,7 @@ from gpmcflow.likelihoods.compiled import (
     log_likelihood,
 )
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers.elliptical_slice import EllipticalSlice
+from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
 
 LIKELIHOODS = {
     "gaussian": Gaussian(0.4),

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+import json
 import logging
 
 import arviz_stats
 import numpy as np
 import pytest
 
+from gpmcflow.approximations.prediction import predict
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import array_digest
+from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.representations import REPRESENTATIONS, Surrogate
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, write_results
 
 LENGTH = Hyperprior.log_uniform(0.1, 10.0)
@@ -48,20 +51,41 @@ def test_same_numbers_however_it_is_cut_and_scheduled(name, rep, request, tmp_pa
     if name == "labels" and rep.endswith("taylor"):
         return
     update = MetropolisUpdate(0.2) if rep == "fixed" else SliceUpdate()
-    sizes = {"update": update, "n_chains": 3, "n_draws": 10, "n_warmup": 3, "seed": 4}
-    tree = sample_joint(model, rep, segment_length=13, **sizes)
-    cut = sample_joint(model, rep, segment_length=4, scheduler="threads", n_workers=2, **sizes)
-    stored = sample_joint(model, rep, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
-    again = sample_joint(model, rep, segment_length=5, block_size=2, state_dir=tmp_path, **sizes)
+    sizes = {"n_chains": 3, "n_draws": 10, "n_warmup": 3, "seed": 4}
+    sampler = SurrogateSlice(rep, update)
+    tree = sample(model, sampler, **sizes, execution=Execution(segment_length=13))
+    cut = sample(
+        model,
+        sampler,
+        **sizes,
+        execution=Execution(segment_length=4, scheduler="threads", workers=2),
+    )
+    stored = sample(
+        model,
+        sampler,
+        **sizes,
+        execution=Execution(segment_length=5, block_size=2, state_dir=tmp_path),
+    )
+    again = sample(
+        model,
+        sampler,
+        **sizes,
+        execution=Execution(segment_length=5, block_size=2, state_dir=tmp_path),
+    )
     assert digest(tree) == digest(cut) == digest(stored.load()) == digest(again.load())
-    one = sample_joint(model, rep, **(sizes | {"n_chains": 1}))
+    one = sample(model, sampler, **sizes | {"n_chains": 1})
     assert np.array_equal(one.posterior.theta[0], tree.posterior.theta[0])
-    assert digest(tree) != digest(sample_joint(model, rep, **(sizes | {"seed": 5})))
+    assert digest(tree) != digest(sample(model, sampler, **sizes | {"seed": 5}))
 
 
 def test_layout(counts, tmp_path):
-    tree = sample_joint(
-        counts, "post-site", n_chains=2, n_draws=6, n_warmup=2, thin=3, n_elliptical=2
+    tree = sample(
+        counts,
+        SurrogateSlice("post-site", n_elliptical=2),
+        n_chains=2,
+        n_draws=6,
+        n_warmup=2,
+        thin=3,
     )
     assert tree.posterior.theta.dims == ("chain", "draw", "theta_dim")
     assert tree.posterior.theta_dim.values.tolist() == list(counts.names)
@@ -80,10 +104,10 @@ def test_layout(counts, tmp_path):
     assert tree.sample_stats.lp.values[1, 4] == pytest.approx(counts.log_density(theta, f))
     expected = counts.log_likelihood(f, theta)
     assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(float(expected))
-    assert '"representation":"post-site"' in tree.attrs["settings"]
+    assert "representation=PosteriorWhite(rule=" in json.loads(tree.attrs["settings"])["sampler"]
     write_results(tree, tmp_path / "found.nc")
     assert arviz_stats.ess(load_results(tmp_path / "found.nc"), var_names=["theta"]) is not None
-    bare = sample_joint(counts, n_chains=1, n_draws=2, n_warmup=0, keep_latents=False)
+    bare = sample(counts, SurrogateSlice(), n_chains=1, n_draws=2, n_warmup=0, keep_latents=False)
     assert "latent" not in bare.posterior
 
 
@@ -93,8 +117,8 @@ def test_predictions_average_over_the_posterior():
     y = np.sin(4 * X) + 0.1 * rng.standard_normal(12)
     model = GPModel(X, y, SquaredExponential(Hyperprior.log_uniform(0.2, 2.0), 1.0), Gaussian(0.1))
     new = np.array([0.05, 0.5, 1.4])
-    tree = sample_joint(model, "post-site", n_chains=2, n_draws=1500, X_new=new, n_elliptical=10)
-    found = tree.predictions
+    draws = sample(model, SurrogateSlice("post-site"), n_chains=2, n_draws=1500)
+    found = predict(draws, new)
     means, variances, weights = [], [], []
     for theta in np.linspace(
         *model.parameters.free_priors[0].support, 201
@@ -104,7 +128,7 @@ def test_predictions_average_over_the_posterior():
         k = model.cross_covariance(model.full(theta), new[:, None])
         solved = np.linalg.solve(S, k.T)
         means.append(solved.T @ y)
-        variances.append(1.0 + 1e-6 - np.einsum("ij,ji->i", k, solved))
+        variances.append(1.0 - np.einsum("ij,ji->i", k, solved))
         weights.append(-0.5 * y @ np.linalg.solve(S, y) - 0.5 * np.linalg.slogdet(S)[1])
     w = np.exp(weights - np.max(weights))
     w /= w.sum()
@@ -112,31 +136,34 @@ def test_predictions_average_over_the_posterior():
     sd = np.sqrt(w @ (np.array(variances) + np.array(means) ** 2) - mean**2)
     assert np.allclose(found.latent_mean, mean, atol=0.15 * sd)
     assert np.allclose(found.latent_sd, sd, rtol=0.1)
-    assert np.array_equal(found.response_mean, found.latent_mean)
+    np.testing.assert_allclose(found.response_mean, found.latent_mean, rtol=1e-12)
+    np.testing.assert_allclose(found.response_sd, np.hypot(sd, 0.1), rtol=0.1)
 
 
 def test_predictions_at_the_cases_are_the_latents(counts, labels):
     for model in (counts, labels):
-        tree = sample_joint(model, n_chains=2, n_draws=20, n_warmup=0, X_new=model.X)
+        tree = sample(model, SurrogateSlice(), n_chains=2, n_draws=20, n_warmup=0)
+        found = predict(tree, model.X)
         f = tree.posterior.latent.values.reshape(-1, 15)
-        assert np.allclose(tree.predictions.latent_mean, f.mean(0), atol=0.02)
-        assert np.allclose(tree.predictions.latent_sd, f.std(0), atol=0.02)
         eta = f + (
             tree.posterior.theta.values.reshape(-1, model.dim)[:, -1:] if model is counts else 0
         )
+        assert np.allclose(found.latent_mean, eta.mean(0), atol=0.02)
+        assert np.allclose(found.latent_sd, eta.std(0), atol=0.02)
         response = np.exp(eta) if model is counts else 1 / (1 + np.exp(-eta))
-        assert np.allclose(tree.predictions.response_mean, response.mean(0), rtol=0.02, atol=0.01)
+        assert np.allclose(found.response_mean, response.mean(0), rtol=0.02, atol=0.01)
 
 
 def test_starts(counts):
     logs = {"length_scale[x1]": 0.0, "length_scale[x2]": 0.1, "signal_sd": -0.2}
     start = {name: np.exp(value) for name, value in logs.items()} | {"mean": 0.4}
     frozen = MetropolisUpdate(1e6, joint=True)
-    sizes = {"n_chains": 3, "n_draws": 1, "n_warmup": 0, "n_elliptical": 0}
-    tree = sample_joint(counts, "fixed", frozen, start_theta=start, **sizes)
+    sizes = {"n_chains": 3, "n_draws": 1, "n_warmup": 0}
+    sampler = SurrogateSlice("fixed", frozen, n_elliptical=0)
+    tree = sample(counts, sampler, **sizes, start=start)
     assert np.allclose(tree.posterior.theta, [0.0, 0.1, -0.2, 0.4])
     pool, f = np.array([[0.0] * 4, [0.1] * 4]), np.arange(15.0) / 10
-    tree = sample_joint(counts, "fixed", frozen, start_theta=pool, start_latents=f, **sizes)
+    tree = sample(counts, sampler, **sizes, start={"theta": pool, "latent": f})
     assert np.allclose(tree.posterior.theta[:, 0, 0], [0.0, 0.1, 0.0])
     assert np.allclose(tree.posterior.latent, f)
 
@@ -144,41 +171,45 @@ def test_starts(counts):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"start_theta": [0.0, 3.0, 0.0, 0.5]}, r"start of length_scale\[x2\] is 3, .*no density"),
+        ({"start": [0.0, 3.0, 0.0, 0.5]}, r"start of length_scale\[x2\] is 3, .*no density"),
         (
-            {"start_theta": [0.0, 3.0]},
-            r"start_theta has shape \(2,\); allowed: finite numbers \(4,\)",
+            {"start": [0.0, 3.0]},
+            r"start of theta has shape \(2,\); allowed: finite numbers \(4,\)",
         ),
         (
-            {"start_theta": {"mean": 1.0}},
+            {"start": {"mean": 1.0}},
             r"no value for length_scale\[x1\], length_scale\[x2\], signal_sd",
         ),
-        ({"start_theta": {"offset": 1.0}}, r"model: parameter: unknown name 'offset'"),
-        ({"start_latents": np.zeros(3)}, r"start_latents has shape \(3,\)"),
-        ({"n_draws": 0}, r"sample_joint: n_draws is 0"),
-        ({"n_warmup": -1}, r"sample_joint: n_warmup is -1"),
-        ({"n_elliptical": 1.5}, r"sample_joint: n_elliptical is 1.5"),
-        ({"X_new": np.zeros((3, 5))}, r"new inputs have 5 columns; allowed: 2: x1, x2"),
-        ({"representation_": "surr"}, r"representation: unknown name 'surr'"),
+        ({"start": {"offset": 1.0}}, r"model: parameter: unknown name 'offset'"),
+        ({"start": {"latent": np.zeros(3)}}, r"start of latent has shape \(3,\)"),
+        ({"n_draws": 0}, r"sample: n_draws is 0"),
+        ({"n_warmup": -1}, r"sample: n_warmup is -1"),
     ],
 )
 def test_bad_input(counts, settings, message):
     with pytest.raises(InputError, match=message) as found:
-        sample_joint(counts, **settings)
+        sample(counts, SurrogateSlice(), **settings)
     assert "\n" not in str(found.value)
+
+
+def test_bad_settings():
+    with pytest.raises(InputError, match=r"SurrogateSlice: n_elliptical is 1.5"):
+        SurrogateSlice(n_elliptical=1.5)
+    with pytest.raises(InputError, match=r"representation: unknown name 'surr'"):
+        SurrogateSlice("surr")
 
 
 def test_starts_without_likelihood_or_covariance(counts):
     with pytest.raises(NumericalError, match=r"log likelihood is not finite at the start"):
-        sample_joint(counts, start_latents=np.full(15, 800.0))
+        sample(counts, SurrogateSlice(), start={"latent": np.full(15, 800.0)})
     model = GPModel(
         np.linspace(0, 1, 60), np.ones(60), SquaredExponential(LENGTH, 1.0), Logistic(), jitter=0.0
     )
     with pytest.raises(NumericalError, match=r"give a larger jitter than 0"):
-        sample_joint(model, start_theta=[2.0])
+        sample(model, SurrogateSlice(), start=[2.0])
     fixed = GPModel(np.linspace(0, 1, 6), np.ones(6), SquaredExponential(1.0, 1.0), Logistic())
-    with pytest.raises(InputError, match=r"no parameter is free"):
-        sample_joint(fixed)
+    with pytest.raises(InputError, match=r"SurrogateSlice is a sampler of hyperparameters and"):
+        sample(fixed, SurrogateSlice())
 
 
 def test_an_alarm_for_failed_factorisations(caplog):
@@ -187,6 +218,6 @@ def test_an_alarm_for_failed_factorisations(caplog):
         np.linspace(0, 1, 60), np.ones(60), SquaredExponential(wide, 1.0), Logistic(), jitter=0.0
     )
     with caplog.at_level(logging.WARNING):
-        tree = sample_joint(model, Surrogate(), start_theta=[-8.0], n_draws=20, n_chains=1)
+        tree = sample(model, SurrogateSlice(Surrogate()), n_draws=20, n_chains=1, start=[-8.0])
     assert tree.sample_stats.n_failed.sum() > 0
     assert "proposals had a covariance that does not factorise" in caplog.text

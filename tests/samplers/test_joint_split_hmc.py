@@ -10,9 +10,9 @@ from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_split_hmc import (
+from gpmcflow.samplers import JointSplitHMC
+from gpmcflow.samplers.joint.split_dynamics import (
     Frame,
-    JointSplitHMC,
     SplitTarget,
     energy,
     trajectory,

@@ -10,8 +10,8 @@ from gpmcflow.execution import array_digest, chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
-from gpmcflow.samplers.pilot import find_pilot, next_beta, systematic_resample
-from gpmcflow.samplers.tuning import TuningSettings
+from gpmcflow.samplers.adaptation.pilot import find_pilot, next_beta, systematic_resample
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_resampling_when_rounding_leaves_the_weights_short_of_one():
 
 
 def test_a_pilot_that_does_not_arrive_is_an_error(prior_path, monkeypatch):
-    monkeypatch.setattr("gpmcflow.samplers.pilot.MAX_STAGES", 2)
+    monkeypatch.setattr("gpmcflow.samplers.adaptation.pilot.MAX_STAGES", 2)
     with pytest.raises(NumericalError, match="after 2 stages; start from an EP") as caught:
         find_pilot(prior_path, PreconditionedSplitHMC(), seed=0)
     assert "\n" not in str(caught.value)
@@ -162,7 +162,7 @@ def test_a_pilot_is_found_again(ep_path, tmp_path, monkeypatch):
     def again(*_arguments, **_options):
         raise AssertionError("the pilot ran again")
 
-    monkeypatch.setattr("gpmcflow.samplers.pilot.run_pilot", again)
+    monkeypatch.setattr("gpmcflow.samplers.adaptation.pilot.run_pilot", again)
     second = find_pilot(ep_path, HMC(), tuning=settings, seed=3, state_dir=tmp_path)
     for name, value in vars(first).items():
         np.testing.assert_array_equal(getattr(second, name), value)

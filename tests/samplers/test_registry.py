@@ -5,6 +5,7 @@ import pytest
 from gpmcflow.errors import InputError
 from gpmcflow.samplers import (
     HMC,
+    LATENT_SAMPLERS,
     SAMPLERS,
     DataSplitHMC,
     IndependenceMetropolis,
@@ -26,7 +27,24 @@ def test_samplers_by_name():
     assert make_sampler("data_split_hmc", fraction=0.3) == DataSplitHMC(fraction=0.3)
     assert make_sampler("random_walk_metropolis", n_steps=3) == RandomWalkMetropolis(n_steps=3)
     assert make_sampler("independence_metropolis") == IndependenceMetropolis(n_steps=1)
-    assert all(type(make_sampler(name)) is kind for name, kind in SAMPLERS.items())
+    need_settings = {"density_hmc", "discretizing_chain", "tempered_transitions"}
+    assert all(
+        type(make_sampler(name)) is kind
+        for name, kind in SAMPLERS.items()
+        if name not in need_settings
+    )
+    for name in need_settings:
+        with pytest.raises(InputError, match=f"sampler {name}: .* missing"):
+            make_sampler(name)
+
+
+def test_kinds_of_samplers():
+    kinds = {name: kind.samples for name, kind in SAMPLERS.items()}
+    assert {name for name, kind in kinds.items() if kind == "latents"} == set(LATENT_SAMPLERS)
+    assert {name for name, kind in kinds.items() if kind == "hyperparameters and latents"} == {
+        "joint_split_hmc", "surrogate_slice",
+    }  # fmt: skip
+    assert all(kind.batched == (kind.samples == "latents") for kind in SAMPLERS.values())
 
 
 def test_unknown_names_and_settings_say_the_nearest():

@@ -9,23 +9,30 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from gpmcflow.approximations.independent_sites import ConstantSites, LaplaceSites, Sites
+from gpmcflow.approximations.independent_sites import (
+    ConstantSites,
+    LaplaceSites,
+    Sites,
+    TaylorSites,
+)
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.likelihoods.compiled import likelihood_code
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import (
+from gpmcflow.samplers.joint.representations import (
     REPRESENTATIONS,
+    Fixed,
     Frozen,
     Point,
     PosteriorWhite,
+    PriorWhite,
     Surrogate,
     representation,
 )
-from gpmcflow.samplers.whitened_factors import WhitenedFactors
+from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
+from gpmcflow.samplers.joint.workspace import JointWorkspace
 
 LENGTH = Hyperprior.log_uniform(0.1, 10.0)
 OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})
@@ -187,14 +194,14 @@ def jacobian_form(model, rep, frozen, full, f):
     Sigma = model.covariance_matrix(theta)
     n = len(f)
     value = float(model.log_likelihood(f, theta))
-    if rep.name == "prior-white":
+    if isinstance(rep, PriorWhite):
         return value
     value += multivariate_normal(np.zeros(n), Sigma).logpdf(f)
     if rep.rule is None:
         return value
     sites = rep.rule(model.likelihood, model.y, np.diag(Sigma), model.mean_at(full))
     w = sites.precision
-    if rep.name.startswith("surr"):
+    if isinstance(rep, Surrogate):
         value += norm.logpdf(frozen.arrays[0], f, 1 / np.sqrt(w)).sum()
     R = np.linalg.inv(np.linalg.inv(Sigma) + np.diag(w))
     return value + 0.5 * np.linalg.slogdet(R)[1]
@@ -204,14 +211,14 @@ def placed_latents(model, rep, frozen, full):
     theta = full[model.free]
     Sigma = model.covariance_matrix(theta)
     L = np.linalg.cholesky(Sigma)
-    if rep.name == "fixed":
+    if isinstance(rep, Fixed):
         return frozen.arrays[0]
-    if rep.name == "prior-white":
+    if isinstance(rep, PriorWhite):
         return L @ frozen.arrays[0]
     sites = rep.rule(model.likelihood, model.y, np.diag(Sigma), model.mean_at(full))
     W = np.diag(sites.precision)
     R = np.linalg.inv(np.linalg.inv(Sigma) + W)
-    b = W @ frozen.arrays[0] if rep.name.startswith("surr") else sites.shift
+    b = W @ frozen.arrays[0] if isinstance(rep, Surrogate) else sites.shift
     return R @ b + np.linalg.cholesky(R) @ frozen.arrays[-1]
 
 
@@ -234,7 +241,7 @@ def test_densities_and_latents_against_dense_formulas(name, rep):
         moved = chain._proposed.f
         assert np.allclose(moved, placed_latents(model, rep, chain._frozen, full), atol=1e-9)
         dense = jacobian_form(model, rep, chain._frozen, full, moved) - expected
-        if rep.name == "fixed" and name != "poisson":
+        if isinstance(rep, Fixed) and name != "poisson":
             assert chain.cost.n_lik == 0
         assert found == pytest.approx(dense, abs=1e-9)
 
@@ -288,7 +295,7 @@ def test_no_sites_make_posterior_whitening_prior_whitening():
         full = chain.point.full.copy()
         full[0] += 0.3
         nu = chain.point.whiten(f)
-        plus = 0.5 * nu @ nu if rep.name == "post-site" else 0.0
+        plus = 0.5 * nu @ nu if isinstance(rep, PosteriorWhite) else 0.0
         changes.append((chain.propose(full, 0), chain.phi, chain._proposed.f, plus))
     (a, a0, fa, plus), (b, b0, fb, _) = changes
     assert a - a0 == pytest.approx(b - b0, abs=1e-10)
@@ -317,7 +324,11 @@ def test_names():
     assert tuple(REPRESENTATIONS) == (
         "fixed", "prior-white", "surr-site", "surr-taylor", "post-site", "post-taylor",
     )  # fmt: skip
-    assert all(representation(name).name == name for name in REPRESENTATIONS)
+    kinds = {name: type(representation(name)) for name in REPRESENTATIONS}
+    assert list(kinds.values()) == [
+        Fixed, PriorWhite, Surrogate, Surrogate, PosteriorWhite, PosteriorWhite,
+    ]  # fmt: skip
+    assert representation("surr-taylor").rule == representation("post-taylor").rule == TaylorSites()
     assert representation("post-site", LaplaceSites()) == PosteriorWhite(LaplaceSites())
     with pytest.raises(InputError, match=r"did you mean 'surr-site'"):
         representation("surr-sites")

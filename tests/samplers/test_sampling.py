@@ -7,10 +7,11 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import Execution
 from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.samplers import HMC, SAMPLERS, PreconditionedSplitHMC, make_sampler
+from gpmcflow.samplers import HMC, LATENT_SAMPLERS, PreconditionedSplitHMC, make_sampler
 from gpmcflow.samplers.sampling import sample
 
 
@@ -18,7 +19,12 @@ def test_posterior_of_a_gaussian_likelihood(glm):
     """Mean and covariance of theta against the closed form, chains started at the prior."""
     model = glm(Gaussian(noise_sd=0.6), n=12, d=3)
     tree = sample(
-        GaussianSites.prior(model), n_chains=40, n_draws=250, n_warmup=50, seed=3, block_size=40
+        GaussianSites.prior(model),
+        n_chains=40,
+        n_draws=250,
+        n_warmup=50,
+        seed=3,
+        execution=Execution(block_size=40),
     )
     A, P = model.design, model.cholesky @ model.cholesky.T
     covariance = np.linalg.inv(np.linalg.inv(P) + A.T @ A / 0.36)
@@ -68,7 +74,15 @@ def test_warmup_is_dropped_and_nothing_else_changes(models):
 def test_more_chains_and_other_blocks_leave_a_chain_as_it_is(models):
     base = expectation_propagation(models["probit"]).sites
     few, many = (
-        sample(base, HMC(0.3, 3), n_chains=n, n_draws=10, n_warmup=0, seed=1, block_size=size)
+        sample(
+            base,
+            HMC(0.3, 3),
+            n_chains=n,
+            n_draws=10,
+            n_warmup=0,
+            seed=1,
+            execution=Execution(block_size=size),
+        )
         for n, size in ((1, 1), (7, 7))
     )
     a, b = (tree["posterior"]["latent"].values[0] for tree in (few, many))
@@ -83,13 +97,21 @@ def test_a_sampler_by_name_is_tuned(models):
     assert tree.identical(again)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", LATENT_SAMPLERS)
 def test_every_sampler_samples_from_its_own_coordinates(models, name):
     """The latents are those of the model, whatever coordinates the chains moved in."""
     model = models["logistic"]
     fit = expectation_propagation(model).sites
     sampler = make_sampler(name, n_steps=3)
-    tree = sample(fit, sampler, n_chains=60, n_draws=20, n_warmup=0, seed=1, block_size=60)
+    tree = sample(
+        fit,
+        sampler,
+        n_chains=60,
+        n_draws=20,
+        n_warmup=0,
+        seed=1,
+        execution=Execution(block_size=60),
+    )
     latent, stats = tree["posterior"]["latent"].values, tree["sample_stats"]
     expected = model.likelihood.log_density(latent @ model.design.T, model.y)
     np.testing.assert_allclose(stats["log_likelihood"], expected, rtol=1e-10)
@@ -112,10 +134,10 @@ class Squares:
 def test_a_trace_has_every_transition_and_draws_are_thinned(models):
     """Thinning keeps each third draw of the same chains; the trace has all of them, and sums of cost."""
     base = expectation_propagation(models["logistic"]).sites
-    settings = {"n_chains": 4, "seed": 3, "segment_length": 2}
+    settings = {"n_chains": 4, "seed": 3, "execution": Execution(segment_length=2)}
     whole = sample(base, HMC(0.4, 3), n_draws=15, n_warmup=3, **settings)
     thinned = sample(
-        base, HMC(0.4, 3), n_draws=5, n_warmup=1, thin=3, summary=Squares(), **settings
+        base, HMC(0.4, 3), n_draws=5, n_warmup=1, thin=3, keep_latents=Squares(), **settings
     )
     latent = whole["posterior"]["latent"].values
     np.testing.assert_array_equal(thinned["posterior"]["latent"], latent[:, 2::3])
@@ -131,10 +153,10 @@ def test_a_trace_has_every_transition_and_draws_are_thinned(models):
     assert "trace" not in whole.children
 
 
-@pytest.mark.parametrize(("draws", "warmup"), [(0, 5), (10, -1)])
-def test_sizes_out_of_range(models, draws, warmup):
-    with pytest.raises(InputError, match=r"n_draws is .* n_warmup is"):
-        sample(GaussianSites.prior(models["probit"]), HMC(), n_draws=draws, n_warmup=warmup)
+@pytest.mark.parametrize(("name", "value"), [("n_draws", 0), ("n_warmup", -1), ("thin", 0)])
+def test_sizes_out_of_range(models, name, value):
+    with pytest.raises(InputError, match=rf"sample: {name} is {value}; allowed: a whole number"):
+        sample(GaussianSites.prior(models["probit"]), HMC(), **{name: value})
 
 
 def test_a_start_without_finite_likelihood_is_an_error():

@@ -30,7 +30,7 @@ from gpmcflow.samplers import (
     RandomWalkMetropolis,
     SplitHMC,
 )
-from gpmcflow.samplers.hamiltonian import hamiltonian
+from gpmcflow.samplers.latent.hamiltonian import hamiltonian
 
 # Trajectories of about a quarter of a period, so that draws are nearly independent.
 STUDY = {

@@ -5,9 +5,9 @@ import pytest
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import FunctionDensity
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain
-from gpmcflow.samplers.tempered_transitions import TemperedTransitions
-from gpmcflow.samplers.univariate_slice import SliceSweep
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.univariate_slice import SliceSweep
 
 NAMES = ("a", "b", "c")
 SWEEP = SliceSweep((1.0, 1.2, 0.8), max_steps=3)
@@ -96,10 +96,10 @@ def test_a_layer_that_fails_on_the_way_is_a_rejection():
     hole = FunctionDensity(lambda t: -0.5 * float(t @ t) if t[0] < 0.5 else -np.inf, NAMES)
     states, infos = run(TemperedTransitions((SWEEP,)), [hole, gaussian(), gaussian(0.0, 0.5)])
     assert max(s.position[0] for s in states) < 0.5
-    assert 10 < sum(info.failed for info in infos) < 190
+    assert 10 < sum(info.diverging for info in infos) < 190
     middle = [gaussian(), hole, gaussian(0.0, 0.5)]
     states, infos = run(TemperedTransitions((SWEEP,)), middle)
-    assert any(info.failed for info in infos)
+    assert any(info.diverging for info in infos)
     assert all(np.isfinite(s.values).all() for s in states)
 
 

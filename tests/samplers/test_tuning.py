@@ -9,16 +9,17 @@ from gpmcflow.execution import chain_generators
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import (
     HMC,
+    LATENT_SAMPLERS,
     RMHMC,
-    SAMPLERS,
     DataSplitHMC,
+    EllipticalSlice,
     IndependenceMetropolis,
     LatentHMC,
     PreconditionedSplitHMC,
     RandomWalkMetropolis,
     SplitHMC,
 )
-from gpmcflow.samplers.tuning import StepSizeTuner, TuningSettings
+from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def acceptance(sampler, target, seed=1):
 # independence_metropolis has nothing to tune: its proposals are whole draws of the Gaussian
 TUNED = [
     kind
-    for kind in SAMPLERS.values()
+    for kind in LATENT_SAMPLERS.values()
     if "step_size" in kind.__dataclass_fields__ and kind is not RMHMC  # has a test of its own
 ]
 
@@ -104,7 +105,11 @@ def test_trajectory_length_and_its_limits(target):
 
 def test_lengths_are_measured_in_the_samplers_own_unit(target):
     """Unit mass on theta moves in units of theta: the trajectory length is in standard deviations."""
-    assert set(SAMPLERS.values()) - set(TUNED) == {IndependenceMetropolis, RMHMC}
+    assert set(LATENT_SAMPLERS.values()) - set(TUNED) == {
+        EllipticalSlice,
+        IndependenceMetropolis,
+        RMHMC,
+    }
     C = target.base.factor
     unit = np.sqrt(np.trace(C @ C.T) / len(C))
     for kind in (LatentHMC, SplitHMC, DataSplitHMC, RandomWalkMetropolis):

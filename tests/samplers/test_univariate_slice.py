@@ -6,7 +6,7 @@ from scipy.stats import chi2, norm
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import FunctionDensity
-from gpmcflow.samplers.univariate_slice import (
+from gpmcflow.samplers.density.univariate_slice import (
     SliceSweep,
     UnivariateSlice,
     slice_coordinate,
@@ -193,7 +193,7 @@ def test_sweep_keeps_its_input_and_knows_its_value():
 
 
 def test_bad_settings():
-    with pytest.raises(InputError, match="positive number for each coordinate"):
+    with pytest.raises(InputError, match=r"SliceSweep: widths is .*allowed: a positive number"):
         SliceSweep((1.0, 0.0))
     with pytest.raises(InputError, match="max_steps is 0"):
         SliceSweep((1.0,), max_steps=0)

@@ -26,7 +26,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import RMHMC
-from gpmcflow.samplers.hamiltonian import HamiltonianSampler
+from gpmcflow.samplers.latent.hamiltonian import HamiltonianSampler
 
 N_CHAINS = 20_000
 N_TRANSITIONS = 10
@@ -291,9 +291,9 @@ def measure(n_seeds: int, sampler_names, first: int = 0) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    from gpmcflow.samplers import SAMPLERS
+    from gpmcflow.samplers import LATENT_SAMPLERS
 
-    names = sys.argv[2:] or sorted(SAMPLERS)
+    names = sys.argv[2:] or sorted(LATENT_SAMPLERS)
     p_values = measure(int(sys.argv[1]), names, first=100)
     for level in (0.05, 0.01, 1e-3, ALPHA):
         alarms = p_values < level

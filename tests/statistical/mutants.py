@@ -20,9 +20,9 @@ from gpmcflow.samplers import (
     RandomWalkMetropolis,
     SplitHMC,
 )
-from gpmcflow.samplers.curvature_metric import CurvatureSystem
-from gpmcflow.samplers.hamiltonian import hamiltonian, select
-from gpmcflow.samplers.protocol import Info
+from gpmcflow.samplers.latent.curvature_metric import CurvatureSystem
+from gpmcflow.samplers.latent.hamiltonian import hamiltonian, select
+from gpmcflow.samplers.latent.protocol import Info
 
 
 class Transition:

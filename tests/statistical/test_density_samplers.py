@@ -18,13 +18,13 @@ from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.collapsed_scale import CollapsedScale
-from gpmcflow.samplers.density_pilot import find_widths
-from gpmcflow.samplers.density_sampling import sample_density
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentDraws
-from gpmcflow.samplers.gradient_density import DensityHMC
-from gpmcflow.samplers.tempered_transitions import TemperedTransitions
-from gpmcflow.samplers.univariate_slice import SliceSweep, UnivariateSlice
+from gpmcflow.samplers.adaptation.density_pilot import find_widths
+from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.hmc import DensityHMC
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
+from gpmcflow.samplers.sampling import sample
 
 # 1. GP regression with five cases: exact draws, some iterations, exact draws again.
 
@@ -200,8 +200,8 @@ def test_methods_agree(p, rho):
     }
     found = {}
     for name, (densities, sampler) in methods.items():
-        tree = sample_density(
-            densities, sampler, pilot.last, n_chains=2, n_draws=800, n_warmup=30, seed=1
+        tree = sample(
+            densities, sampler, n_chains=2, n_draws=800, n_warmup=30, seed=1, start=pilot.last
         )
         assert float(tree.sample_stats["acceptance_rate"].mean()) > 0.05
         series = np.concatenate(

@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import chi2
 
 from gpmcflow.models.log_density import FunctionDensity
-from gpmcflow.samplers.density_protocol import DensityState
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain
-from gpmcflow.samplers.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain
+from gpmcflow.samplers.density.protocol import DensityState
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 
 SIDE = 12
 

@@ -19,17 +19,18 @@ from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.elliptical_slice import EllipticalSlice
-from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate, UpdateInfo
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import (
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.joint.representations import (
     REPRESENTATIONS,
     Fixed,
     PosteriorWhite,
     Surrogate,
     representation,
 )
+from gpmcflow.samplers.joint.workspace import JointWorkspace
+from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
+from gpmcflow.samplers.sampling import sample
 
 from .invariance import LOG_LIKELIHOODS, SETTINGS, problem, run_cell
 
@@ -184,7 +185,7 @@ class AcceptAlways(MetropolisUpdate):
         full = chain.point.full.copy()
         full[chain.free] = chain.model.draw_prior(rng)
         chain.accept(chain.propose(full, None))
-        return UpdateInfo(1.0, True)
+        return 1.0
 
 
 MUTANTS = {
@@ -279,8 +280,13 @@ def small_posterior(rep, n_draws, n_elliptical=10, seed=0):
     model = GPModel(
         np.linspace(0, 1, 10), COUNTS, SquaredExponential(prior, 1.0), Poisson(), np.log(2.0)
     )
-    tree = sample_joint(
-        model, rep, n_chains=8, n_draws=n_draws, n_warmup=200, n_elliptical=n_elliptical, seed=seed
+    tree = sample(
+        model,
+        SurrogateSlice(rep, n_elliptical=n_elliptical),
+        n_chains=8,
+        n_draws=n_draws,
+        n_warmup=200,
+        seed=seed,
     )
     f = tree.posterior.latent.values
     series = {
@@ -341,7 +347,7 @@ def regression():
 def test_regression_posterior(regression, rep):
     model, mean, square, latents = regression
     n = 6000 if rep == "fixed" else 2500
-    tree = sample_joint(model, rep, n_chains=4, n_draws=n, n_warmup=200, seed=2)
+    tree = sample(model, SurrogateSlice(rep), n_chains=4, n_draws=n, n_warmup=200, seed=2)
     theta, f = (np.moveaxis(tree.posterior[v].values, -1, 0) for v in ("theta", "latent"))
     for draws, expected in ((theta, mean), (theta**2, square), (f, latents)):
         error = np.sqrt(draws.var((1, 2)) / effective_size(draws).sum(1))

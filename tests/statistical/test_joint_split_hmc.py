@@ -18,8 +18,9 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import FrozenSites, JointDensity
 from gpmcflow.models.regression_density import CollapsedDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
+from gpmcflow.samplers import JointSplitHMC
+from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
+from gpmcflow.samplers.sampling import sample
 
 from .test_joint_samplers import (
     COUNTS,
@@ -175,7 +176,7 @@ def test_reference_posterior():
         np.linspace(0, 1, 10), COUNTS, SquaredExponential(prior, 1.0), Poisson(), np.log(2.0)
     )
     sampler = JointSplitHMC(rounds=(30, 50, 50, 100, 50))
-    tree = sample_joint(model, sampler, n_chains=8, n_draws=1500, seed=1)
+    tree = sample(model, sampler, n_chains=8, n_draws=1500, seed=1)
     f = tree.posterior.latent.values
     series = {
         "log_length": tree.posterior.theta.values[:, :, 0],
@@ -208,7 +209,7 @@ def test_logistic_posterior_by_importance_sampling():
         "f6": w @ f[:, 5],
     }
     sampler = JointSplitHMC(rounds=(30, 50, 50, 100, 50))
-    tree = sample_joint(model, sampler, n_chains=8, n_draws=1500, seed=2)
+    tree = sample(model, sampler, n_chains=8, n_draws=1500, seed=2)
     found, latent = tree.posterior.theta.values, tree.posterior.latent.values
     series = {
         "length": found[:, :, 0],

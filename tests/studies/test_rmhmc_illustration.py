@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.samplers.mixture_metric import MixtureSystem, travel
 from gpmcflow.studies.rmhmc_ais import illustration as study
+from gpmcflow.studies.rmhmc_ais.mixture_metric import MixtureSystem, travel
 
 
 @pytest.fixture(scope="module")

@@ -125,7 +125,7 @@ def test_chains_start_at_the_mode_and_take_the_largest_step_as_stated(
     still, _ = run(dataset, fitted, "hmc", method={"step_size": 50.0})
     assert not still["trace/accepted"].values.any()  # beyond stability: it ends, and never moved
     assert "4 of 4 chains never moved" in caplog.text
-    assert "smaller step size" in caplog.text
+    assert "take smaller steps" in caplog.text
     mode = float(fitted["map/log_likelihood"])
     np.testing.assert_allclose(still["trace/log_likelihood"].values, mode, rtol=1e-12)
 

@@ -24,8 +24,9 @@ from gpmcflow.execution import array_digest, code_digest
 from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.hyperparameter_updates import MetropolisUpdate, SliceUpdate
-from gpmcflow.samplers.joint_sampling import sample_joint
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
 from gpmcflow.studies.problems import prepare_data
@@ -34,8 +35,8 @@ from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
     published_names,
     representation_of,
+    sampler_of,
     start_of,
-    update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import (
     JOINT_CODE,
@@ -128,8 +129,8 @@ def test_sites_of_a_method(settings, rule):
 def test_updates_of_a_method():
     given = {"a": {"width": 0.05, "max_steps": 8}, "b": {"update": "metropolis", "scale": 2.0}}
     found = methods_of({k: v | {"representation": "surr-site"} for k, v in given.items()})
-    assert update_of(found["a"]) == SliceUpdate(0.05, 8)
-    assert update_of(found["b"]) == MetropolisUpdate(2.0)
+    assert sampler_of(found["a"]).update == SliceUpdate(0.05, 8)
+    assert sampler_of(found["b"]).update == MetropolisUpdate(2.0)
 
 
 # From config to model
@@ -416,9 +417,10 @@ def finished(tmp_path_factory):
 
 def test_chains_are_those_of_the_library(finished):
     model, method = model_of(), methods_of({"surr-site": {"thin": 5, "chains": 2}})["surr-site"]
-    expected = sample_joint(
-        model, representation_of(method), update_of(method), n_chains=2, n_draws=8, n_warmup=2,
-        thin=5, seed=5, key=("surrogate_slice", "toy", "surr-site", 0),
+    sampler = SurrogateSlice(representation_of(method), sampler_of(method).update)
+    expected = sample(
+        model, sampler, n_chains=2, n_draws=8, n_warmup=2, thin=5, seed=5,
+        key=("surrogate_slice", "toy", "surr-site", 0),
     )  # fmt: skip
     tree = finished[1][0]
     np.testing.assert_array_equal(tree["posterior/theta"], expected["posterior/theta"])

@@ -20,13 +20,15 @@ import pytest
 from gpmcflow.clean import remove_state, unneeded_state
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
-from gpmcflow.execution import run
+from gpmcflow.execution import Execution, run
 from gpmcflow.execution.lock import state_lock
-from gpmcflow.partial_results import partial_results
 from gpmcflow.status import job_statuses
 from gpmcflow.status_diagnostics import MOST_BYTES
+from gpmcflow.unfinished_runs import partial_results
 
-SIZES = {"n_chains": 6, "length": 120, "block_size": 4, "segment_length": 20}
+SIZES = {"n_chains": 6, "length": 120}
+PIECES = {"block_size": 4, "segment_length": 20}
+GRID = SIZES | PIECES  # as a manifest has it
 N_SEGMENTS = 12
 
 
@@ -104,10 +106,11 @@ def make_job(results: Path, name: str, program=None, spacing: float = 30.0, **fi
     folder = results / ".state" / name
     template = results.parents[1] / repr(program or Autoregression())
     if not template.exists():
-        run(program or Autoregression(), **SIZES, seed=3, state_dir=template, settings={})
+        how = Execution(**PIECES, state_dir=template, settings={})
+        run(program or Autoregression(), **SIZES, seed=3, execution=how)
     shutil.copytree(template, folder)
     output = fields.pop("output", f"results/{name}.nc")
-    manifest(folder / "run.json", label=f"label of {name}", settings={}, **SIZES, **fields)
+    manifest(folder / "run.json", label=f"label of {name}", settings={}, **GRID, **fields)
     manifest(folder / "job.json", output=output, rule="chains", wildcards={}, **fields)
     age(folder, spacing)
     return folder
@@ -182,7 +185,7 @@ def test_effective_size_of_annealing_weights(results):
 def test_segments_of_all_ladders_are_counted(results):
     folder = make_job(results, "a")
     method = {"particles": 6, "temperatures": [120, 30], "replicates": 2, "reverse": True}
-    manifest(folder / "run.json", **SIZES, settings={"method": method})
+    manifest(folder / "run.json", **GRID, settings={"method": method})
     # two blocks; forward and back 6 and 2 segments, and one for the start of each way back
     assert only(results).segments_total == 2 * 2 * (2 * 6 + 2 * 2 + 2)
 
@@ -240,12 +243,12 @@ def test_half_written_and_vanishing_files_do_no_harm(results):
     assert only(results).segments_total == 0
     (folder / "job.json").write_text("")
     assert only(results).state == "interrupted"
-    manifest(folder / "run.json", label="x", **SIZES)
+    manifest(folder / "run.json", label="x", **GRID)
     for path in folder.glob("block_*/segment_*"):
         path.write_bytes(path.read_bytes()[:100])  # as after a power loss
     status = only(results)
     assert (status.job, status.rhat, status.segments_done) == ("x", None, N_SEGMENTS)
-    (folder / "run.json").write_text(json.dumps({**SIZES, "length": -1}))
+    (folder / "run.json").write_text(json.dumps({**GRID, "length": -1}))
     assert only(results).segments_total == 0
 
 
@@ -268,7 +271,7 @@ def test_little_is_read_of_a_long_run(results, monkeypatch):
 def test_partial_results_of_a_run_that_goes_on(results):
     folder = make_job(results, "a")
     whole = partial_results(folder).load()
-    arrays = run(Autoregression(), **SIZES, seed=3)
+    arrays = run(Autoregression(), **SIZES, seed=3, execution=Execution(**PIECES))
     for name, array in arrays.items():
         assert whole[name].dtype == array.dtype
         np.testing.assert_array_equal(whole[name].values, array.compute())
@@ -298,8 +301,9 @@ def test_partial_results_are_a_group_a_run(results):
 
 def test_segment_of_an_earlier_shorter_run_is_left_out(results):
     folder = results / "state"
-    run(Autoregression(), **SIZES | {"length": 50}, seed=3, state_dir=folder, settings={})
-    manifest(folder / "run.json", **SIZES)
+    how = Execution(**PIECES, state_dir=folder, settings={})
+    run(Autoregression(), **SIZES | {"length": 50}, seed=3, execution=how)
+    manifest(folder / "run.json", **GRID)
     assert partial_results(folder).sizes["draw"] == 40
 
 

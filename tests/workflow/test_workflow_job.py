@@ -15,7 +15,7 @@ import xarray as xr
 
 import gpmcflow.workflow_job as workflow_job_module
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, run
+from gpmcflow.execution import Execution, array_digest, run
 from gpmcflow.workflow_job import workflow_job
 
 
@@ -138,20 +138,20 @@ class Counting:
         return {"n": n[:, -1]}, {"n": n}
 
 
-SIZES = {"n_chains": 2, "length": 20, "block_size": 2, "segment_length": 5, "seed": 1}
+SIZES = {"n_chains": 2, "length": 20, "seed": 1}
 
 
 def test_sigterm_ends_it_after_the_segment_with_code_75_and_the_next_goes_on(snakemake, tmp_path):
-    program, folder = Counting(), tmp_path / "state"
+    program, how = Counting(), Execution(segment_length=5, state_dir=tmp_path / "state")
     with pytest.raises(SystemExit) as raised, workflow_job(snakemake):
-        run(program, **SIZES, state_dir=folder)
+        run(program, **SIZES, execution=how)
     assert raised.value.code == 75
     log = Path(snakemake.log[0]).read_text()
     assert log.count("\n") == 1
     assert "stopped by SIGTERM: 2 of 4 segments are kept in" in log
     assert "give the same command again" in log
     with workflow_job(snakemake):
-        arrays = run(program, **SIZES, state_dir=folder)
+        arrays = run(program, **SIZES, execution=how)
     assert program.calls == [0, 5, 10, 15]
     assert array_digest(arrays) == array_digest({"n": np.tile(np.arange(1, 21), (2, 1))})
 

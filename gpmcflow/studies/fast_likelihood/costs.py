@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom
-from gpmcflow.samplers.density_sampling import seconds_per_evaluation, seconds_per_iteration
+from gpmcflow.execution import pin_blas
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.density.protocol import DensitySampler
 from gpmcflow.studies.fast_likelihood.data import Problem
 from gpmcflow.studies.fast_likelihood.methods import Bench, Run
 
@@ -61,6 +65,46 @@ def eigen_seconds(bench: Bench) -> dict:
         "calls": [seconds_per_evaluation(EigenExact(model, m), thetas, repeats=2)],
         "exact": seconds_per_evaluation(bench.exact, thetas, repeats=3),
     }
+
+
+def seconds_per_iteration(
+    densities: Sequence[LogDensity],
+    sampler: DensitySampler,
+    start: np.ndarray,
+    n_iterations: int = 100,
+    seed: int = 0,
+) -> float:
+    """CPU seconds (process time) of an iteration, the mean of some after a first few.
+
+    Not part of any result file: those hold no timings.
+    """
+    pin_blas()
+    rng, transition = np.random.default_rng(seed), sampler.bind(densities)
+    state = transition.init(rng, start)
+    for k in range(n_iterations + 3):
+        if k == 3:
+            began = time.process_time()
+        state, _ = transition.step(rng, state)
+    return (time.process_time() - began) / n_iterations
+
+
+def seconds_per_evaluation(
+    density: LogDensity, thetas: np.ndarray, repeats: int = 5, gradient: bool = False
+) -> float:
+    """CPU seconds of an evaluation: the least of some means over the rows of thetas (k, d).
+
+    Give rows that differ in all coordinates, as a cached covariance would flatter the density.
+    """
+    pin_blas()
+    copy, best = density.fresh(), np.inf
+    call = copy.value_and_gradient if gradient else copy
+    call(thetas[-1])
+    for _ in range(repeats):
+        began = time.process_time()
+        for theta in thetas:
+            call(theta)
+        best = min(best, (time.process_time() - began) / len(thetas))
+    return best
 
 
 def _apart(bench: Bench) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,23 +15,21 @@ from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.subset_of_data import SubsetOfData
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers.collapsed_scale import CollapsedDensity, CollapsedScale
-from gpmcflow.samplers.density_pilot import DensityPilot, find_student
-from gpmcflow.samplers.density_protocol import DensitySampler
-from gpmcflow.samplers.discretizing_chain import DiscretizingChain, IndependentDraws
-from gpmcflow.samplers.gradient_density import DensityHMC
-from gpmcflow.samplers.tempered_transitions import TemperedTransitions
-from gpmcflow.samplers.univariate_slice import SliceSweep, UnivariateSlice
+from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_student
+from gpmcflow.samplers.adaptation.step_sizes import StepSize
+from gpmcflow.samplers.density.collapsed_scale import CollapsedDensity, CollapsedScale
+from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.hmc import DensityHMC
+from gpmcflow.samplers.density.protocol import DensitySampler
+from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
+from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
 from gpmcflow.studies.fast_likelihood.data import Problem
 from gpmcflow.studies.fast_likelihood.types import PAPER_METHODS
 
 KAPPAS = tuple(f"kappa_{k}" for k in (1, 2, 3, 6))
 LEAPFROGS = tuple(f"steps_{n}" for n in (1, 2, 4, 8, 16))
-HMC_ADAPTED, HMC_ACCEPTANCE = 60, 0.8  # iterations that find a step size, and what it aims at
-HMC_FIRST, HMC_STEPS = (
-    0.5,
-    (1e-3, 2.0),
-)  # step size to begin with, and its range, in standard deviations
+HMC_ADAPTED = 60  # iterations that find a step size
+HMC_STEP = (0.5, 0.8, 2.0)  # first step size in standard deviations, acceptance aimed at, largest
 # what each method is tuned over, where that is not the widths
 SETTINGS: dict[str, tuple[str, ...]] = {
     "student": ("",),
@@ -219,23 +217,18 @@ def _rotated(bench: Bench, method: str, setting: str) -> Run:
 def _hmc(bench: Bench, method: str, setting: str) -> Run:
     """Hamiltonian Monte Carlo on the exact log posterior, scaled by the pilot's standard deviations.
 
-    The step size is found on the data set itself, by stochastic approximation towards a mean
-    acceptance of 0.8; the second half of its iterates is averaged.
+    The step size is found on the data set itself, for a mean acceptance of 0.8 (`StepSize`).
     """
     n_steps, exact = int(setting.removeprefix("steps_")), bench.exact.fresh()
     scales, rng = tuple(bench.pilot.sd.tolist()), bench.stream(f"hmc {setting}")
-    state, log_step, found = None, np.log(HMC_FIRST), []
-    for k in range(HMC_ADAPTED):
-        sampler = DensityHMC(float(np.exp(log_step)), n_steps, scales)
-        state = sampler.init([exact], bench.pilot.last) if state is None else state
-        state, info = sampler.step(rng, [exact], state)
-        log_step += (info.acceptance_rate - HMC_ACCEPTANCE) / np.sqrt(k + 1.0)
-        log_step = float(np.clip(log_step, *np.log(HMC_STEPS)))
-        found.append(log_step)
-    step = float(np.exp(np.mean(found[HMC_ADAPTED // 2 :])))
+    tuner, sampler = StepSize(*HMC_STEP), DensityHMC(1.0, n_steps, scales)
+    state = sampler.init([exact], bench.pilot.last)
+    for _ in range(HMC_ADAPTED):
+        state, info = replace(sampler, step_size=tuner.step).step(rng, [exact], state)
+        tuner.update(info.acceptance_rate)
     return Run(
         (bench.exact,),
-        DensityHMC(step, n_steps, scales),
+        replace(sampler, step_size=tuner.average),
         state.position,
         bench.pilot.n_calls + exact.n_calls,
         exact.n_gradients,

@@ -12,10 +12,10 @@ import xarray as xr
 from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.approximations.stand_in_quality import log_ratio_sd
 from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time, run_rule_time
-from gpmcflow.execution import code_digest, pin_blas, remember, require_memory
+from gpmcflow.execution import Execution, code_digest, pin_blas, remember, require_memory
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers.density_pilot import DensityPilot, find_widths
-from gpmcflow.samplers.density_sampling import sample_density
+from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_widths
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.fast_likelihood.checks import algebra_checks
 from gpmcflow.studies.fast_likelihood.costs import (
@@ -188,17 +188,20 @@ def _chain(
 ) -> xr.DataTree:
     """One chain, in memory; its segments are below the state folder of the job."""
     folder = None if state_dir is None else Path(state_dir) / "-".join(map(str, key))
-    return sample_density(
+    return sample(
         run.densities,
         run.sampler,
-        run.start,
         n_chains=1,
         n_draws=iterations,
+        n_warmup=0,
+        start=run.start,
         seed=seed,
         key=(STUDY, *key),
-        segment_length=LONGER_SEGMENTS * int(execution["segment_length"]),
-        state_dir=folder,
-        progress=None if quiet else ": ".join(map(str, key[:2])),
+        execution=Execution(
+            segment_length=LONGER_SEGMENTS * int(execution["segment_length"]),
+            state_dir=folder,
+            progress=False if quiet else ": ".join(map(str, key[:2])),
+        ),
     ).load()
 
 
@@ -255,7 +258,7 @@ def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: 
 
 def _cases(density: Any) -> float:
     """Cases a stand-in uses; a fitted density has none."""
-    return float(density.model.n_cases) if hasattr(density, "model") else 0.0
+    return 0.0 if density.model is None else float(density.model.n_cases)
 
 
 def _groups(methods: list[str], trees: list[xr.DataTree], rows: list[dict]) -> dict:

@@ -11,18 +11,20 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.annealing import anneal, make_ladder
+from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.importance_sampling import smooth_weights
+from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.particle_program import AdaptiveParticles
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.sequential_monte_carlo import resample_move
-from gpmcflow.execution import chain_generators
+from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import Sampler, make_sampler
-from gpmcflow.samplers.pilot import Pilot, find_pilot
+from gpmcflow.samplers import make_sampler
+from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.samplers.tuning import TuningSettings
 
 REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
 
@@ -36,19 +38,18 @@ class Setting:
     seed: int
     key: tuple[str, ...]
     label: str
-    state_dir: Any
-    execution: dict
+    execution: Execution
 
-    def place(self, name: str) -> str | None:
-        """Folder of one run's segments."""
-        return self.state_dir and f"{self.state_dir}/{name}"
+    def run(self, folder: str, label: str) -> Execution:
+        """How one of its runs executes, with a folder and a label of its own."""
+        return replace(self.execution.inside(folder), progress=f"{self.label} {label}")
 
     @property
     def tuning(self) -> TuningSettings:
         """How the pilot tunes."""
         return TuningSettings(**(self.method.get("tuning") or {}))
 
-    def sampler(self) -> Sampler:
+    def sampler(self) -> LatentSampler:
         """The method's sampler, with what the config states of it."""
         names = ("step_size", "n_steps", "fixed_iters")
         stated = {k: self.method[k] for k in names if self.method.get(k) is not None}
@@ -126,9 +127,7 @@ def parallel_tempering(setting: Setting) -> Found:
             n_warmup=method["warmup"],
             seed=setting.seed,
             key=(*setting.key, f"T{n_temperatures}"),
-            state_dir=setting.place(f"t{n_temperatures:04d}"),
-            progress=f"{setting.label} T={n_temperatures}",
-            **setting.execution,
+            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
         )
 
     def summary(tree: xr.DataTree) -> xr.Dataset:
@@ -165,9 +164,7 @@ def sequential_monte_carlo(setting: Setting) -> Found:
             n_replicates=method["replicates"],
             seed=setting.seed,
             key=(*setting.key, f"T{n_temperatures}"),
-            state_dir=setting.place(f"t{n_temperatures:04d}"),
-            progress=f"{setting.label} T={n_temperatures}",
-            **setting.execution,
+            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
         )
 
     def summary(tree: xr.DataTree) -> xr.Dataset:
@@ -204,29 +201,27 @@ def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
     for n_temperatures in lengths:
         schedule, runs, row = plan.schedule(n_temperatures), [], []
         for replicate in range(method["replicates"]):
-            label = f"{setting.label} T={n_temperatures} replicate {replicate}"
-            common = {
-                "n_particles": method["particles"],
+            label = f"T={n_temperatures} replicate {replicate}"
+            streams = {
                 "seed": setting.seed,
                 "key": (*setting.key, f"T{n_temperatures}", replicate),
-                **setting.execution,
             }
             began = time.perf_counter()
             run = anneal(
                 setting.path,
                 plan.sampler,
                 schedule,
+                n_particles=method["particles"],
                 store_latents=bool(method.get("store_latents")),
-                state_dir=setting.place(f"t{n_temperatures:04d}_r{replicate}"),
-                progress=label,
-                **common,
+                execution=setting.run(f"t{n_temperatures:04d}_r{replicate}", label),
+                **streams,
             )
             timing = {"n_temperatures": n_temperatures, "replicate": replicate}
             timing["seconds"] = time.perf_counter() - began
             summary = run["evidence"].to_dataset()
             if method.get("reverse"):
                 began = time.perf_counter()
-                back = _reverse(plan, schedule, common, setting, label)["evidence"].to_dataset()
+                back = _reverse(plan, schedule, streams, setting, label)["evidence"].to_dataset()
                 summary = summary.merge(back.rename({name: f"reverse_{name}" for name in back}))
                 timing["reverse_seconds"] = time.perf_counter() - began
             timings.append(timing)
@@ -275,7 +270,7 @@ class _Plan:
                 setting.tuning,
                 seed=setting.seed,
                 key=setting.key,
-                state_dir=setting.state_dir,
+                state_dir=setting.execution.state_dir,
             )
             self.pilot_seconds = time.perf_counter() - began
 
@@ -311,14 +306,13 @@ def _load_compiled_code(path: TemperedPath) -> None:
 
 
 def _reverse(
-    plan: _Plan, schedule: Schedule, common: dict, setting: Setting, label: str
+    plan: _Plan, schedule: Schedule, streams: dict, setting: Setting, label: str
 ) -> xr.DataTree:
     """Anneal back from the last draws of chains that started at the pilot's particles."""
     path, sampler, last = plan.path, plan.sampler, schedule.n_temperatures
     base = schedule.base(path, last) or path.reference
-    place = setting.place(f"reverse_{common['key'][-2]}_r{common['key'][-1]}")
-    n_particles = common["n_particles"]
-    shared = {k: v for k, v in common.items() if k != "n_particles"}
+    how = setting.run("reverse_{}_r{}".format(*streams["key"][-2:]), f"{label} reverse")
+    n_particles = setting.method["particles"]
     chains = sample(
         base,
         schedule.sampler(sampler, last),
@@ -326,9 +320,9 @@ def _reverse(
         n_draws=1,
         n_warmup=0,
         thin=REVERSE_DRAWS,
-        start_latents=plan.pilot.latents if plan.pilot else None,
-        state_dir=place and f"{place}_start",
-        **shared,
+        start=plan.pilot.latents if plan.pilot else None,
+        execution=how.inside("start"),
+        **streams,
     )
     return anneal(
         path,
@@ -336,9 +330,8 @@ def _reverse(
         schedule,
         n_particles=n_particles,
         reverse_from=chains["posterior/latent"].values[:, -1],
-        state_dir=place,
-        progress=f"{label} reverse",
-        **shared,
+        execution=how,
+        **streams,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
 from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
-from gpmcflow.studies.stages import execution_settings, result_attributes
+from gpmcflow.studies.stages import execution_of, result_attributes
 
 STUDY = "rmhmc_ais"
 ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
@@ -52,8 +53,11 @@ def evidence(
     kind = method.get("kind", "ais")
     if kind not in ROUTES:
         raise unknown_name(f"{method_name}: kind", kind, ROUTES)
-    settings = execution_settings(execution)
-    with workers(settings.pop("scheduler"), settings.pop("n_workers")) as pool:
+    how = execution_of(
+        execution,
+        settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
+    )
+    with workers(how.pool, how.workers) as pool:
         found = ROUTES[kind](
             Setting(
                 path=path,
@@ -61,16 +65,7 @@ def evidence(
                 seed=seed,
                 key=(STUDY, dataset.attrs["name"], problem_name, method_name),
                 label=f"{problem_name} {method_name}",
-                state_dir=state_dir,
-                execution={
-                    "scheduler": pool,
-                    "settings": {
-                        "problem": problem,
-                        "method": method,
-                        "data": dataset.attrs["checksum"],
-                    },
-                    **settings,
-                },
+                execution=replace(how, scheduler=pool, state_dir=state_dir),
             )
         )
     attributes = result_attributes(dataset, seed, problem=problem, method=method)

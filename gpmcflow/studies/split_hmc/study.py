@@ -20,11 +20,13 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
-from gpmcflow.samplers.sampling import ChainProgram, sample
-from gpmcflow.samplers.tuning import TuningSettings, tune_at
+from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
+from gpmcflow.samplers.latent.problem import LatentProblem
+from gpmcflow.samplers.program import ChainProgram
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
-from gpmcflow.studies.stages import execution_settings, result_attributes
+from gpmcflow.studies.stages import execution_of, result_attributes
 
 Model = LatentGaussianModel | MultinomialLogit
 Base = PrincipalAxes | DenseGaussian
@@ -155,26 +157,30 @@ def chains(
     key = (STUDY, dataset.attrs["name"], problem_name, method_name)
     target = target_of(dataset, fitted, problem, method)
     sampler, tuned = sampler_of(method, target, seed, key, state_dir)
-    n_draws = max(1, int(method["draws"]) // int(method["thin"]))
+    thin = int(method["thin"])
+    n_draws = max(1, int(method["draws"]) // thin)
     target = target.in_coordinates(sampler.coordinates(target.base))
     mode = fitted["map/theta"].values
-    common = {"thin": int(method["thin"]), "summary": slopes_of(target.model)}
+    summary = slopes_of(target.model)
     tree = sample(
         target,
         sampler,
         n_chains=int(method["chains"]),
         n_draws=n_draws,
         n_warmup=0,
-        start_latents=mode[None],
+        thin=thin,
+        start=mode,
+        keep_latents=summary,
         seed=seed,
         key=key,
-        state_dir=state_dir,
-        settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
-        progress=f"{problem_name}: {method_name}",
-        **common,
-        **execution_settings(execution),
+        execution=execution_of(
+            execution,
+            state_dir=state_dir,
+            settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
+            progress=f"{problem_name}: {method_name}",
+        ),
     )
-    program = ChainProgram(target, sampler, mode[None], **common)
+    program = ChainProgram(LatentProblem(target, mode[None]), sampler, summary=summary)
     seconds = _seconds_per_iteration(program, int(method["chains"]), seed, key)
     attributes = result_attributes(dataset, seed, problem=problem, method=method)
     attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
@@ -224,7 +230,8 @@ def sampler_of(
 
     def tune() -> dict:
         rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
-        tuner = tune_at(target, sampler, rng, tuning)
+        tuner = StepSizeTuner(tuning, sampler)
+        tuner.tune(rng, target, sampler.init(target, rng.standard_normal((target.dim,))))
         return {
             "step_size": tuner.step_size,
             "n_steps": tuner.n_steps,
@@ -280,16 +287,15 @@ def _fast_frequency(target: Target | MultinomialTarget) -> float:
 def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key: tuple) -> float:
     """CPU seconds of one iteration of one chain, n_chains in lockstep: the median of five turns."""
     rng = chain_generators(seed, *key, "timing", chains=range(n_chains))
-    single = replace(program, thin=1)
-    carry, _ = single.advance(rng, single.start(rng), 0, 2)
+    carry, _ = program.advance(rng, program.start(rng), 0, 2)
     began = time.process_time()
-    carry, _ = single.advance(rng, carry, 0, 3)
+    carry, _ = program.advance(rng, carry, 0, 3)
     each = (time.process_time() - began) / 3
     turns = []
     n_iterations = max(3, int(TIMED_SECONDS / 5 / each))
     for _ in range(5):
         began = time.process_time()
-        carry, _ = single.advance(rng, carry, 0, n_iterations)
+        carry, _ = program.advance(rng, carry, 0, n_iterations)
         turns.append((time.process_time() - began) / n_iterations / n_chains)
     return float(np.median(turns))
 

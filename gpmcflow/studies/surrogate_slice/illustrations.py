@@ -9,8 +9,8 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.samplers.representations import representation
+from gpmcflow.samplers.joint.representations import representation
+from gpmcflow.samplers.joint.workspace import JointWorkspace
 from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.surrogate_slice.settings import STUDY
 

@@ -12,10 +12,10 @@ from gpmcflow.execution import chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import FrozenSites
 from gpmcflow.models.regression_density import density_of
-from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate
-from gpmcflow.samplers.joint_split_hmc import Frame, JointSplitHMC, SplitTarget, transition
-from gpmcflow.samplers.joint_workspace import JointWorkspace
-from gpmcflow.studies.surrogate_slice.problems import representation_of, update_of
+from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.joint.workspace import JointState, JointWorkspace
+from gpmcflow.studies.surrogate_slice.problems import sampler_of
 from gpmcflow.studies.surrogate_slice.settings import JOINT
 
 TIMED_SECONDS = 1.0
@@ -59,26 +59,20 @@ def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
 
 
 def _slice_steps(model: GPModel, method: Mapping) -> Callable[..., Step]:
-    update, workspace = update_of(method), JointWorkspace(model, representation_of(method))
-    rng = _generator()
+    workspace, rng = sampler_of(method).bind(model), _generator()
 
     def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
-        workspace.start(theta, latents)
-        return lambda: iterate(rng, workspace, update, method["elliptical"])
+        state = workspace.init(rng, {"theta": theta, "latent": latents})
+        return lambda: iterate(rng, workspace, state)
 
     return steps_from
 
 
-def iterate(
-    rng: np.random.Generator,
-    workspace: JointWorkspace,
-    update: HyperparameterUpdate,
-    n_elliptical: int,
-) -> None:
+def iterate(rng: np.random.Generator, workspace: JointWorkspace, state: JointState) -> JointState:
     """One iteration with all that a chain does in it: sweep, elliptical updates, the recorded density."""
-    update.sweep(rng, workspace)
-    workspace.update_latents(rng, n_elliptical)
+    state, _ = workspace.step(rng, state)
     workspace.complete_log_likelihood()
+    return state
 
 
 def _split_steps(model: GPModel, tree: xr.DataTree) -> Callable[..., Step]:

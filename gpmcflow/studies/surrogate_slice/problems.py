@@ -16,14 +16,16 @@ from gpmcflow.approximations.independent_sites import (
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.samplers.hyperparameter_updates import HyperparameterUpdate, hyperparameter_update
-from gpmcflow.samplers.representations import Representation, representation
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
+from gpmcflow.samplers.joint.representations import Representation, representation
 from gpmcflow.studies.stated_models import MEAN_RATE, covariance_of, likelihood_of, mean_of
 from gpmcflow.studies.surrogate_slice.settings import OF_UPDATE
 
 RATE_RANGE = 3.0  # of the mean's hyperprior about the log of the mean count
 # What messages of a model begin with -> the key they are about.
 _KEYS = {"Kronecker grid: ": "structure", "start of": "start", "mean": "mean", "X": "dataset"}
+_UPDATES = {"slice": SliceUpdate, "metropolis": MetropolisUpdate}
 # The paper's and the tables' names of theta, where a model has one squared exponential.
 PUBLISHED = {"length_scale": "log_length", "signal_sd": "log_signal_sd", "mean": "offset"}
 
@@ -87,10 +89,11 @@ def representation_of(method: Mapping) -> Representation:
     return representation(method["representation"], rule)
 
 
-def update_of(method: Mapping) -> HyperparameterUpdate:
-    """Update of the hyperparameters of a method's settings."""
+def sampler_of(method: Mapping) -> SurrogateSlice:
+    """Sampler of a method's settings."""
     kind = method["update"]
-    return hyperparameter_update(kind, **{key: method[key] for key in OF_UPDATE[kind]})
+    update = _UPDATES[kind](**{key: method[key] for key in OF_UPDATE[kind]})
+    return SurrogateSlice(representation_of(method), update, method["elliptical"] or 0)
 
 
 def start_of(model: GPModel, name: str, problem: Mapping) -> np.ndarray | None:

@@ -17,11 +17,12 @@ OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "
 # What the numbers of a run depend on: other studies may change without days of runs lost.
 _CODE = """
 numerics parameters covariances likelihoods
-models.gp_model models.model_checks models.latent_gaussian models.linear_maps
+models.description models.gp_model models.model_checks models.latent_gaussian models.linear_maps
 models.log_density approximations.independent_sites
-samplers.density_protocol samplers.hyperparameter_updates samplers.joint_program
-samplers.joint_results samplers.joint_sampling samplers.joint_workspace samplers.representations
-samplers.univariate_slice samplers.whitened_factors execution
+samplers.protocol samplers.problem samplers.program samplers.results samplers.sampling
+samplers.density.protocol samplers.density.univariate_slice
+samplers.joint.hyperparameter_updates samplers.joint.problem samplers.joint.representations
+samplers.joint.surrogate_slice samplers.joint.whitened_factors samplers.joint.workspace execution
 studies.stated_models studies.surrogate_slice.pace studies.surrogate_slice.problems
 studies.surrogate_slice.study
 """
@@ -29,8 +30,8 @@ SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
 approximations.expectation_propagation approximations.frozen_sites models.case_part
 models.gaussian_sites models.joint_density models.regression_density
-models.site_adjoint samplers.joint_split_hmc samplers.joint_split_lengths
-samplers.joint_split_pilot samplers.joint_split_program samplers.joint_split_sampling
+models.site_adjoint samplers.adaptation.joint_pilot samplers.adaptation.lengths
+samplers.adaptation.step_sizes samplers.joint.split_dynamics samplers.joint.split_hmc
 """
 JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
 

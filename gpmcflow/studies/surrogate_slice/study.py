@@ -10,19 +10,18 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import code_digest, pin_blas, require_memory
+from gpmcflow.execution import Execution, code_digest, pin_blas, require_memory
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.joint_sampling import sample_joint
-from gpmcflow.samplers.joint_split_hmc import JointSplitHMC
+from gpmcflow.samplers import JointSplitHMC
+from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.surrogate_slice.pace import seconds_of_pilots, seconds_per_iteration
 from gpmcflow.studies.surrogate_slice.problems import (
     at_key,
     build_joint_model,
     published_names,
-    representation_of,
+    sampler_of,
     start_of,
-    update_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
 
@@ -47,7 +46,7 @@ def replicate_chains(
 ) -> tuple[xr.DataTree, dict]:
     """Chains of one method on one problem, with random streams keyed by (problem, method, replicate).
 
-    Returns the tree of `sample_joint`; ``observed_data`` has the events of a point pattern (event,
+    Returns the tree of `sample`; ``observed_data`` has the events of a point pattern (event,
     feature), and for counts group ``intensity`` (case: mean, lower, upper of exp(f + c), 5 % and 95 %). The
     sidecar has CPU seconds: of an iteration, one core and one BLAS thread, at states the chains were in
     after burn-in, of all iterations kept, of an iteration with a dense covariance where a method uses the
@@ -61,22 +60,22 @@ def replicate_chains(
     model = build_joint_model(dataset, problem_name, problem)
     thin, joint = int(method["thin"]), method["representation"] == JOINT
     start = start_of(model, problem_name, problem)
-    how = (JointSplitHMC(),) if joint else (representation_of(method), update_of(method))
     try:
-        tree = sample_joint(
+        tree = sample(
             model,
-            *how,
-            n_elliptical=method["elliptical"] or 0,
+            JointSplitHMC() if joint else sampler_of(method),
             n_chains=method["chains"],
             n_draws=method["iterations"] // thin,
             n_warmup=method["warmup"] // thin,
             thin=thin,
-            start_theta=start,
+            start=start,
             seed=seed,
             key=(STUDY, problem_name, method_name, replicate),
-            segment_length=max(1, SEGMENT_FACTOR * int(execution["segment_length"]) // thin),
-            state_dir=state_dir,
-            progress=what,
+            execution=Execution(
+                segment_length=max(1, SEGMENT_FACTOR * int(execution["segment_length"]) // thin),
+                state_dir=state_dir,
+                progress=what,
+            ),
         ).load()
     except (InputError, NumericalError) as error:
         raise type(error)(where_in_config(problem_name, method_name, error)) from None
@@ -146,8 +145,8 @@ def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
 
 def where_in_config(problem: str, method: str, error: Exception) -> str:
     """Message of what a sampler refuses, with the path of the key in the config."""
-    text, path = str(error).removeprefix("sample_joint: "), f"config: problems.{problem}"
-    if text.startswith("no parameter is free"):
+    text, path = str(error).removeprefix("sample: "), f"config: problems.{problem}"
+    if "is a sampler of hyperparameters and latents, found" in text:
         return f"{path}: no parameter has a hyperprior; give one, or use model: gp"
     if text.startswith("model: "):
         return at_key(path, error)

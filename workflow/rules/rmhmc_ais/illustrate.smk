@@ -16,10 +16,10 @@ rule rmhmc_ais_illustrate:
         seed=config["seed"],
         code=code_digest(
             "models.gaussian_mixture",
-            "samplers.mixture_metric",
-            "samplers.generalised_leapfrog",
-            "samplers.fixed_point",
+            "samplers.latent.fixed_point",
+            "samplers.latent.generalised_leapfrog",
             "studies.rmhmc_ais.illustration",
+            "studies.rmhmc_ais.mixture_metric",
         ),
     script:
         "../../scripts/rmhmc_ais/illustrate.py"

@@ -1,0 +1,99 @@
+"""Gaussian approximations of a posterior, at the maximum of the evidence where parameters are free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.approximations.expectation_propagation import ExpectationPropagation
+from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
+from gpmcflow.approximations.laplace import Laplace
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A fit of a model: what `sample`, `log_evidence` and `predict` take.
+
+    Attributes
+    ----------
+    method:
+        "ep" or "laplace".
+    parameters:
+        Free parameters at the maximum of the evidence, by name in their own units; empty where none is free.
+    theta:
+        Their coordinates (d,).
+    fit:
+        The `ExpectationPropagation` or `Laplace` fit there.
+    """
+
+    method: str
+    parameters: dict[str, float]
+    theta: np.ndarray
+    fit: ExpectationPropagation | Laplace
+
+    @property
+    def sites(self) -> GaussianSites:
+        """The Gaussian: prior times sites."""
+        return self.fit.sites
+
+    @property
+    def log_evidence(self) -> float:
+        """The method's log evidence, at the maximum."""
+        return self.fit.log_evidence
+
+    def __repr__(self) -> str:
+        at = ", ".join(f"{name}={value:.4g}" for name, value in self.parameters.items())
+        return (
+            f"<{self.method} fit: log evidence {self.log_evidence:.4f}{' at ' + at if at else ''}>"
+        )
+
+
+def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> Approximation:
+    """Fit a Gaussian to the posterior of a model's latents.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel`, whose free parameters go to the maximum of the method's log evidence (hyperpriors do not
+        count there, but for their support), or a `LatentGaussianModel`.
+    method:
+        "ep", expectation propagation, or "laplace". Both are exact for Gaussian noise.
+
+    Returns
+    -------
+    An `Approximation`, with ``parameters`` in their own units, ``log_evidence`` (in nats) and ``sites``.
+
+    Raises
+    ------
+    InputError:
+        For another kind of model, and an unknown method.
+    NumericalError:
+        Where no fit converges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 12)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> gp.approximate(model)
+    <ep fit: log evidence 2.0038 at length_scale=0.2846, signal_sd=0.8978>
+    """
+    if method not in FITS:
+        raise unknown_name("approximate: method", method, FITS)
+    if isinstance(model, LatentGaussianModel):
+        return Approximation(method, {}, np.empty(0), FITS[method](model))
+    if not isinstance(model, GPModel):
+        raise InputError(
+            f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"
+        )
+    best = maximise_evidence(model, method)
+    values = model.natural(best.theta)
+    parameters: dict[str, Any] = {name: values[name] for name in model.names}
+    return Approximation(method, parameters, best.theta, best.fit)

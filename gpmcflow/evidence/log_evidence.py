@@ -1,0 +1,145 @@
+"""The log evidence of a model at fixed hyperparameters, by any route."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, NamedTuple
+
+import xarray as xr
+
+from gpmcflow.approximations.expectation_propagation import as_sites
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.evidence.annealing import anneal
+from gpmcflow.evidence.importance_sampling import importance_sampling
+from gpmcflow.evidence.ladders import make_ladder
+from gpmcflow.evidence.parallel_tempering import temper
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.sequential_monte_carlo import resample_move
+from gpmcflow.execution import Execution
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.samplers import LATENT_SAMPLERS, make_sampler
+from gpmcflow.samplers.adaptation.pilot import find_pilot
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.latent.protocol import LatentSampler
+
+
+class Route(NamedTuple):
+    """A run along a frozen schedule, and how long a ladder suits it."""
+
+    run: Callable[..., xr.DataTree]
+    n_temperatures: int
+
+
+ROUTES = {
+    "annealing": Route(anneal, 100),
+    "parallel_tempering": Route(temper, 12),
+    "sequential_monte_carlo": Route(resample_move, 20),
+}
+
+
+def log_evidence(
+    model: Any,
+    route: str = "annealing",
+    sampler: str | LatentSampler = "preconditioned_split_hmc",
+    *,
+    ladder: str = "adaptive",
+    n_temperatures: int | None = None,
+    coordinates: str = "reference",
+    tuning: TuningSettings | None = None,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    execution: Execution | None = None,
+    **run: Any,
+) -> xr.DataTree:
+    """Estimate log p(y), the latents integrated out, at fixed hyperparameters.
+
+    Parameters
+    ----------
+    model:
+        A fit of `approximate` or its ``sites``, from which annealing starts and importance sampling draws; or
+        a `GPModel` without free parameters or a `LatentGaussianModel`, which stand for their EP fit.
+    route:
+        "annealing" (annealed importance sampling), "parallel_tempering", "sequential_monte_carlo", or
+        "importance_sampling", which takes no sampler and no ladder.
+    sampler:
+        Of latents, or its name. A pilot from the reference to the posterior finds its step sizes, which are
+        then frozen: estimates stay unbiased.
+    ladder, n_temperatures:
+        Inverse temperatures: "adaptive" (equal distances of the pilot), "geometric", "linear" or "power", and
+        their number above 0, by default 100, 12 or 20 by route.
+    coordinates:
+        "reference", or "mode": standardised by the curvature at the mode of each temperature, what annealing
+        from a prior needs.
+    tuning:
+        How the pilot tunes.
+    seed, key, execution:
+        As in `sample`.
+    run:
+        Further settings of the route. Annealing: ``n_particles``, ``store_latents``, and ``reverse_from``
+        (n_particles, d), draws of the posterior from which it goes back to the reference, for an upper bound.
+        Tempering: ``n_replicates``, ``n_draws``, ``n_warmup``, ``store_latents``. Sequential Monte Carlo:
+        ``n_particles``, ``n_moves``, ``waste_free``, ``n_replicates``, and ``effective_fraction``, with which
+        each replicate chooses its own ladder of at most ``max_stages``. Importance sampling: ``n_draws``.
+
+    Returns
+    -------
+    Group ``evidence`` with log_evidence and standard_error (in nats), effective_size, costs and ``alarm``, a
+    text that is empty where nothing speaks against the estimate; and the group of the run.
+
+    Raises
+    ------
+    InputError:
+        For a model with free parameters, and for unknown routes and settings.
+    NumericalError:
+        Where EP does not converge, or a pilot or an adaptive ladder does not reach the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(0.3, 1.0), gp.StudentT(0.3, 4.0))
+    >>> run = gp.log_evidence(model, "importance_sampling", n_draws=500)
+    >>> run.evidence["log_evidence"].dims
+    ('estimator',)
+    >>> annealed = gp.log_evidence(gp.approximate(model), n_temperatures=5, n_particles=32)
+    >>> apart = annealed.evidence["log_evidence"] - run.evidence["log_evidence"].sel(estimator="plain")
+    >>> bool(abs(apart) < 0.1)
+    True
+    """
+    if route not in (*ROUTES, "importance_sampling"):
+        raise unknown_name("log_evidence: route", route, (*ROUTES, "importance_sampling"))
+    function = ROUTES[route].run if route in ROUTES else importance_sampling
+    settings = [p.name for p in signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in run:
+        if name not in settings:
+            raise unknown_name(f"log_evidence: setting of {route}", name, settings)
+    if isinstance(model, GPModel):
+        if model.dim:
+            raise InputError(
+                f"log_evidence: {', '.join(model.names)} are free; give approximate(model), the fit at the "
+                "maximum of its evidence, or model.at(theta)"
+            )
+        model = model.at()
+    path = TemperedPath(as_sites(model, "log_evidence"))
+    run |= {"seed": seed, "key": key, "execution": execution}
+    if route == "importance_sampling":
+        return importance_sampling(path.reference, **run)
+    if isinstance(sampler, str):
+        sampler = make_sampler(sampler)
+    if not isinstance(sampler, LatentSampler):
+        raise InputError(
+            f"log_evidence: sampler is {sampler!r}; allowed: samplers of latents, such as HMC(), and the "
+            f"names {', '.join(LATENT_SAMPLERS)}"
+        )
+    kept = Execution.of(execution).state_dir
+    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key, state_dir=kept)
+    betas = pilot.betas
+    if run.get("effective_fraction") is None:
+        betas = make_ladder(ladder, n_temperatures or ROUTES[route].n_temperatures, pilot)
+    tree = ROUTES[route].run(path, sampler, Schedule.from_pilot(pilot, path, betas), **run)
+    if "evidence" in tree.children:
+        tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)
+    return tree

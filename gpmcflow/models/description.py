@@ -1,0 +1,87 @@
+"""A `GPModel` as plain values beside the data of a results file, and the model made of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.covariances.expressions import setting_text
+from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.covariances.leaves import LEAVES
+from gpmcflow.covariances.text import parse_covariance, parse_setting
+from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import LIKELIHOODS, likelihood
+from gpmcflow.models.gp_model import GPModel
+
+
+def describe(model: GPModel) -> dict[str, Any]:
+    """All of a model but its numbers by case, as plain values.
+
+    ``covariance`` is None where no text tells it, as it holds a function in Python, and ``likelihood`` for a
+    class that is not the package's own.
+    """
+    own = LIKELIHOODS.get(model.likelihood.name) is type(model.likelihood)
+    settings = {
+        name: None if np.ndim(value) else setting_text(value)
+        for name, value in vars(model.likelihood).items()
+        if not name.startswith("_")
+    }
+    tellable = all(leaf.term in LEAVES for leaf in model.leaves)
+    return {
+        "covariance": model.covariance.text() if tellable else None,
+        "likelihood": {"name": model.likelihood.name, **settings} if own else None,
+        "mean": setting_text(model.mean),
+        "jitter": None if model.jitter is None else float(model.jitter),
+        "structure": "kronecker" if model.kronecker else "dense",
+        "levels": {name: list(words) for name, words in model.inputs.levels.items()},
+    }
+
+
+def data_of(model: GPModel) -> dict[str, xr.Dataset]:
+    """Groups ``observed_data`` and ``constant_data``: y, X, and constants of the likelihood by case."""
+    cases = {"case": np.arange(model.n_cases)}
+    by_case = {
+        name: ("case", np.array(value))
+        for name, value in vars(model.likelihood).items()
+        if np.ndim(value) == 1 and not name.startswith("_")
+    }
+    features = {"feature": np.array(model.inputs.names)}
+    constants = {"X": (("case", "feature"), model.X), **by_case}
+    return {
+        "observed_data": xr.Dataset({"y": ("case", model.y)}, cases),
+        "constant_data": xr.Dataset(constants, cases | features),
+    }
+
+
+def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
+    """The model of a description, with the data of a tree of results.
+
+    Raises `InputError` for a covariance or a likelihood that no text tells.
+    """
+    for part in ("covariance", "likelihood"):
+        if described[part] is None:
+            raise InputError(
+                f"predict: the {part} of these draws is written in Python, which results do not hold; "
+                "give model="
+            )
+    constants = tree["constant_data"].to_dataset()
+    settings = dict(described["likelihood"])
+    name = settings.pop("name")
+    values = {
+        key: constants[key].values if text is None else parse_setting(text, f"likelihood {name}")
+        for key, text in settings.items()
+    }
+    names = tuple(str(feature) for feature in constants["feature"].values)
+    levels = {column: tuple(words) for column, words in described["levels"].items()}
+    return GPModel(
+        Inputs(np.array(constants["X"].values, order="C"), names, levels),
+        tree["observed_data/y"].values,
+        parse_covariance(described["covariance"]),
+        likelihood(name, **values),
+        parse_setting(described["mean"], "mean"),
+        described["jitter"],
+        described["structure"],
+    )

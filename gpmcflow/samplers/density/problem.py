@@ -1,0 +1,82 @@
+"""A log density of a few coordinates as a problem, with its stand-ins and the starts of its chains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.description import data_of, describe
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.problem import DIMS, Outputs, Problem, start_rows
+from gpmcflow.samplers.protocol import DENSITY
+
+
+@dataclass(frozen=True, eq=False)
+class DensityProblem(Problem):
+    """The exact density first, then its stand-ins; chain k starts from row k of ``starts``, modulo."""
+
+    target: tuple[LogDensity, ...]
+    starts: np.ndarray
+
+    samples = DENSITY
+    stream = "sample_density"
+
+    @classmethod
+    def of(cls, target: Any, start: Any) -> DensityProblem:
+        """Problem of a density, or of several, from theta (d,) or (pool, d)."""
+        densities = (target,) if isinstance(target, LogDensity) else tuple(target)
+        exact = densities[0]
+        if start is None:
+            raise InputError(
+                f"sample: a log density tells no start; give start, ({exact.dim},): "
+                f"{', '.join(exact.names)}"
+            )
+        return cls(densities, start_rows(", ".join(exact.names), start, exact.dim))
+
+    def digest(self) -> str:
+        """SHA-256 of densities and starts."""
+        parts = [density.digest() for density in self.target]
+        return text_digest(*parts, array_digest({"start": self.starts}))
+
+    @property
+    def recorded(self) -> Outputs:
+        """theta, log likelihood and log density."""
+        scalar = ((), "<f8")
+        return {"theta": ((self.target[0].dim,), "<f8"), "log_likelihood": scalar, "lp": scalar}
+
+    def statistics(self, of_sampler: Mapping[str, str]) -> Outputs:
+        """Counters have an entry for each density."""
+        own = super().statistics(of_sampler)
+        counters = [name for name in own if DIMS.get(name) == "density"]
+        return own | {name: ((len(self.target),), "<i8") for name in counters}
+
+    def start(self, rng: Any, chain: int = 0) -> np.ndarray:
+        """theta (d,)."""
+        return self.starts[chain % len(self.starts)]
+
+    @property
+    def coords(self) -> dict[str, np.ndarray]:
+        """Names of coordinates and densities."""
+        labels = [f"{k}: {density!r}" for k, density in enumerate(self.target)]
+        return {"theta_dim": np.array(self.target[0].names), "density": np.array(labels)}
+
+    def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
+        """theta."""
+        return {"theta": draws["theta"]}
+
+    def data(self) -> dict[str, xr.Dataset]:
+        """Those of the model of a density that has one."""
+        model = self.target[0].model
+        return {} if model is None else data_of(model)
+
+    def described(self) -> dict[str, Any]:
+        """The densities and their checksum, and the model of the first if it has one."""
+        checksum, model = text_digest(*(d.digest() for d in self.target)), self.target[0].model
+        own = {} if model is None else {"model": describe(model)}
+        return {"densities": self.coords["density"].tolist(), "data_checksum": checksum, **own}

@@ -1,0 +1,107 @@
+"""Hyperparameters and latents of a `GPModel` as a problem, with the starts of its chains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.description import data_of, describe
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.problem import Outputs, Problem, start_rows
+from gpmcflow.samplers.protocol import JOINT
+
+
+@dataclass(frozen=True, eq=False)
+class JointProblem(Problem):
+    """Chain k starts from row k, modulo, of ``starts``: arrays (pool, ...) by name.
+
+    "theta" (pool, d), without which chains start in the hyperprior's central half, and "latent" (pool, n),
+    without which a sampler takes what suits it.
+    """
+
+    target: GPModel
+    starts: Mapping[str, np.ndarray]
+    keep_latents: bool = True
+
+    samples = JOINT
+    stream = "sample_joint"
+
+    @classmethod
+    def of(cls, model: GPModel, start: Any, keep_latents: bool = True) -> JointProblem:
+        """Problem of a model, from theta (d,) or (pool, d), or from values by name.
+
+        Names are those of parameters, each with a number in its own units, and "theta" and "latent", arrays.
+        """
+        given = dict(start) if isinstance(start, Mapping) else {"theta": start}
+        widths = {"theta": model.dim, "latent": model.n_cases}
+        arrays = {name: given.pop(name) for name in widths if given.get(name) is not None}
+        given.pop("theta", None)
+        if given:
+            arrays["theta"] = model.theta_of(given)
+        starts = {name: start_rows(name, values, widths[name]) for name, values in arrays.items()}
+        for row in starts.get("theta", ()):
+            _require_density(model, row)
+        return cls(model, starts, keep_latents)
+
+    def digest(self) -> str:
+        """SHA-256 of model and starts."""
+        return text_digest(self.target.digest(), array_digest(dict(self.starts)))
+
+    @property
+    def recorded(self) -> Outputs:
+        """theta, latents if they are kept, T, log likelihood and log density."""
+        scalar = ((), "<f8")
+        found: Outputs = {"theta": ((self.target.dim,), "<f8")}
+        found |= {name: scalar for name in ("complete_log_likelihood", "log_likelihood", "lp")}
+        return found | ({"latent": ((self.target.n_cases,), "<f8")} if self.keep_latents else {})
+
+    def start(self, rng: np.random.Generator, chain: int = 0) -> dict[str, np.ndarray]:
+        """Start of a chain by name, theta always among them."""
+        start = {name: pool[chain % len(pool)] for name, pool in self.starts.items()}
+        if "theta" not in start:
+            start["theta"] = self.target.draw_prior(rng, central=0.5)
+        return start
+
+    @property
+    def coords(self) -> dict[str, np.ndarray]:
+        """Names of theta's coordinates, numbers of the cases."""
+        model = self.target
+        return {"theta_dim": np.array(model.names), "latent_dim": np.arange(model.n_cases)}
+
+    def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
+        """theta, each free parameter in its own units, and latents."""
+        model, variables = self.target, {"theta": draws["theta"]}
+        for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
+            coordinate = draws["theta"][:, :, k]
+            is_log = model.parameters.is_log[place]
+            # NetCDF allows no slash in a name
+            variables[name.replace("/", "_")] = np.exp(coordinate) if is_log else coordinate
+        return variables | ({"latent": draws["latent"]} if self.keep_latents else {})
+
+    def data(self) -> dict[str, xr.Dataset]:
+        """Observations, inputs, and constants of the likelihood by case."""
+        return data_of(self.target)
+
+    def described(self) -> dict[str, Any]:
+        """The model, and the checksum of its data."""
+        model = self.target
+        return {
+            "model": describe(model),
+            "jitter": float(model.epsilon),
+            "data_checksum": array_digest({"X": model.X, "y": model.y}),
+        }
+
+
+def _require_density(model: GPModel, theta: np.ndarray) -> None:
+    for name, prior, value in zip(model.names, model.parameters.free_priors, theta, strict=True):
+        if not np.isfinite(prior.log_density(value)):
+            raise InputError(
+                f"model: start of {name} is {value:g}, where its hyperprior {prior!r} has no density; "
+                f"start between {prior.support[0]:g} and {prior.support[1]:g}"
+            )

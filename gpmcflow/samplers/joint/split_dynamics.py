@@ -1,0 +1,147 @@
+"""Trajectories over hyperparameters and latents at once whose Gaussian part is solved exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmcflow.errors import NumericalError
+from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity
+from gpmcflow.models.regression_density import CollapsedDensity
+
+
+class Frame(NamedTuple):
+    """What a pilot freezes, beside the step and the number of steps."""
+
+    center: np.ndarray  #: mu of x = mu + A y (d,)
+    scale: np.ndarray  #: A (d, d)
+    sites: FrozenSites
+
+
+class SplitState(NamedTuple):
+    """A position q = (y, z_1, z_2) with all that is known there."""
+
+    position: np.ndarray  #: q (d + 2n,)
+    rest: float  #: log pi - log N(q; 0, I), up to a constant
+    slope: np.ndarray  #: its gradient (d + 2n,)
+    theta: np.ndarray
+    latents: np.ndarray
+    log_likelihood: float
+    complete: float
+
+
+Watch = Callable[["SplitTarget", SplitState, list[SplitState], list[float]], None]
+
+
+class SplitInfo(NamedTuple):
+    """What a diagnostic needs of one transition."""
+
+    accepted: bool
+    acceptance_rate: float
+    energy_error: float
+    diverging: bool  #: a failed factorisation or an energy that is not finite; rejected
+    n_gradient: int
+
+
+class SplitTarget:
+    """The density of q = (y, z), x = mu + A y, as N(q; 0, I) times the rest."""
+
+    def __init__(self, density: JointDensity | CollapsedDensity, frame: Frame) -> None:
+        self.density = density
+        self.center, self.scale = frame.center, frame.scale
+        density.sites = frame.sites
+        self.dim = len(self.center)
+
+    def state(self, position: np.ndarray) -> SplitState:
+        """Evaluate at q; the rest is -inf where a factorisation fails."""
+        d = self.dim
+        y = position[:d]
+        x = self.center + self.scale @ y
+        found: Evaluation = self.density.evaluate(x, position[d:])
+        slope = np.empty(len(position))
+        slope[:d] = self.scale.T @ (found.slope_x - x) + y
+        slope[d:] = found.slope_z
+        rest = found.rest + 0.5 * float(y @ y - x @ x)
+        return SplitState(position, rest, slope, *found[3:])
+
+    def x(self, state: SplitState) -> np.ndarray:
+        """Hyperparameters in their normal coordinates (d,)."""
+        return self.center + self.scale @ state.position[: self.dim]
+
+    def start(self, rng: np.random.Generator, x: np.ndarray, f: np.ndarray | None) -> SplitState:
+        """State at x and latents f, of which z is an exact draw; f is drawn from the sites if None.
+
+        Raises `NumericalError` where the density is not finite.
+        """
+        known = f is not None and self.density.n_z > 0
+        z = self.density.augment(rng, x, f) if known else rng.standard_normal(self.density.n_z)
+        y = np.linalg.solve(self.scale, x - self.center)
+        found = self.state(np.concatenate([y, z]))
+        if not np.isfinite(found.rest):
+            raise NumericalError(
+                f"joint split HMC: no finite density at the start x = {np.round(x, 3).tolist()}; give "
+                "another start_theta, or the model a larger jitter"
+            )
+        return found
+
+
+def trajectory(
+    target: SplitTarget, state: SplitState, momentum: np.ndarray, step: float, n_steps: int
+):
+    """Yield (state, momentum) after 1, 2, .. n_steps steps; ends early where no density is left.
+
+    A step is half a kick by the gradient of the rest, the exact flow of N(q; 0, I) times N(p; 0, I), a
+    rotation of every (q_j, p_j) by the angle ``step``, and half a kick: reversible, volume preserving.
+    """
+    cosine, sine, half = np.cos(step), np.sin(step), 0.5 * step
+    for _ in range(n_steps):
+        kicked = momentum + half * state.slope
+        position = cosine * state.position + sine * kicked
+        momentum = cosine * kicked - sine * state.position
+        state = target.state(position)
+        momentum += half * state.slope
+        yield state, momentum
+        if not np.isfinite(state.rest):
+            return
+
+
+def energy(state: SplitState, momentum: np.ndarray) -> float:
+    """-log pi - log N(p; 0, I), up to a constant."""
+    q = state.position
+    return 0.5 * float(q @ q + momentum @ momentum) - state.rest
+
+
+def transition(
+    rng: np.random.Generator,
+    target: SplitTarget,
+    state: SplitState,
+    step: float,
+    n_steps: int,
+    jitter: float,
+    watch: Watch | None = None,
+) -> tuple[SplitState, SplitInfo]:
+    """One trajectory with fresh momenta, accepted or not by its whole change of energy.
+
+    ``watch`` is shown the points on its way, and the rates at which they would be accepted.
+    """
+    momentum = rng.standard_normal(len(state.position))
+    angle = step * (1.0 + jitter * (2.0 * rng.random() - 1.0))
+    level = rng.standard_exponential()
+    before = energy(state, momentum)
+    points, errors = [], []
+    for point, end in trajectory(target, state, momentum, angle, n_steps):
+        points.append(point)
+        errors.append(energy(point, end) - before)
+    error, proposal = errors[-1], points[-1]
+    diverging = not np.isfinite(error)
+    if watch is not None:
+        watch(target, state, points, [_rate(e) for e in errors])
+    accepted = not diverging and error <= level
+    info = SplitInfo(accepted, _rate(error), error, diverging, len(points))
+    return (proposal if accepted else state), info
+
+
+def _rate(error: float) -> float:
+    return float(np.exp(min(-error, 0.0))) if np.isfinite(error) else 0.0

@@ -1,0 +1,76 @@
+"""What chains sample: the target, where chains start, and what their draws are called in results."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+
+Outputs = dict[str, tuple[tuple[int, ...], str]]  # name -> (trailing shape, type on disk)
+DIMS = {"theta": "theta_dim", "latent": "latent_dim"}  # of outputs that are arrays
+DIMS |= dict.fromkeys(
+    ("n_calls", "n_gradients", "n_failed"), "density"
+)  # where a log density has them
+
+
+class Problem(ABC):
+    """A target of one kind with the starts of its chains. Frozen dataclass, picklable."""
+
+    samples: ClassVar[str]  #: kind of sampler it takes, see `Sampler.samples`
+    stream: ClassVar[str]  #: last part of the key of its chains' random streams
+    target: Any  #: what samplers bind to
+
+    @property
+    @abstractmethod
+    def recorded(self) -> Outputs:
+        """What a draw keeps beside the statistics of its sampler."""
+
+    @abstractmethod
+    def start(self, rng: Any, chain: int = 0) -> Any:
+        """Start of a chain, or, of a batched sampler, of all chains of a block."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of all its numbers."""
+
+    @property
+    @abstractmethod
+    def coords(self) -> dict[str, np.ndarray]:
+        """Coordinates of the trailing dimensions, `DIMS`, of its outputs."""
+
+    @abstractmethod
+    def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
+        """Variables of group ``posterior`` by name, from the outputs (chain, draw, ...)."""
+
+    @abstractmethod
+    def data(self) -> dict[str, xr.Dataset]:
+        """Groups that hold the data, and what is known of it before the run."""
+
+    @abstractmethod
+    def described(self) -> dict[str, Any]:
+        """Settings of the model, for the attributes of results; ``data_checksum`` among them."""
+
+    def statistics(self, of_sampler: Mapping[str, str]) -> Outputs:
+        """Shapes and types of a sampler's statistics."""
+        return {name: ((), kind) for name, kind in of_sampler.items()}
+
+
+def start_rows(what: str, values: Any, width: int) -> np.ndarray:
+    """Starts of chains (pool, width), of (width,) or (pool, width); else `InputError`."""
+    try:
+        given = np.asarray(values, dtype=np.float64)
+        wrong = f"has shape {given.shape}"
+    except (TypeError, ValueError):
+        given, wrong = np.empty(0), f"is a {type(values).__name__}"
+    if given.ndim in (1, 2) and given.shape[-1] == width:
+        if np.all(np.isfinite(given)):
+            return np.atleast_2d(given)
+        wrong = "holds other than finite numbers"
+    raise InputError(
+        f"sample: start of {what} {wrong}; allowed: finite numbers ({width},) or (pool, {width})"
+    )
