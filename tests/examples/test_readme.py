@@ -14,9 +14,10 @@ def test_the_python_of_the_readme_runs_as_printed(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert len(blocks) == 3
     exec("\n".join(blocks), names := {})
-    length, evidence = (line.split() for line in capsys.readouterr().out.splitlines())
-    assert 0.1 < float(length[0]) < 50.0
-    ep, annealed, error = map(float, evidence)
+    length, probabilities, evidence = capsys.readouterr().out.splitlines()
+    assert 0.1 < float(length) < 50.0
+    assert all(0.0 < float(p) < 1.0 for p in probabilities.strip("[]").split())
+    ep, annealed, error = map(float, evidence.split())
     assert abs(ep - annealed) < 1.0
     assert error < 0.1
     assert np.isfinite(names["other"]["evidence"].log_evidence).all()
