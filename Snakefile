@@ -8,6 +8,7 @@ from gpmcflow.cluster_resources import memory_mb, runtime_minutes
 from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
+from gpmcflow.study_config import MODEL_CODE
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:

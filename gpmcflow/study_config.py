@@ -23,6 +23,11 @@ from gpmcflow.studies.surrogate_slice.settings import (
     surrogate_slice_methods,
 )
 
+# What every fit and every chain depends on, for the ``code`` of rules.
+MODEL_CODE = (
+    "numerics", "parameters", "covariances", "likelihoods", "models", "approximations",
+)  # fmt: skip
+
 
 def _require_problem(name: str, problems: dict, model: str, place: str) -> None:
     if name not in problems:

@@ -188,11 +188,13 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         raise InputError(f"simulate: n_draws is {n_draws!r}; allowed: a whole number >= 1")
     if isinstance(source, GPModel):
         group, y = "prior_predictive", source.y
-        pairs = []
+        pairs, report = [], Progress("simulate", n_draws, unit="draws")
         for _ in range(n_draws):
             theta = source.draw_prior(rng)
             f, replicate = source.simulate(rng, theta)
             pairs.append((replicate, f + source.mean_at(source.full(theta))))
+            report.update()
+        report.close()
     elif not isinstance(source, xr.DataTree):
         raise InputError(
             f"simulate: found {type(source).__name__}; allowed: a GPModel, or draws of sample"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.stated_models import check_models
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import METHODS, OF_UPDATE
-from gpmcflow.study_config import STUDY_CHECKS
+from gpmcflow.study_config import MODEL_CODE, STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
@@ -92,6 +93,14 @@ def expected_rows() -> list[str]:
         f"| `{path}` | {' or '.join(row['types'])} | {row['default']} | {row['meaning']} |"
         for path, row in found.items()
     ]
+
+
+def test_code_of_models_is_every_room_below_the_samplers():
+    """A change there makes every fit and every chain again."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = contract["contracts"][0]["layers"]
+    below = " | ".join(layers[layers.index("gpmcflow.samplers") + 1 :]).split(" | ")
+    assert {name.removeprefix("gpmcflow.") for name in below} == set(MODEL_CODE)
 
 
 def test_readme_documents_every_key_of_the_schema_and_no_other():

@@ -210,7 +210,7 @@ def run_pilots(
     program: PilotProgram, *, n_chains: int, seed: int, key: tuple, execution: Execution
 ) -> dict[str, np.ndarray]:
     """All rounds of all chains, (chain, round, ...) by the names of `PilotProgram.outputs`."""
-    label = execution.label and f"{execution.label}: pilots"
+    label = execution.label and f"{execution.label}, pilots"
     rounds = run(
         program,
         n_chains=n_chains,

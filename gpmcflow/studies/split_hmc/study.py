@@ -27,6 +27,7 @@ from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
 from gpmcflow.studies.stages import execution_of, result_attributes
+from gpmcflow.study_config import MODEL_CODE
 
 Model = LatentGaussianModel | MultinomialLogit
 Base = PrincipalAxes | DenseGaussian
@@ -187,7 +188,7 @@ def chains(
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},
-        "code": code_digest("models", "approximations", "samplers", "studies.split_hmc.study"),
+        "code": code_digest(*MODEL_CODE, "samplers", "studies.split_hmc.study"),
     }
 
 

@@ -19,9 +19,7 @@ rule rmhmc_ais_approximate:
     params:
         problem=lambda w: config["problems"][w.problem],
         seed=config["seed"],
-        code=code_digest(
-            "models", "approximations", "studies.problems", "studies.stages"
-        ),
+        code=code_digest(*MODEL_CODE, "studies.problems", "studies.stages"),
     script:
         "../../scripts/rmhmc_ais/approximate.py"
 
@@ -49,8 +47,6 @@ rule rmhmc_ais_hyperparameter_map:
         grid=lambda w: RMHMC_AIS["map"],
         marked=lambda w: marked_settings(config, "rmhmc_ais"),
         seed=config["seed"],
-        code=code_digest(
-            "models", "approximations", "studies.problems", "studies.rmhmc_ais.study"
-        ),
+        code=code_digest(*MODEL_CODE, "studies.problems", "studies.rmhmc_ais.study"),
     script:
         "../../scripts/rmhmc_ais/hyperparameter_map.py"

@@ -32,8 +32,7 @@ rule rmhmc_ais_evidence:
         seed=config["seed"],
         block_size=config["execution"]["block_size"],
         code=code_digest(
-            "models",
-            "approximations",
+            *MODEL_CODE,
             "samplers",
             "evidence",
             "execution",

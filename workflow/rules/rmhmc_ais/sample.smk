@@ -25,8 +25,7 @@ rule rmhmc_ais_posterior:
         seed=config["seed"],
         block_size=config["execution"]["block_size"],
         code=code_digest(
-            "models",
-            "approximations",
+            *MODEL_CODE,
             "samplers",
             "execution",
             "diagnostics",

@@ -20,8 +20,7 @@ rule split_hmc_fit:
         problem=lambda w: config["problems"][w.problem],
         seed=config["seed"],
         code=code_digest(
-            "models",
-            "approximations",
+            *MODEL_CODE,
             "studies.problems",
             "studies.stages",
             "studies.split_hmc.study",
@@ -46,8 +45,6 @@ rule split_hmc_illustrate:
         runtime=lambda w, attempt: 15 * attempt,
     params:
         seed=config["seed"],
-        code=code_digest(
-            "models", "approximations", "samplers", "studies.split_hmc.illustrations"
-        ),
+        code=code_digest(*MODEL_CODE, "samplers", "studies.split_hmc.illustrations"),
     script:
         "../../scripts/split_hmc/illustrate.py"

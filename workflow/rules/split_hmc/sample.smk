@@ -30,8 +30,7 @@ rule split_hmc_chains:
         seed=config["seed"],
         block_size=config["execution"]["block_size"],
         code=code_digest(
-            "models",
-            "approximations",
+            *MODEL_CODE,
             "samplers",
             "execution",
             "diagnostics",

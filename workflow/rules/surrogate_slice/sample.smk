@@ -51,11 +51,7 @@ rule surrogate_slice_illustrate:
     params:
         seed=config["seed"],
         code=code_digest(
-            "parameters",
-            "covariances",
-            "likelihoods",
-            "models",
-            "approximations",
+            *MODEL_CODE,
             "samplers",
             "studies.surrogate_slice",
         ),
