@@ -15,7 +15,7 @@ from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.gp_model import CovarianceAt, GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import solve
 
@@ -125,8 +125,10 @@ def predict(
     """
     pin_blas()
     quantiles = _levels(quantiles)
-    states = _states(source, model)
-    parts = [conditional(state, X_new, unseen) for state in states]
+    if isinstance(source, GPModel) and model is None:
+        parts = prior_conditionals(source, X_new, unseen)
+    else:
+        parts = [conditional(state, X_new, unseen) for state in _states(source, model)]
     found = Conditional(*(np.concatenate([p[k] for p in parts]) for k in range(2)), _own(parts))
     m = found.mean.shape[1]
     units = _units(found.likelihoods[0], m, exposure=exposure, trials=trials)
@@ -201,13 +203,12 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         )
     else:
         group, pairs = "posterior_predictive", []
-        for state in _draw_states("simulate", source, None, n_draws):
-            if state.latents is None:
-                raise InputError(
-                    "simulate: these draws hold no latents; sample with keep_latents=True"
-                )
-            y = state.model.y
-            pairs += [(state.model.likelihood.simulate(rng, row), row) for row in state.latents]
+        model, thetas, eta = _read_draws("simulate", source, None, n_draws)
+        if eta is None:
+            raise InputError("simulate: these draws hold no latents; sample with keep_latents=True")
+        y = model.y
+        for theta, row in zip(np.broadcast_to(thetas, (len(eta), model.dim)), eta, strict=True):
+            pairs.append((model.likelihood_at(model.full(theta)).simulate(rng, row), row))
     replicates = {
         name: (("chain", "draw", "case"), np.stack(values)[None])
         for name, values in zip(("y", "eta"), zip(*pairs, strict=True), strict=True)
@@ -221,7 +222,7 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
 
 
 class State(NamedTuple):
-    """What is known at one setting of the hyperparameters: draws of latents, a Gaussian, or nothing."""
+    """What is known at one setting of the hyperparameters: draws of latents, or a Gaussian."""
 
     model: LatentGaussianModel
     latents: np.ndarray | None = None  #: predictors eta = f + c at the cases (draw, n)
@@ -229,7 +230,7 @@ class State(NamedTuple):
 
 
 def conditional(state: State | GaussianSites, X_new: Any, unseen: str = "error") -> Conditional:
-    """Predictors at new inputs given latents, given a Gaussian of sites, or under the prior alone.
+    """Predictors at new inputs given latents, or given a Gaussian of sites.
 
     With q = L^-1 k_* : given f, mean = c + q'L^-1 f, variance = k_** - q'q; under prior times
     sites of whitened factor W, mean = c + q' E[xi], variance = k_** - q'q + |W^-1 q|^2. Source: Rasmussen &
@@ -245,8 +246,6 @@ def conditional(state: State | GaussianSites, X_new: Any, unseen: str = "error")
         raise InputError("prediction: the prior mean must be constant to predict at new inputs")
     X_new = model.covariance_function.model.new_inputs(X_new, unseen)
     prior, c = model.covariance_function.diagonal(X_new), float(model.mean[0])
-    if state.latents is None and state.sites is None:
-        return Conditional(np.full((1, len(prior)), c), prior[None], [model.likelihood])
     q = solve(model.cholesky, model.covariance_function(X_new, model.X))
     given = np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
     if state.latents is not None:
@@ -258,15 +257,23 @@ def conditional(state: State | GaussianSites, X_new: Any, unseen: str = "error")
     return Conditional((c + q @ sites.whitened_mean)[None], variance[None], [model.likelihood])
 
 
+def prior_conditionals(model: GPModel, X_new: Any, unseen: str = "error") -> list[Conditional]:
+    """Predictors at new inputs under the prior, N(c, k_**), at draws of free hyperparameters."""
+    rng, X_new = np.random.default_rng(0), model.new_inputs(X_new, unseen)
+    parts = []
+    for _ in range(N_DRAWS if model.dim else 1):
+        full = model.full(model.draw_prior(rng))
+        variance = CovarianceAt(model, full).diagonal(X_new)[None]
+        mean = np.full_like(variance, model.mean_at(full))
+        parts.append(Conditional(mean, variance, [model.likelihood_at(full)]))
+    return parts
+
+
 def _states(source: Any, model: GPModel | None) -> Iterable[State]:
     if isinstance(source, xr.DataTree):
-        return _draw_states("predict", source, model, N_DRAWS)
+        return _draw_states(source, model)
     if model is not None:
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
-    if isinstance(source, GPModel):
-        rng = np.random.default_rng(0)
-        n = N_DRAWS if source.dim else 1
-        return [State(source.at(source.draw_prior(rng))) for _ in range(n)]
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):
         return [State(sites.model, sites=sites)]
@@ -275,10 +282,13 @@ def _states(source: Any, model: GPModel | None) -> Iterable[State]:
     )
 
 
-def _draw_states(
+def _read_draws(
     who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
-) -> Iterable[State]:
-    """States of posterior draws, spread evenly; those at one setting of theta are one."""
+) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
+    """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
+
+    The draws are spread evenly.
+    """
     settings = json.loads(tree.attrs.get("settings", "{}"))
     if "posterior" not in tree.children or (model is None and "model" not in settings):
         raise InputError(
@@ -305,20 +315,24 @@ def _draw_states(
             f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_cases} cases; give the "
             "model they were drawn from"
         )
-    if thetas is None:
+    if thetas is None:  # latents at fixed hyperparameters are eta itself
         full = np.array(settings["full"]) if "full" in settings else model.full(())
-        return [State(model.at(full[model.free]), latents)]
-    if latents is None and not model.likelihood.conjugate:
-        raise InputError(f"{who}: these draws hold no latents; sample with keep_latents=True")
-    return _each(model, thetas, latents)
+        return model, full[model.free][None], latents
+    if latents is not None:
+        latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
+    return model, thetas, latents
 
 
-def _each(model: GPModel, thetas: np.ndarray, latents: np.ndarray | None) -> Iterable[State]:
+def _draw_states(tree: xr.DataTree, model: GPModel | None) -> Iterable[State]:
+    """States of posterior draws; those at one setting of theta are one."""
+    model, thetas, eta = _read_draws("predict", tree, model, N_DRAWS)
+    if eta is None and not model.likelihood.conjugate:
+        raise InputError("predict: these draws hold no latents; sample with keep_latents=True")
     report = Progress("predict", len(thetas), unit="draws")
     for k, theta in enumerate(thetas):
         at = model.at(theta)
-        if latents is not None:
-            yield State(at, latents[k][None] + at.mean)
+        if eta is not None:
+            yield State(at, eta if len(thetas) == 1 else eta[k : k + 1])
         else:
             precision = 1.0 / at.likelihood.noise_variances(model.n_cases)
             yield State(at, sites=GaussianSites(at, precision, precision * model.y))

@@ -137,7 +137,9 @@ def sample(
     problem = _problem(target, kind, sampler, start, bool(keep_latents))
     tuned = sampler.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
-    if not sampler.batched:  # a start that fails is told here, not by a worker
+    if (
+        not sampler.batched and tuned.sampler.needs_start
+    ):  # a start that fails is told here, not by a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
     arrays = run(
         program,

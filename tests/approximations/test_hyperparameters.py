@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.hyperparameters import FITS, evidence_gradient, maximise_evidence
+from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.leaves import (
     Categorical,
     Linear,
@@ -277,3 +278,14 @@ def test_clipped_sites_are_said(outliers, caplog):
     _, fit = maximise_evidence(GPModel(X, y, SquaredExponential(), StudentT(FREE, 4.0)))
     assert fit.clipped > 0
     assert f"{fit.clipped} sites of the EP fit are clipped" in caplog.text
+
+
+def test_the_maximum_of_laplaces_evidence_is_one(data):
+    """Its gradient is by differences: no step from there finds more."""
+    X, y = data
+    model = GPModel(X, y, SquaredExponential(), Probit())
+    theta, fit = maximise_evidence(model, "laplace")
+    assert fit.log_evidence == laplace(model.at(theta)).log_evidence
+    assert abs(fit.log_evidence - maximise_evidence(model).fit.log_evidence) > 0.01
+    for step in 0.05 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1], [1, 1], [-1, -1]]):
+        assert laplace(model.at(theta + step)).log_evidence < fit.log_evidence
