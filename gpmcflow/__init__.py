@@ -25,6 +25,7 @@ _HOME = {
     "EllipticalSlice": "samplers",
     "Execution": "execution",
     "expectation_propagation": "approximations.expectation_propagation",
+    "FittedIndependence": "samplers",
     "FunctionDensity": "models.log_density",
     "Gaussian": "likelihoods",
     "GaussianSites": "models.gaussian_sites",

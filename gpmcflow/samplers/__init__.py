@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain
+from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.density.hmc import DensityHMC
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import UnivariateSlice
@@ -25,6 +26,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "density_hmc": DensityHMC,
     "discretizing_chain": DiscretizingChain,
     "elliptical_slice": EllipticalSlice,
+    "fitted_independence": FittedIndependence,
     "hmc": HMC,
     "independence_metropolis": IndependenceMetropolis,
     "joint_split_hmc": JointSplitHMC,

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError
+from gpmcflow.models.gp_model import GPModel
 
 Outputs = dict[str, tuple[tuple[int, ...], str]]  # name -> (trailing shape, type on disk)
 DIMS = {"theta": "theta_dim", "latent": "latent_dim"}  # of outputs that are arrays
@@ -74,3 +75,14 @@ def start_rows(what: str, values: Any, width: int) -> np.ndarray:
     raise InputError(
         f"sample: start of {what} {wrong}; allowed: finite numbers ({width},) or (pool, {width})"
     )
+
+
+def in_own_units(model: GPModel, theta: Any) -> dict[str, Any]:
+    """Draws of theta (chain, draw, d), and each free parameter by its name in its own units."""
+    variables = {"theta": theta}
+    for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
+        coordinate = theta[:, :, k]
+        is_log = model.parameters.is_log[place]
+        # NetCDF allows no slash in a name
+        variables[name.replace("/", "_")] = np.exp(coordinate) if is_log else coordinate
+    return variables

@@ -22,6 +22,7 @@ from gpmcflow.samplers.adaptation.density_pilot import (
 )
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.density.hmc import DensityHMC
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
@@ -61,6 +62,7 @@ def methods(model):
         "tempered_transitions": ([exact, large, small], TemperedTransitions((SWEEP,))),
         "collapsed_scale": ([exact], CollapsedScale(SliceSweep((1.0, 0.7)))),
         "density_hmc": ([exact], DensityHMC(0.4, 3, (0.4, 0.5, 0.4))),
+        "fitted_independence": ([exact], FittedIndependence()),
     }  # fmt: skip
 
 
@@ -72,7 +74,7 @@ def digest(tree) -> str:
 @pytest.mark.parametrize(
     "name",
     ["univariate_slice", "discretizing_chain", "nystrom", "student", "tempered_transitions",
-     "collapsed_scale", "density_hmc"],
+     "collapsed_scale", "density_hmc", "fitted_independence"],
 )  # fmt: skip
 def test_same_numbers_however_it_is_cut_and_scheduled(methods, name, tmp_path):
     densities, sampler = methods[name]

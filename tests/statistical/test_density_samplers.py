@@ -21,6 +21,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.adaptation.density_pilot import find_widths
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
+from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.density.hmc import DensityHMC
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
@@ -118,6 +119,7 @@ def gp_methods():
             [exact, three], DiscretizingChain(SliceSweep(SWEEP.widths, coordinates=(1, 2, 1, 0))), 4000,
         ),
         "collapsed": ([exact], CollapsedScale(SliceSweep((2.0, 2.0))), 4000),
+        "fitted independence": ([exact], FittedIndependence(proposal=student), 10_000),
         "hmc": ([exact], DensityHMC(0.5, 3, (0.8, 0.8, 0.8)), 5000),
     }  # fmt: skip
 

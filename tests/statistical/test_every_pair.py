@@ -14,6 +14,7 @@ below 0.01.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -22,6 +23,7 @@ from scipy.special import expit, log_expit, log_ndtr, logsumexp
 from scipy.stats import binom, nbinom, norm, poisson, t
 
 import gpmcflow as gp
+from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.approximations.subset_of_data import SubsetOfData
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import LIKELIHOODS, likelihood
@@ -106,6 +108,7 @@ DENSITY_SAMPLERS = {
     "collapsed_scale": {},
     "density_hmc": {"step_size": 0.5, "n_steps": 3, "scales": (0.5, 0.5, 0.5)},
     "discretizing_chain": {"transition": SliceSweep((1.0, 1.0, 1.0))},
+    "fitted_independence": {},
     "tempered_transitions": {"transitions": (SliceSweep((1.0, 1.0, 1.0)),)},
     "univariate_slice": {},
 }
@@ -167,7 +170,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 7 * len(LATENT_SAMPLERS) + 7 * 5 + 2 * 2 + 5 + 3
+    assert len(RUN) == 7 * len(LATENT_SAMPLERS) + 7 * 5 + 2 * 2 + 6 + 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -194,7 +197,7 @@ def check_layout(tree, label: str, name: str, kind: str) -> None:
     n = 3 if kind == "latents" else 6
     layout = {"latent": ("latent_dim", n)} if own != DENSITY else {}
     layout |= {"theta": ("theta_dim", model.dim)} if kind != "latents" else {}
-    layout |= {parameter: () for parameter in model.names} if own == JOINT else {}
+    layout |= {parameter: () for parameter in model.names} if kind != "latents" else {}
     assert set(posterior.data_vars) == set(layout), label
     for variable, trailing in layout.items():
         shape = (2, 3, *trailing[1:])
@@ -272,6 +275,10 @@ def move_of(label: str, sampler, model):
         def start(theta, f):
             return {"theta": theta, "latent": f}
     else:
+        if label == "fitted_independence":
+            sampler = replace(
+                sampler, proposal=FittedStudent(np.zeros(3), np.eye(3), 5.0, model.names)
+            )
         stand_ins = [SubsetOfData(model, [0, 2, 5])] if label in NEED_STAND_INS else []
         chain = sampler.bind([RegressionDensity(model), *stand_ins])
 

@@ -13,7 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.samplers.problem import DIMS, Outputs, Problem, start_rows
+from gpmcflow.samplers.problem import DIMS, Outputs, Problem, in_own_units, start_rows
 from gpmcflow.samplers.protocol import DENSITY
 
 
@@ -67,8 +67,9 @@ class DensityProblem(Problem):
         return {"theta_dim": np.array(self.target[0].names), "density": np.array(labels)}
 
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
-        """theta."""
-        return {"theta": draws["theta"]}
+        """theta, and each free parameter of a model in its own units."""
+        model = self.target[0].model
+        return {"theta": draws["theta"]} if model is None else in_own_units(model, draws["theta"])
 
     def data(self) -> dict[str, xr.Dataset]:
         """Those of the model of a density that has one."""

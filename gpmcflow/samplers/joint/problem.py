@@ -13,7 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.problem import Outputs, Problem, start_rows
+from gpmcflow.samplers.problem import Outputs, Problem, in_own_units, start_rows
 from gpmcflow.samplers.protocol import JOINT
 
 
@@ -76,12 +76,7 @@ class JointProblem(Problem):
 
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
         """theta, each free parameter in its own units, and latents."""
-        model, variables = self.target, {"theta": draws["theta"]}
-        for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
-            coordinate = draws["theta"][:, :, k]
-            is_log = model.parameters.is_log[place]
-            # NetCDF allows no slash in a name
-            variables[name.replace("/", "_")] = np.exp(coordinate) if is_log else coordinate
+        variables = in_own_units(self.target, draws["theta"])
         return variables | ({"latent": draws["latent"]} if self.keep_latents else {})
 
     def data(self) -> dict[str, xr.Dataset]:
