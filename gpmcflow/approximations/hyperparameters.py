@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from scipy.optimize import approx_fprime, minimize
@@ -19,6 +19,7 @@ from gpmcflow.covariances.passes import RATIONAL_QUADRATIC
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import MarginalLikelihood
 from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,8 @@ class EvidenceMaximum(NamedTuple):
 def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     """Find the free parameters of a model at the maximum of its EP or Laplace evidence, by L-BFGS.
 
-    Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences.
+    Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences; with
+    Gaussian noise, where both are exact, the marginal likelihood itself.
 
     Hyperpriors do not count, but for their support, if it is finite: there the search stays. Length
     scales start at the median distance, amplitudes at e, the others at the median of their hyperprior. A
@@ -126,16 +128,23 @@ def _described(model: GPModel, theta: np.ndarray, shown: np.ndarray | None = Non
 
 
 class _FailedFitError(Exception):
-    """An EP fit that did not converge, at ``args[0]``."""
+    """A fit that did not converge, at ``args[0]``."""
+
+
+class _Best(NamedTuple):
+    log_evidence: float
+    theta: np.ndarray
+    fit: ExpectationPropagation | Laplace | None  #: None where the evidence needs no fit
 
 
 class _Search:
-    """L-BFGS for the maximum of log Z_EP that steps back from fits that fail."""
+    """L-BFGS for the maximum of log Z that steps back from fits that fail."""
 
     def __init__(self, model: GPModel, method: str) -> None:
         self.model, self.method = model, method
         self.report = Progress("approximate", unit="fits")
-        self.best: EvidenceMaximum | None = None
+        self.best: _Best | None = None
+        self.exact = MarginalLikelihood(model) if model.likelihood.conjugate else None
         self.n_fits, self.failures = 0, []
         priors = model.parameters.free_priors
         self.start = model.prior_median()
@@ -171,26 +180,42 @@ class _Search:
                 self.high[at] = self.start[at] + LENGTH_RANGE
 
     def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """-log Z_EP and its gradient; `_FailedFitError` where EP does not converge."""
+        """-log Z and its gradient; `_FailedFitError` where a fit does not converge."""
         self.n_fits += 1
-        try:
-            fit = FITS[self.method](self.model.at(theta))
-        except NumericalError as error:
-            self.failures.append((theta.copy(), str(error)))
-            raise _FailedFitError(theta.copy()) from error
-        if self.best is None or fit.log_evidence > self.best.fit.log_evidence:
-            self.best = EvidenceMaximum(theta.copy(), fit)
+        fit = None
+        if self.exact is not None:
+            full = self.model.full(theta)
+            log_evidence, slopes = self.exact.value_and_slopes(full)
+            gradient = slopes[self.model.free]
+            if log_evidence == -np.inf:
+                self._fails(theta, "the covariance does not factorise")
+        else:
+            try:
+                fit = FITS[self.method](self.model.at(theta))
+            except NumericalError as error:
+                self._fails(theta, str(error))
+            log_evidence = fit.log_evidence
+        if self.best is None or log_evidence > self.best.log_evidence:
+            self.best = _Best(log_evidence, theta.copy(), fit)
         self.report.update()
-        if self.method == "ep":
-            return -fit.log_evidence, -evidence_gradient(self.model, theta, fit)
-        return -fit.log_evidence, approx_fprime(theta, self._minus_log_evidence, DIFFERENCE)
+        if self.exact is None:
+            by_gradient = self.method == "ep"
+            gradient = (
+                evidence_gradient(self.model, theta, fit)
+                if by_gradient
+                else -approx_fprime(theta, self._minus_log_evidence, DIFFERENCE)
+            )
+        return -log_evidence, -gradient
+
+    def _fails(self, theta: np.ndarray, why: str) -> NoReturn:
+        self.failures.append((theta.copy(), why))
+        raise _FailedFitError(theta.copy())
 
     def _minus_log_evidence(self, theta: np.ndarray) -> float:
         try:
             return -FITS[self.method](self.model.at(theta)).log_evidence
         except NumericalError as error:
-            self.failures.append((theta.copy(), str(error)))
-            raise _FailedFitError(theta.copy()) from error
+            self._fails(theta, str(error))
 
     def run(self) -> EvidenceMaximum:
         """The maximum; `NumericalError` if no fit converges."""
@@ -223,7 +248,8 @@ class _Search:
             if moved < 0.99 * radius:  # the maximum is inside the box
                 break
             radius *= 2.0
-        return self.best
+        fit = self.best.fit or FITS[self.method](self.model.at(self.best.theta))
+        return EvidenceMaximum(self.best.theta, fit)
 
     def _with_smaller_amplitudes(self, theta: np.ndarray) -> np.ndarray:
         return np.where(self.amplitudes, np.maximum(theta - 1.0, self.low), theta)

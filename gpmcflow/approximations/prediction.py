@@ -4,68 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtr, ndtri
 
+from gpmcflow.approximations.conditional import (
+    Conditional,
+    Predictor,
+    State,
+    prior_conditionals,
+    regression_predictor,
+)
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import CovarianceAt, GPModel
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.linear_maps import solve
+from gpmcflow.models.gp_model import GPModel
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
 N_SIMULATED = 4000  # responses drawn for their quantiles
 UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
-_BISECTIONS = 50
-_BLOCK = 1_000_000  # numbers at a time
-
-
-class Conditional(NamedTuple):
-    """Predictors eta = f + c at new inputs as a mixture of normals of equal weights, one a draw."""
-
-    mean: np.ndarray  #: (draw, m)
-    variance: np.ndarray  #: (draw, m)
-    likelihoods: Sequence[Likelihood]  #: one for each draw, or one for all
-
-    def mean_response(self) -> np.ndarray:
-        """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1)."""
-        if len(self.likelihoods) == 1:
-            return self.likelihoods[0].mean_response(self.mean, self.variance).mean(0)
-        rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
-        return np.mean([own.mean_response(m, v) for own, m, v in rows], axis=0)
-
-    def quantiles(self, levels: Sequence[float]) -> np.ndarray:
-        """Quantiles of eta (level, m), by bisection."""
-        levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)
-        if len(self.mean) == 1:
-            return self.mean + sd * ndtri(levels)
-        quantiles = np.empty((len(levels), self.mean.shape[1]))
-        block = max(1, _BLOCK // (len(levels) * len(self.mean)))
-        for first in range(0, self.mean.shape[1], block):
-            own = slice(first, first + block)
-            m, s = self.mean[:, own], np.maximum(sd[:, own], 1e-300)
-            ends = m + s * ndtri(levels[:, None])  # of the draws' own: theirs lie between
-            low, high = ends.min(1), ends.max(1)
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
-                below = ndtr((middle[:, None] - m) / s).mean(1) < levels
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            quantiles[:, own] = 0.5 * (low + high)
-        return quantiles
-
-    def simulate(self, rng: np.random.Generator, n: int) -> Iterable[tuple[Likelihood, np.ndarray]]:
-        """Draws of eta with their likelihood, at least ``n`` of each input in all."""
-        shape = (-(-n // len(self.mean)), self.mean.shape[1])
-        own = self.likelihoods * (len(self.mean) if len(self.likelihoods) == 1 else 1)
-        for likelihood, mean, variance in zip(own, self.mean, self.variance, strict=True):
-            yield likelihood, mean + np.sqrt(variance) * rng.standard_normal(shape)
 
 
 def predict(
@@ -126,9 +87,9 @@ def predict(
     pin_blas()
     quantiles = _levels(quantiles)
     if isinstance(source, GPModel) and model is None:
-        parts = prior_conditionals(source, X_new, unseen)
+        parts = prior_conditionals(source, X_new, N_DRAWS, unseen)
     else:
-        parts = [conditional(state, X_new, unseen) for state in _states(source, model)]
+        parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     found = Conditional(*(np.concatenate([p[k] for p in parts]) for k in range(2)), _own(parts))
     m = found.mean.shape[1]
     units = _units(found.likelihoods[0], m, exposure=exposure, trials=trials)
@@ -203,7 +164,7 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         )
     else:
         group, pairs = "posterior_predictive", []
-        model, thetas, eta = _read_draws("simulate", source, None, n_draws)
+        model, thetas, eta = read_draws("simulate", source, None, n_draws)
         if eta is None:
             raise InputError("simulate: these draws hold no latents; sample with keep_latents=True")
         y = model.y
@@ -221,68 +182,43 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
     )
 
 
-class State(NamedTuple):
-    """What is known at one setting of the hyperparameters: draws of latents, or a Gaussian."""
-
-    model: LatentGaussianModel
-    latents: np.ndarray | None = None  #: predictors eta = f + c at the cases (draw, n)
-    sites: GaussianSites | None = None
-
-
-def conditional(state: State | GaussianSites, X_new: Any, unseen: str = "error") -> Conditional:
-    """Predictors at new inputs given latents, or given a Gaussian of sites.
-
-    With q = L^-1 k_* : given f, mean = c + q'L^-1 f, variance = k_** - q'q; under prior times
-    sites of whitened factor W, mean = c + q' E[xi], variance = k_** - q'q + |W^-1 q|^2. Source: Rasmussen &
-    Williams (2006), eqs. 3.60-3.61, in prior-whitened coordinates.
-    """
-    state = State(state.model, sites=state) if isinstance(state, GaussianSites) else state
-    model = state.model
-    if model.covariance_function is None:
-        raise InputError(
-            "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
-        )
-    if np.ptp(model.mean) != 0.0:
-        raise InputError("prediction: the prior mean must be constant to predict at new inputs")
-    X_new = model.covariance_function.model.new_inputs(X_new, unseen)
-    prior, c = model.covariance_function.diagonal(X_new), float(model.mean[0])
-    q = solve(model.cholesky, model.covariance_function(X_new, model.X))
-    given = np.maximum(prior - np.einsum("ij,ij->i", q, q), 0.0)
-    if state.latents is not None:
-        mean = c + solve(model.cholesky, state.latents - c) @ q.T
-        return Conditional(mean, np.broadcast_to(given, mean.shape), [model.likelihood])
-    sites = state.sites
-    spread = np.linalg.solve(sites.whitened_factor, q.T) if np.any(sites.precision) else q.T
-    variance = given + np.einsum("ij,ij->j", spread, spread)
-    return Conditional((c + q @ sites.whitened_mean)[None], variance[None], [model.likelihood])
-
-
-def prior_conditionals(model: GPModel, X_new: Any, unseen: str = "error") -> list[Conditional]:
-    """Predictors at new inputs under the prior, N(c, k_**), at draws of free hyperparameters."""
-    rng, X_new = np.random.default_rng(0), model.new_inputs(X_new, unseen)
-    parts = []
-    for _ in range(N_DRAWS if model.dim else 1):
-        full = model.full(model.draw_prior(rng))
-        variance = CovarianceAt(model, full).diagonal(X_new)[None]
-        mean = np.full_like(variance, model.mean_at(full))
-        parts.append(Conditional(mean, variance, [model.likelihood_at(full)]))
+def conditionals(
+    source: Any,
+    X_new: Any,
+    *,
+    model: GPModel | None = None,
+    unseen: str = "error",
+    n_draws: int,
+) -> list[Conditional]:
+    """Predictors at new inputs, for each setting of the hyperparameters of draws or a fit."""
+    parts, coded = [], None
+    for predictor in predictors(source, model=model, n_draws=n_draws):
+        if coded is None:
+            coded = predictor.covariance.model.new_inputs(X_new, unseen)
+        parts.append(predictor.moments(coded))
     return parts
 
 
-def _states(source: Any, model: GPModel | None) -> Iterable[State]:
+def predictors(source: Any, *, model: GPModel | None = None, n_draws: int) -> Iterable[Predictor]:
+    """The predictor of each setting of the hyperparameters, of draws or of a fit.
+
+    Of draws at most ``n_draws`` are used, spread evenly.
+
+    Raises `InputError` for a source that nothing can be predicted from.
+    """
     if isinstance(source, xr.DataTree):
-        return _draw_states(source, model)
+        return _draw_predictors(source, model, n_draws)
     if model is not None:
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):
-        return [State(sites.model, sites=sites)]
+        return [State(sites.model, sites=sites).predictor()]
     raise InputError(
         f"predict: found {type(source).__name__}; allowed: draws of sample, a fit of approximate, a GPModel"
     )
 
 
-def _read_draws(
+def read_draws(
     who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
 ) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
     """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
@@ -323,19 +259,18 @@ def _read_draws(
     return model, thetas, latents
 
 
-def _draw_states(tree: xr.DataTree, model: GPModel | None) -> Iterable[State]:
-    """States of posterior draws; those at one setting of theta are one."""
-    model, thetas, eta = _read_draws("predict", tree, model, N_DRAWS)
+def _draw_predictors(tree: xr.DataTree, model: GPModel | None, n_draws: int) -> Iterable[Predictor]:
+    """Predictors of posterior draws; those at one setting of theta are one."""
+    model, thetas, eta = read_draws("predict", tree, model, n_draws)
     if eta is None and not model.likelihood.conjugate:
         raise InputError("predict: these draws hold no latents; sample with keep_latents=True")
     report = Progress("predict", len(thetas), unit="draws")
     for k, theta in enumerate(thetas):
-        at = model.at(theta)
-        if eta is not None:
-            yield State(at, eta if len(thetas) == 1 else eta[k : k + 1])
+        if eta is None:
+            yield regression_predictor(model, theta)
         else:
-            precision = 1.0 / at.likelihood.noise_variances(model.n_cases)
-            yield State(at, sites=GaussianSites(at, precision, precision * model.y))
+            latents = eta if len(thetas) == 1 else eta[k : k + 1]
+            yield State(model.at(theta), latents).predictor()
         report.update()
     report.close()
 

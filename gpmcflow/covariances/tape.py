@@ -209,12 +209,13 @@ class CovarianceBuffers:
             add_given_slopes(self.tape, full, twins, slopes)
         return slopes
 
-    def cross(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
-        """Covariances of latents at new inputs (m, p) with those of the cases, (m, n); no jitter."""
+    def cross(self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """Covariances of latents at new inputs (m, p) with those at X, or at the cases, (m, n); no jitter."""
         tape = self.tape
-        Z, Z_new = self._prepared(full, tape.X), self._prepared(full, X_new)
-        given = given_matrices(tape, full, tape.X, X_new)
-        out = np.empty((len(X_new), tape.n_cases))
+        X = tape.X if X is None else X
+        Z, Z_new = self._prepared(full, X), self._prepared(full, X_new)
+        given = given_matrices(tape, full, X, X_new)
+        out = np.empty((len(X_new), len(X)))
         self._sweep(passes.CROSS, full, Z, Z_new, self._of_new, out, given=given)
         return out
 

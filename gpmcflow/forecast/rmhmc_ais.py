@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from gpmcflow.approximations.conditional import State, conditional
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import tempered_mode
-from gpmcflow.approximations.prediction import State, conditional
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import batch_steps

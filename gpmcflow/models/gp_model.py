@@ -506,9 +506,11 @@ class GPModel(WritableArrays):
                 kinds.setdefault(self.inputs.names[column], set()).add(leaf.term)
         return new_inputs(X_new, self.inputs, kinds, unseen).values
 
-    def cross_covariance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
-        """Covariances of latents at new inputs (m, p) with those of the cases, (m, n); no jitter."""
-        return CovarianceBuffers(self._tape).cross(full, np.ascontiguousarray(X_new))
+    def cross_covariance(
+        self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Covariances of latents at new inputs (m, p) with those at X, or at the cases, (m, n); no jitter."""
+        return CovarianceBuffers(self._tape).cross(full, np.ascontiguousarray(X_new), X)
 
     def prior_variance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
         """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
@@ -539,9 +541,9 @@ class CovarianceAt:
     def __repr__(self) -> str:
         return f"{self.model.covariance!r} at {self.full.tolist()}"
 
-    def __call__(self, X_new: np.ndarray, X: np.ndarray) -> np.ndarray:
-        """Covariances of new inputs (m, p) with the model's cases, (m, n)."""
-        return self.model.cross_covariance(self.full, X_new)
+    def __call__(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """Covariances of new inputs (m, p) with X (n, p), or with the model's cases, (m, n)."""
+        return self.model.cross_covariance(self.full, X_new, X)
 
     def diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """Prior variances at new inputs, (m,)."""

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.conditional import State, conditional
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.approximations.perturbative_correction import DEFAULT_ORDER, second_order_correction
-from gpmcflow.approximations.prediction import State, conditional
 from gpmcflow.execution import Execution, require_memory
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import make_sampler

@@ -13,18 +13,18 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr, ndtri
 
+from gpmcflow.approximations import conditional as conditional_module
 from gpmcflow.approximations import prediction
 from gpmcflow.approximations.approximate import approximate
-from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.prediction import (
-    QUANTILES,
+from gpmcflow.approximations.conditional import (
     Conditional,
     State,
     conditional,
-    predict,
     prior_conditionals,
-    simulate,
+    regression_predictor,
 )
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.prediction import QUANTILES, predict, simulate
 from gpmcflow.covariances.leaves import Categorical, Group, Linear, Matern32, SquaredExponential
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError
@@ -83,7 +83,9 @@ def test_latent_mean_and_variance_against_dense_conditioning(kind):
     np.testing.assert_allclose(found.variance[0], expected, atol=1e-6)
     if kind == "prior":
         np.testing.assert_allclose(found.variance[0], 1.7**2, rtol=1e-6)
-        (alone,) = prior_conditionals(model.covariance_function.model, X_NEW)  # where no data are
+        (alone,) = prior_conditionals(
+            model.covariance_function.model, X_NEW, 1
+        )  # where no data are
         np.testing.assert_array_equal(alone.mean, np.full((1, 6), 0.3))
         np.testing.assert_allclose(alone.variance[0], 1.7**2, rtol=1e-12)
 
@@ -300,7 +302,7 @@ def mixture_quantile(mean, sd, level):
 def test_quantiles_of_a_mixture(monkeypatch, block):
     """Two components near to each other, apart, of very unlike widths; in blocks of inputs too."""
     if block:
-        monkeypatch.setattr(prediction, "_BLOCK", block)
+        monkeypatch.setattr(conditional_module, "_BLOCK", block)
     mean = np.array([[0.0, -4.0, 0.0, 2.0], [0.3, 5.0, 1.0, 2.0]])
     sd = np.array([[1.0, 0.5, 1e-3, 1.5], [1.4, 2.0, 3.0, 1.5]])
     found = Conditional(mean, sd**2, [Probit()]).quantiles(QUANTILES)
@@ -587,3 +589,33 @@ def test_replicates_of_a_posterior():
     assert r.std() == pytest.approx(1.0, rel=0.2)
     assert simulate(tree, n_draws=2)["posterior_predictive/y"].shape == (1, 2, 15)
     np.testing.assert_array_equal(found["observed_data/y"], model.y)
+
+
+@pytest.mark.parametrize("kind", ["latents", "sites", "regression"])
+def test_joint_predictors_have_the_moments_of_each_input_and_of_averages(kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 2))
+    y = rng.normal(size=12)
+    model = GPModel(X, y, Matern32(0.8, 1.3), Gaussian(0.4), 0.7, jitter=0.0)
+    at, new = model.at(), np.ascontiguousarray(rng.normal(size=(6, 2)))
+    precision = np.full(12, 1 / 0.16)
+    predictor = {
+        "latents": lambda: State(at, rng.normal(size=(3, 12))).predictor(),
+        "sites": lambda: State(at, sites=GaussianSites(at, precision, precision * y)).predictor(),
+        "regression": lambda: regression_predictor(model, np.empty(0)),
+    }[kind]()
+    moments, (mean, covariance) = predictor.moments(new), predictor.joint(new)
+    np.testing.assert_allclose(mean, moments.mean, rtol=1e-10)
+    np.testing.assert_allclose(np.diag(covariance), moments.variance[0], rtol=1e-8)
+    K, cross, prior = (
+        at.cholesky @ at.cholesky.T,
+        predictor.covariance(new),
+        Matern32(0.8, 1.3)(new),
+    )
+    noise = 0.0 if kind == "latents" else 0.16 * np.eye(12)
+    wanted = prior - cross @ np.linalg.solve(K + noise, cross.T)
+    np.testing.assert_allclose(covariance, wanted, atol=1e-8)
+    average = np.kron(np.eye(2), np.full((1, 3), 1 / 3))
+    of_averages = predictor.joint(new, average)
+    np.testing.assert_allclose(of_averages[0], mean @ average.T, rtol=1e-10)
+    np.testing.assert_allclose(of_averages[1], average @ covariance @ average.T, atol=1e-10)

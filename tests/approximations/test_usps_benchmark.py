@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gpmcflow.approximations.conditional import conditional
 from gpmcflow.approximations.perturbative_correction import second_order_correction
-from gpmcflow.approximations.prediction import conditional
 
 
 @pytest.mark.parametrize("setting", ["A", "B", "C", "D"])

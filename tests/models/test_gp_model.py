@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from scipy.stats import multivariate_normal
 
-from gpmcflow.approximations.prediction import State, conditional
+from gpmcflow.approximations.conditional import State, conditional
 from gpmcflow.covariances.leaves import (
     Categorical,
     Constant,

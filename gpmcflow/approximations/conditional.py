@@ -1,0 +1,188 @@
+"""Predictors at new inputs at one setting of the hyperparameters, and mixtures of them over draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import ndtr, ndtri
+
+from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import CovarianceAt, GPModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.linear_maps import solve
+
+_BISECTIONS = 50
+_BLOCK = 1_000_000  # numbers at a time
+
+
+class Conditional(NamedTuple):
+    """Predictors eta = f + c at new inputs as a mixture of normals of equal weights, one a draw."""
+
+    mean: np.ndarray  #: (draw, m)
+    variance: np.ndarray  #: (draw, m)
+    likelihoods: Sequence[Likelihood]  #: one for each draw, or one for all
+
+    def mean_response(self) -> np.ndarray:
+        """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1)."""
+        if len(self.likelihoods) == 1:
+            return self.likelihoods[0].mean_response(self.mean, self.variance).mean(0)
+        rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
+        return np.mean([own.mean_response(m, v) for own, m, v in rows], axis=0)
+
+    def quantiles(self, levels: Sequence[float]) -> np.ndarray:
+        """Quantiles of eta (level, m), by bisection."""
+        levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)
+        if len(self.mean) == 1:
+            return self.mean + sd * ndtri(levels)
+        quantiles = np.empty((len(levels), self.mean.shape[1]))
+        block = max(1, _BLOCK // (len(levels) * len(self.mean)))
+        for first in range(0, self.mean.shape[1], block):
+            own = slice(first, first + block)
+            m, s = self.mean[:, own], np.maximum(sd[:, own], 1e-300)
+            ends = m + s * ndtri(levels[:, None])  # of the draws' own: theirs lie between
+            low, high = ends.min(1), ends.max(1)
+            for _ in range(_BISECTIONS):
+                middle = 0.5 * (low + high)
+                below = ndtr((middle[:, None] - m) / s).mean(1) < levels
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            quantiles[:, own] = 0.5 * (low + high)
+        return quantiles
+
+    def simulate(self, rng: np.random.Generator, n: int) -> Iterable[tuple[Likelihood, np.ndarray]]:
+        """Draws of eta with their likelihood, at least ``n`` of each input in all."""
+        shape = (-(-n // len(self.mean)), self.mean.shape[1])
+        own = self.likelihoods * (len(self.mean) if len(self.likelihoods) == 1 else 1)
+        for likelihood, mean, variance in zip(own, self.mean, self.variance, strict=True):
+            yield likelihood, mean + np.sqrt(variance) * rng.standard_normal(shape)
+
+
+class State(NamedTuple):
+    """What is known at one setting of the hyperparameters: draws of latents, or a Gaussian."""
+
+    model: LatentGaussianModel
+    latents: np.ndarray | None = None  #: predictors eta = f + c at the cases (draw, n)
+    sites: GaussianSites | None = None
+
+    def predictor(self) -> Predictor:
+        """The predictor given the latents, or under prior times sites of whitened factor W.
+
+        Raises `InputError` for a model that was not made of a covariance function, or has no constant mean.
+        """
+        function, c = self.model.covariance_function, self.model.mean
+        if function is None:
+            raise InputError(
+                "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
+            )
+        if np.ptp(c) != 0.0:
+            raise InputError("prediction: the prior mean must be constant to predict at new inputs")
+        factor, likelihood = self.model.cholesky, self.model.likelihood
+        if self.latents is not None:
+            coefficients = solve(factor, self.latents - c[0])
+            return Predictor(function, likelihood, float(c[0]), factor, coefficients)
+        sites = self.sites
+        added = sites.whitened_factor if np.any(sites.precision) else np.eye(len(c))
+        mean = sites.whitened_mean[None]
+        return Predictor(function, likelihood, float(c[0]), factor, mean, added)
+
+
+def regression_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
+    """The predictor of a regression with Gaussian noise D, latents integrated out.
+
+    With C = K + D = L L', b = L^-1 (y - c): one factorisation. Source: Rasmussen & Williams (2006), eqs.
+    2.25-2.26.
+    """
+    full = model.full(theta)
+    likelihood, c = model.likelihood_at(full), model.mean_at(full)
+    covariance = CovarianceAt(model, full)
+    C = covariance(model.X)
+    diagonal = C.reshape(-1)[:: len(C) + 1]
+    diagonal *= 1.0 + model.epsilon
+    diagonal += likelihood.noise_variances(model.n_cases)
+    factor = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
+    coefficients = solve(factor, (model.y - c)[None])
+    return Predictor(covariance, likelihood, c, factor, coefficients)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """eta(x) at one setting of the hyperparameters, normal for each draw of coefficients b.
+
+    With q = L^-1 k_x: mean = c + q'b, variance = k(x, x) - q'q + |W^-1 q|^2, covariances likewise.
+    Source: Rasmussen & Williams (2006), eqs. 3.60-3.61, in whitened coordinates.
+
+    Attributes
+    ----------
+    covariance, likelihood, mean:
+        k, the likelihood, and c.
+    factor:
+        L, lower triangular (n, n).
+    coefficients:
+        b (draw, n).
+    added:
+        W, upper triangular (n, n), or None where what b stands for is known.
+    """
+
+    covariance: CovarianceAt
+    likelihood: Likelihood
+    mean: float
+    factor: np.ndarray
+    coefficients: np.ndarray
+    added: np.ndarray | None = None
+
+    def moments(self, X_new: np.ndarray) -> Conditional:
+        """Means and variances at each of the coded inputs (m, p)."""
+        q = solve(self.factor, self.covariance(X_new))
+        variance = np.maximum(self.covariance.diagonal(X_new) - np.einsum("ij,ij->i", q, q), 0.0)
+        if self.added is not None:
+            spread = self._spread(q)
+            variance = variance + np.einsum("ij,ij->j", spread, spread)
+        mean = self.mean + self.coefficients @ q.T
+        return Conditional(mean, np.broadcast_to(variance, mean.shape), [self.likelihood])
+
+    def joint(
+        self, X_new: np.ndarray, average: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means (draw, m) and covariance (m, m) at coded inputs (m, p), or of averages of them.
+
+        ``average`` (g, m), whose rows sum to 1, puts averages in the place of the inputs, at the cost of g of
+        them.
+        """
+        cross, prior = self.covariance(X_new), self.covariance(X_new, X_new)
+        if average is not None:
+            cross, prior = average @ cross, average @ prior @ average.T
+        q = solve(self.factor, cross)
+        covariance = prior - q @ q.T
+        if self.added is not None:
+            spread = self._spread(q)
+            covariance += spread.T @ spread
+        return self.mean + self.coefficients @ q.T, covariance
+
+    def _spread(self, q: np.ndarray) -> np.ndarray:
+        return solve_triangular(self.added, q.T, check_finite=False)
+
+
+def conditional(state: State | GaussianSites, X_new: object, unseen: str = "error") -> Conditional:
+    """Predictors at new inputs (m, p), or a table of them, given latents, or given a Gaussian of sites."""
+    state = State(state.model, sites=state) if isinstance(state, GaussianSites) else state
+    predictor = state.predictor()
+    return predictor.moments(predictor.covariance.model.new_inputs(X_new, unseen))
+
+
+def prior_conditionals(
+    model: GPModel, X_new: object, n_draws: int, unseen: str = "error"
+) -> list[Conditional]:
+    """Predictors at new inputs under the prior, N(c, k_**), at draws of free hyperparameters."""
+    rng, X_new = np.random.default_rng(0), model.new_inputs(X_new, unseen)
+    parts = []
+    for _ in range(n_draws if model.dim else 1):
+        full = model.full(model.draw_prior(rng))
+        variance = CovarianceAt(model, full).diagonal(X_new)[None]
+        mean = np.full_like(variance, model.mean_at(full))
+        parts.append(Conditional(mean, variance, [model.likelihood_at(full)]))
+    return parts
