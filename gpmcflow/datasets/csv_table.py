@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,19 @@ import numpy as np
 from gpmcflow.errors import InputError, unknown_name
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
+SEPARATORS = (",", ";", "\t")
+
+
+class TableErrors(InputError):
+    """All that is wrong with a table, one line each in `problems`; the message is the first."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = list(problems)
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        super().__init__(f"{self.problems[0]}{more}")
+
+    def __reduce__(self) -> tuple:
+        return TableErrors, (self.problems,)
 
 
 @dataclass(frozen=True)
@@ -19,12 +35,21 @@ class CsvTable:
     """The cells of a CSV file as strings, their white space tidied to single blanks.
 
     `columns` maps a name to its cells; `rows` are the cells' 1-based rows in the file, the header
-    being row 1.
+    being row 1; `empty_rows` those of the rows that hold separators only; `checksum` is the SHA-256
+    of the file.
     """
 
     path: Path
     columns: dict[str, list[str]]
     rows: np.ndarray
+    empty_rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    checksum: str = ""
+
+    def take(self, places: np.ndarray) -> CsvTable:
+        """Return the table of some of its cases, by their places 0..n-1."""
+        chosen = places.tolist()
+        columns = {name: [cells[i] for i in chosen] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, rows=self.rows[places])
 
     def require(self, name: str) -> list[str]:
         """Return the cells of a target column, none of them missing."""
@@ -57,69 +82,95 @@ class CsvTable:
         )
 
 
-def read_csv(path: Path) -> CsvTable:
-    """Return the table of a comma-separated UTF-8 file with one header row.
+def read_csv(path: Path, separator: str = ",", index_name: str | None = None) -> CsvTable:
+    """Return the table of a separated UTF-8 file with one header row.
 
-    Lines with no cell filled in are left out. Raises InputError for a file that is missing,
-    unreadable or empty, for a header with an empty or repeated name, and for a row that is longer
-    or shorter than the header.
+    Lines with no cell filled in are left out. A first column without a name, as programs write an
+    index, is called `index_name` where that is given. Raises InputError for a file that is missing,
+    unreadable or empty, and TableErrors for headers with an empty or repeated name and for rows
+    that are longer or shorter than the header.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file; give the path of an existing CSV file")
-    records = _read_records(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error}); check its permissions") from None
+    records, empty_rows = _read_records(path, data, separator)
     if not records:
         raise InputError(f"{path}: the file is empty; allowed: a header row and data rows")
     names = records[0][1]
-    _check_header(path, names)
+    if index_name is not None and not names[0] and index_name not in names:
+        names[0] = index_name
+    problems = _header_problems(path, names)
     if len(records) == 1:
-        raise InputError(f"{path}: found a header and no data rows; add the cases below it")
-    for row, cells in records[1:]:
-        if len(cells) != len(names):
-            raise InputError(
-                f"{path}: row {row} has {len(cells)} cells, the header has {len(names)}; "
-                "correct the row"
-            )
+        problems.append(f"{path}: found a header and no data rows; add the cases below it")
+    wrong = [(row, len(cells)) for row, cells in records[1:] if len(cells) != len(names)]
+    if wrong:
+        more = f" ({len(wrong) - 1} more such rows)" if len(wrong) > 1 else ""
+        problems.append(
+            f"{path}: row {wrong[0][0]} has {wrong[0][1]} cells, the header has {len(names)}{more}; "
+            "correct the row"
+        )
+    if problems:
+        raise TableErrors(problems)
     rows = np.array([row for row, _ in records[1:]], dtype=np.int64)
     cells_by_column = zip(*(cells for _, cells in records[1:]), strict=True)
     columns = {name: list(cells) for name, cells in zip(names, cells_by_column, strict=True)}
-    return CsvTable(path, columns, rows)
+    return CsvTable(path, columns, rows, empty_rows, hashlib.sha256(data).hexdigest())
 
 
-def _read_records(path: Path) -> list[tuple[int, list[str]]]:
-    """Return the rows with any cell filled in, each as its first line in the file and its cells."""
-    records, next_line = [], 1
+def find_separator(path: Path) -> str:
+    """Return the separator, of comma, semicolon and tab, that cuts the header into most columns."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+        header = next((line for line in stream if line.strip()), "")
+    counts = [len(next(csv.reader([header], delimiter=mark), [])) for mark in SEPARATORS]
+    return SEPARATORS[int(np.argmax(counts))]
+
+
+def _read_records(
+    path: Path, data: bytes, separator: str
+) -> tuple[list[tuple[int, list[str]]], np.ndarray]:
+    """Return the rows with any cell filled in, each as its first line in the file and its cells;
+    and the lines of the data rows with none."""
+    records, empty_rows, next_line = [], [], 1
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
-            for cells in reader:
-                line, next_line = next_line, reader.line_num + 1
-                tidy = [" ".join(cell.split()) for cell in cells]
-                if any(tidy):
-                    records.append((line, tidy))
+        stream = io.StringIO(data.decode("utf-8-sig"), newline="")
+        reader = csv.reader(stream, delimiter=separator, strict=True)
+        for cells in reader:
+            line, next_line = next_line, reader.line_num + 1
+            tidy = [" ".join(cell.split()) for cell in cells]
+            if any(tidy):
+                records.append((line, tidy))
+            elif len(tidy) > 1 and records:
+                empty_rows.append(line)
     except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"{path}: not UTF-8 text (byte {error.start}); save it as CSV in UTF-8"
+            f"{path}: not UTF-8 text (byte {error.start}, row {line}); save it as CSV in UTF-8"
         ) from None
-    except (OSError, csv.Error) as error:
+    except csv.Error as error:
         raise InputError(
-            f"{path}: row {next_line}: cannot be read as comma-separated text ({error}); "
-            "check the quotes in that row and the file's permissions"
+            f"{path}: row {next_line}: cannot be read as separated text ({error}); "
+            "check the quotes in that row"
         ) from None
-    return records
+    return records, np.array(empty_rows, dtype=np.int64)
 
 
-def _check_header(path: Path, names: list[str]) -> None:
+def _header_problems(path: Path, names: list[str]) -> list[str]:
+    problems = []
     for position, name in enumerate(names, start=1):
         if not name:
-            raise InputError(
+            problems.append(
                 f"{path}: column {position} has no name in the header (an index column?); "
                 "name it or drop the column"
             )
-        if names.index(name) < position - 1:
-            raise InputError(
+        elif names.index(name) < position - 1:
+            problems.append(
                 f"{path}: columns {names.index(name) + 1} and {position} are both named {name!r}; "
                 "rename one"
             )
+    return problems
 
 
 def _number(cell: str) -> float:

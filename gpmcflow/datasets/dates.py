@@ -1,0 +1,69 @@
+"""Dates as people write them, as days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+_TIME = r"(?:[ T](?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(?P<zone>Z|[+-]\d{2}:?\d{2})?)?"
+FORMATS = {
+    words: re.compile(pattern + _TIME)
+    for words, pattern in {
+        "YYYY-MM-DD": r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
+        "YYYY/MM/DD": r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})",
+        "DD.MM.YYYY": r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>\d{4})",
+        "DD/MM/YYYY": r"(?P<d>\d{1,2})/(?P<m>\d{1,2})/(?P<y>\d{4})",
+        "MM/DD/YYYY": r"(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{4})",
+    }.items()
+}
+
+
+def parse_dates(cells: Sequence[str], words: str) -> np.ndarray:
+    """Return days since 1970-01-01 (a time of day is a fraction), NaN for what is no such date.
+
+    `words` is a key of `FORMATS`. A time with a zone is taken to UTC.
+    """
+    codes, different = pd.factorize(np.asarray(cells, dtype=object))
+    pattern = FORMATS[words]
+    iso = [_iso(pattern.fullmatch(cell)) for cell in different]
+    times = pd.to_datetime(
+        pd.Series(iso, dtype=object), format="ISO8601", utc=True, errors="coerce"
+    )
+    days = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return days.to_numpy(float)[codes]
+
+
+def date_formats(cells: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the days of the cells in each format that any of them has, most cells first.
+
+    Of the two orders of day and month with strokes, the one that fits more cells (day first, if
+    both do equally) comes first; the other is there only if it alone reads some cell.
+    """
+    readings = {words: parse_dates(cells, words) for words in FORMATS}
+    readings = {words: days for words, days in readings.items() if np.isfinite(days).any()}
+    ranked = sorted(readings, key=lambda words: -np.isfinite(readings[words]).sum())
+    kept: dict[str, np.ndarray] = {}
+    for words in ranked:
+        read = np.isfinite(readings[words])
+        if all((read & ~np.isfinite(days)).any() for days in kept.values()):
+            kept[words] = readings[words]
+    return kept
+
+
+def date_text(days: float) -> str:
+    """Return the date of days since 1970-01-01 as YYYY-MM-DD."""
+    return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(days)), "D"))
+
+
+def _iso(match: re.Match | None) -> str | None:
+    """Return a matched date in ISO form."""
+    if match is None:
+        return None
+    date = f"{match['y']}-{int(match['m']):02d}-{int(match['d']):02d}"
+    if not match["time"]:
+        return date
+    hour, rest = match["time"].split(":", 1)
+    return f"{date}T{int(hour):02d}:{rest}{match['zone'] or ''}"

@@ -1,0 +1,271 @@
+"""A CSV file as people have them, made ready for a model: learning, held-out and new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.datasets.codes import fit_codes
+from gpmcflow.datasets.column_uses import column_uses, uses_table
+from gpmcflow.datasets.columns import Column, describe_columns, missing_cells, parse_numbers
+from gpmcflow.datasets.csv_table import CsvTable, TableErrors, find_separator, read_csv
+from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.datasets.own_settings import column_problems, read_settings, unknown
+from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
+from gpmcflow.datasets.target import Target, code_target, unit_problems
+from gpmcflow.errors import InputError
+
+INDEX_NAME = "index"  # what a first column without a name is called
+
+
+class Part(NamedTuple):
+    """Some rows of a file as a model takes them.
+
+    `row` (case) are lines of the file; `X` (case, input); `y` as the model takes it (-1 and +1,
+    counts, standardised numbers) and `outcome` in natural units (0 and 1, counts, numbers), None
+    for new rows; `unit` exposures or trials, or None; `table` the cells as text, ids first; `note`
+    what is to be said of each row, "" if nothing.
+    """
+
+    row: np.ndarray
+    X: pd.DataFrame
+    y: np.ndarray | None
+    outcome: np.ndarray | None
+    unit: np.ndarray | None
+    table: pd.DataFrame
+    note: list[str]
+
+
+class PreparedTable(NamedTuple):
+    """A file made ready: `test` and `new` are None where there are no such rows.
+
+    `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
+    became of each column; `checksum` is the SHA-256 of the file; `n_duplicates` the number of
+    learning and held-out rows that repeat an earlier one in outcome and all inputs.
+    """
+
+    target: Target
+    encoding: Encoding
+    train: Part
+    test: Part | None
+    new: Part | None
+    rows: pd.DataFrame
+    columns: pd.DataFrame
+    checksum: str
+    n_duplicates: int
+
+
+def prepare_table(
+    settings: Mapping[str, Any], folder: str | Path, *, seed: int = 0, where: str = "data"
+) -> PreparedTable:
+    """Return a CSV file as inputs and outcomes, by settings as `TableSettings` has them.
+
+    Paths are relative to `folder`; `seed` draws the held-out rows; `where` names the settings in
+    messages. Raises TableErrors with all problems of settings and files.
+    """
+    chosen, problems = read_settings(settings, where)
+    if not chosen.csv:
+        raise TableErrors(problems)
+    folder = Path(folder)
+    table, wrong = _read(folder / Path(chosen.csv).expanduser(), chosen.separator)
+    problems += wrong
+    new_table = None
+    if chosen.new:
+        new_table, wrong = _read(folder / Path(chosen.new).expanduser(), chosen.separator)
+        problems += wrong
+    if table is None:
+        raise TableErrors(problems)
+    problems += column_problems(chosen, table.columns, where)
+    columns = describe_columns(
+        table, missing=chosen.missing, decimal=chosen.decimal, categorical=chosen.categorical
+    )
+    uses = column_uses(columns, chosen)
+    used = [name for name, use in uses.items() if use == "input"]
+    problems += [line for name in used for line in columns[name].problems]
+    problems += [
+        f"{where}.coordinates: column {name} holds {columns[name].found}; numbers are needed"
+        for name in chosen.coordinates
+        if name in columns and columns[name].kind not in ("number", "whole")
+    ]
+    if new_table is not None:
+        needed = [*used, *([chosen.unit] if chosen.unit in columns else [])]
+        problems += _lacking(new_table, needed)
+    if chosen.target not in columns:
+        raise TableErrors(problems)
+    target, outcome, wrong = code_target(table, columns, chosen, where)
+    problems += wrong
+    unit = columns.get(chosen.unit) if chosen.unit else None
+    if unit is not None:
+        problems += unit_problems(table, unit, target.kind, target.name, outcome)
+    if not used:
+        problems.append(f"{table.path.name}: no column is left to learn from beside the target")
+    if problems:
+        raise TableErrors(problems)
+    use = row_uses(table, columns, chosen, outcome, used, seed)
+    learning, held_out = np.flatnonzero(use == "learning"), np.flatnonzero(use == "held out")
+    _check_learning(table, target, outcome, learning, held_out, where)
+    target = target.standardised_by(outcome[learning])
+    codes = fit_codes(columns, used, learning, chosen)
+    ids = tuple(name for name, use in uses.items() if use == "id")
+    encoding = Encoding(
+        target, codes, ids, chosen.coordinates, chosen.missing, chosen.separator, chosen.decimal
+    )
+    _check_names(table, encoding)
+    parts = [
+        _part(encoding, table.take(places), outcome[places], unit and unit.values[places])
+        if len(places)
+        else None
+        for places in (learning, held_out)
+    ]
+    new = None if new_table is None else _new_part(encoding, new_table)
+    rows = pd.DataFrame(
+        {
+            "row": np.concatenate([table.rows, table.empty_rows]),
+            "use": [*use, *["empty"] * len(table.empty_rows)],
+        }
+    )
+    return PreparedTable(
+        target,
+        encoding,
+        parts[0],
+        parts[1],
+        new,
+        rows.sort_values("row", ignore_index=True),
+        uses_table(columns, uses, chosen, target, encoding),
+        table.checksum,
+        _repeats(table, [*encoding.columns, target.name], np.sort([*learning, *held_out])),
+    )
+
+
+def encode_new(encoding: Encoding, path: str | Path) -> Part:
+    """Return the rows of a file of new rows, none left out; see `Part.note` for what is odd.
+
+    Raises TableErrors for a file that cannot be read, lacks a column, or has cells that are no
+    numbers (dates, positive exposures) where these are needed.
+    """
+    table, problems = _read(Path(path), encoding.separator)
+    if table is None:
+        raise TableErrors(problems)
+    return _new_part(encoding, table)
+
+
+def _read(path: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
+    """Return the table, None if it cannot be read, and what is wrong with it."""
+    try:
+        better = find_separator(path)
+        table = read_csv(path, separator if better == separator else better, INDEX_NAME)
+    except TableErrors as error:
+        return None, error.problems
+    except (InputError, OSError):
+        better = separator
+    if better != separator:
+        shown = {"\t": "\\t"}.get(better, better)
+        used = {"\t": "tabs"}.get(separator, f'"{separator}"')
+        return None, [
+            f'{path.name}: the columns are not separated by {used}; write separator: "{shown}"'
+        ]
+    try:
+        return read_csv(path, separator, INDEX_NAME), []
+    except TableErrors as error:
+        return None, error.problems
+    except InputError as error:
+        return None, [str(error)]
+
+
+def _lacking(table: CsvTable, needed: list[str]) -> list[str]:
+    file = table.path.name
+    return [
+        unknown("", "column", name, table.columns, file)
+        for name in needed
+        if name not in table.columns
+    ]
+
+
+def _new_part(encoding: Encoding, table: CsvTable) -> Part:
+    unit = encoding.target.unit
+    problems = _lacking(table, [*encoding.columns, *([unit] if unit else [])])
+    if problems:
+        raise TableErrors(problems)
+    values, unit_notes = None, [""] * len(table.rows)
+    if unit:
+        cells = table.columns[unit]
+        empty = missing_cells(cells, encoding.missing, encoding.decimal)
+        values = np.where(empty, 1.0, parse_numbers(cells, encoding.decimal))
+        found = "numbers" if np.isfinite(values).any() else "no numbers"
+        column = Column(unit, "number", found, empty, np.array(cells, dtype=object), values=values)
+        unread = ~np.isfinite(values)
+        if unread.any():
+            row, cell = table.rows[unread][0], cells[int(np.flatnonzero(unread)[0])]
+            problems.append(f'row {row}, column {unit}: "{cell}" is not a number; mend the cell')
+        problems += unit_problems(table, column, encoding.target.kind)
+        unit_notes = [f"{unit} is empty: 1 taken" if gap else "" for gap in empty]
+    problems = [f"{table.path.name}: {line}" for line in problems]
+    try:
+        part = _part(encoding, table, None, values)
+    except TableErrors as error:
+        raise TableErrors([*problems, *error.problems]) from None
+    if problems:
+        raise TableErrors(problems)
+    notes = ["; ".join(filter(None, both)) for both in zip(part.note, unit_notes, strict=True)]
+    return part._replace(note=notes)
+
+
+def _part(
+    encoding: Encoding, table: CsvTable, outcome: np.ndarray | None, unit: np.ndarray | None
+) -> Part:
+    X, notes = encoding.encode(table)
+    target = encoding.target
+    shown = [name for name in encoding.ids if name in table.columns]
+    shown += encoding.columns + ([target.unit] if target.unit else [])
+    cells = pd.DataFrame({name: table.columns[name] for name in shown}, dtype=object)
+    y = None if outcome is None else target.model_values(outcome)
+    return Part(table.rows, X, y, outcome, unit, cells, notes)
+
+
+def _check_learning(
+    table: CsvTable,
+    target: Target,
+    outcome: np.ndarray,
+    learning: np.ndarray,
+    held_out: np.ndarray,
+    where: str,
+) -> None:
+    """Raise TableErrors where the learning rows are too few, or all have the same outcome."""
+    file = table.path.name
+    if len(learning) < FEWEST_ROWS:
+        raise TableErrors(
+            [
+                f"{file}: {len(learning)} rows to learn from and {len(held_out)} held out, of "
+                f"{len(table.rows)}; at least {FEWEST_ROWS} to learn from are needed; add rows or "
+                f"lower {where}.test_fraction"
+            ]
+        )
+    if np.ptp(outcome[learning]) == 0:
+        raise TableErrors(
+            [
+                f"{file}: all {len(learning)} rows to learn from have the same {target.name}; "
+                f"add rows, or change {where}.test_fraction, {where}.test_by or the seed"
+            ]
+        )
+
+
+def _check_names(table: CsvTable, encoding: Encoding) -> None:
+    names = encoding.names
+    if not names:
+        raise TableErrors(
+            [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableErrors(
+            [f'{table.path.name}: two columns would both become the input "{twice[0]}"; rename one']
+        )
+
+
+def _repeats(table: CsvTable, names: list[str], places: np.ndarray) -> int:
+    frame = pd.DataFrame({name: table.columns[name] for name in names}, dtype=object)
+    return int(frame.iloc[places].duplicated().sum())

@@ -1,0 +1,220 @@
+"""The target of an own table: what kind of outcome it is, and its coding as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.datasets.columns import Column, name_words, row_problem
+from gpmcflow.datasets.csv_table import CsvTable
+from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
+
+# A few words for yes that the alphabet does not put behind their no.
+YES_WORDS = {"yes", "y", "true", "t", "1", "positive", "pos", "ja", "j", "case", "abnormal"}
+COUNT_WORDS = {"count", "counts", "number", "n", "visits", "events", "cases", "accidents"}
+COUNT_LEVELS, COUNT_LARGEST = 30, 50
+SHOWN_CLASSES = 6
+
+
+@dataclass(frozen=True)
+class Target:
+    """How the target column is coded.
+
+    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial" or "real" (the model's
+    y is (value - `shift`) / `scale`). `unit` names the column of exposures or trials.
+    """
+
+    name: str
+    kind: str
+    positive: str | None = None
+    negative: str | None = None
+    unit: str | None = None
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def standardised_by(self, outcome: np.ndarray) -> Target:
+        """Return the target with shift and scale by the learning rows, if it is a real one."""
+        if self.kind != "real":
+            return self
+        scale = float(outcome.std(ddof=1))
+        return replace(self, shift=float(outcome.mean()), scale=scale or 1.0)
+
+    def model_values(self, outcome: np.ndarray) -> np.ndarray:
+        """Return y as models take it: -1 and +1, counts, or standardised numbers."""
+        if self.kind == "binary":
+            return 2.0 * outcome - 1.0
+        return (outcome - self.shift) / self.scale if self.kind == "real" else outcome
+
+
+def guess_kind(target: Column, settings: TableSettings) -> str:
+    """Return the kind of outcome: as stated, by the column of units, or by the target's values.
+
+    Two different values are binary. Whole numbers from 0 are counts if there are fewer than 30
+    different ones or none is above 50, and if a zero is among them or the name is that of a count
+    (so years and marks are real).
+    """
+    if settings.outcome:
+        return settings.outcome
+    if settings.trials:
+        return "binomial"
+    if settings.exposure:
+        return "counts"
+    values = target.values
+    different = len(set(target.labels[~target.missing].tolist()))
+    if different == 2 or settings.positive is not None or values is None:
+        return "binary"
+    values = values[np.isfinite(values)]
+    whole = bool((values == np.floor(values)).all() and values.min() >= 0)
+    small = different < COUNT_LEVELS or values.max() <= COUNT_LARGEST
+    counted = values.min() == 0 or bool(name_words(target.name) & COUNT_WORDS)
+    return "counts" if whole and small and counted else "real"
+
+
+def code_target(
+    table: CsvTable, columns: dict[str, Column], settings: TableSettings, where: str
+) -> tuple[Target, np.ndarray, list[str]]:
+    """Return the target, its values in natural units (NaN where missing), and what is wrong.
+
+    The values are 1 and 0 for a binary target.
+    """
+    column = columns[settings.target]
+    target = Target(column.name, guess_kind(column, settings), unit=settings.unit)
+    values = np.full(len(table.rows), np.nan)
+    problems = _unit_of_wrong_kind(target.kind, settings, where)
+    if column.kind in ("empty", "constant"):
+        always = f'is always "{column.levels[0]}"' if column.levels else "has no cell filled in"
+        problems.append(f"{where}.target: column {column.name} {always}; choose another target")
+    elif target.kind == "binary":
+        positive, negative, problem = _classes(column, settings.positive, where)
+        target = replace(target, positive=positive, negative=negative)
+        problems += problem
+        values = np.where(column.labels == positive, 1.0, 0.0)
+        values[column.missing] = np.nan
+    elif column.values is None or column.kind == "date":
+        problems.append(
+            f"{where}.target: column {column.name} holds {column.found}, the outcome is "
+            f"{target.kind}, which needs numbers; choose another target or outcome: binary"
+        )
+    else:
+        values = column.values
+        problems += column.problems
+        if settings.positive is not None:
+            problems.append(
+                f"{where}.positive: found {settings.positive!r}, and the outcome is {target.kind}; "
+                "only a binary outcome has one; leave it out"
+            )
+        if target.kind != "real":
+            with np.errstate(invalid="ignore"):
+                bad = (values < 0) | (values != np.floor(values)) & np.isfinite(values)
+            if bad.any():
+                problems.append(row_problem(table, column.name, bad, _no_count))
+    return target, values, problems
+
+
+def unit_problems(
+    table: CsvTable,
+    unit: Column,
+    kind: str,
+    target: str | None = None,
+    outcome: np.ndarray | None = None,
+) -> list[str]:
+    """Return what is wrong with the exposures or trials, where they are filled in; with
+    `outcome`, successes above the number of trials among it."""
+    values = unit.values
+    if values is None or unit.kind in ("empty", "date"):
+        return [f"column {unit.name}: found {unit.found}; {_unit_words(kind)} are needed"]
+    problems = list(unit.problems)
+    with np.errstate(invalid="ignore"):
+        bad = values <= 0 if kind == "counts" else (values < 1) | (values != np.floor(values))
+        bad &= np.isfinite(values)
+        if bad.any():
+            says = f"{_unit_words(kind)} are allowed; mend the cell or empty it"
+            problems.append(row_problem(table, unit.name, bad, lambda cell: f'"{cell}"; {says}'))
+        if target is not None and outcome is not None and kind == "binomial":
+            over = outcome > values
+            if over.any():
+                trials = values[np.flatnonzero(over)[0]]
+                problems.append(
+                    row_problem(
+                        table,
+                        target,
+                        over,
+                        lambda cell: f'"{cell}" of {trials:g} trials ({unit.name}); mend the row',
+                    )
+                )
+    return problems
+
+
+def _unit_words(kind: str) -> str:
+    return "whole numbers from 1" if kind == "binomial" else "positive numbers"
+
+
+def _no_count(cell: str) -> str:
+    return f'"{cell}" is not a count; counts are 0, 1, 2, ...; mend the cell or write outcome: real'
+
+
+def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[str]:
+    problems = []
+    if settings.exposure and kind != "counts":
+        problems.append(
+            f"{where}.exposure: the outcome is {kind}, and only counts have an exposure; "
+            "leave it out or write outcome: counts"
+        )
+    if settings.trials and kind != "binomial":
+        problems.append(
+            f"{where}.trials: the outcome is {kind}, and only a binomial one has trials; "
+            "leave it out or write outcome: binomial"
+        )
+    if kind == "binomial" and not settings.trials:
+        problems.append(f"{where}.trials: a binomial outcome needs the column of trials; name it")
+    return problems
+
+
+def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str | None, list[str]]:
+    """Return the words of the class that counts as 1 and of the rest, and what is wrong."""
+    counts = Counter(column.labels[~column.missing].tolist())
+    classes = sorted(counts, key=lambda label: (-counts[label], label))
+    if positive is not None:
+        chosen = _positive(positive, classes)
+        if chosen is None:
+            shown = classes[:SHOWN_CLASSES]
+            wrong = unknown(
+                f"{where}.positive: ", "value", text_of(positive), shown, f"column {column.name}"
+            )
+            return None, None, [wrong]
+        rest = [label for label in classes if label != chosen]
+        return chosen, rest[0] if len(rest) == 1 else f"not {chosen}", []
+    if len(classes) != 2:
+        shown = ", ".join(f"{label} {counts[label]}" for label in classes[:SHOWN_CLASSES])
+        shown += ", ..." if len(classes) > SHOWN_CLASSES else ""
+        return None, None, [
+            f"{where}.target: column {column.name} has {len(classes)} classes ({shown}); one class "
+            f'against the rest can be learnt: positive: "{classes[0]}"'
+        ]  # fmt: skip
+    yes = [label for label in classes if label.lower() in YES_WORDS]
+    chosen = yes[0] if len(yes) == 1 else max(classes, key=_order)
+    return chosen, next(label for label in classes if label != chosen), []
+
+
+def _order(label: str) -> tuple:
+    """Numbers by their size, then words by the alphabet."""
+    try:
+        return 0, float(label), ""
+    except ValueError:
+        return 1, 0.0, label.lower()
+
+
+def _positive(positive: Any, classes: list[str]) -> str | None:
+    """Return the class that a setting means; YAML reads yes and no without quotes as booleans."""
+    wanted = [text_of(positive)]
+    if isinstance(positive, bool):
+        wanted = ["true", "yes", "on"] if positive else ["false", "no", "off"]
+    for label in classes:
+        if any(label.lower() == word.lower() for word in wanted):
+            exact = next((each for each in classes if each in wanted), label)
+            return exact
+    numbers = {_order(label): label for label in classes}
+    return numbers.get(_order(wanted[0]))
