@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import logsumexp
 
 from gpmcflow.approximations.conditional import (
     Conditional,
@@ -90,22 +91,40 @@ def predict(
         parts = prior_conditionals(source, X_new, N_DRAWS, unseen)
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
-    found = Conditional(*(np.concatenate([p[k] for p in parts]) for k in range(2)), _own(parts))
-    m = found.mean.shape[1]
-    units = _units(found.likelihoods[0], m, exposure=exposure, trials=trials)
-    likelihoods = [likelihood.with_constants(**units) for likelihood in found.likelihoods]
-    found = found._replace(likelihoods=likelihoods)
-    scale = np.prod(list(units.values()), axis=0) if units else 1.0
-    by_latent = found.quantiles(quantiles)
-    response = _responses(found, np.random.default_rng(seed))
-    spread = found.variance.mean(0) + found.mean.var(0)  # within draws, and between them
+    eta = mixture(parts, exposure=exposure, trials=trials)
+    return predictive(eta, quantiles, seed)
+
+
+def mixture(
+    parts: Sequence[Conditional], *, exposure: Any = None, trials: Any = None
+) -> Conditional:
+    """Predictors of several settings as one mixture, whose likelihoods have the units of the new cases.
+
+    Raises `InputError` for units that the likelihood does not have, or that are not positive.
+    """
+    mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    likelihoods = _own(parts)
+    units = _units(likelihoods[0], mean.shape[1], exposure=exposure, trials=trials)
+    likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
+    return Conditional(mean, variance, likelihoods)
+
+
+def predictive(
+    eta: Conditional, quantiles: Sequence[float] = QUANTILES, seed: int = 0
+) -> xr.Dataset:
+    """Latents and responses of a mixture of predictors: what `predict` returns."""
+    m = eta.mean.shape[1]
+    units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
+    scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
+    response = responses(eta, np.random.default_rng(seed))
+    spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
     over = ("quantile", "new_case")
     return xr.Dataset(
         {
-            "latent_mean": ("new_case", found.mean.mean(0)),
+            "latent_mean": ("new_case", eta.mean.mean(0)),
             "latent_sd": ("new_case", np.sqrt(spread)),
-            "latent_quantile": (over, by_latent),
-            "response_mean": ("new_case", scale * found.mean_response()),
+            "latent_quantile": (over, eta.quantiles(quantiles)),
+            "response_mean": ("new_case", scale * eta.mean_response()),
             "response_sd": ("new_case", response.std(0)),
             "response_quantile": (
                 over,
@@ -114,6 +133,14 @@ def predict(
         },
         {"new_case": np.arange(m), "quantile": list(quantiles)},
     )
+
+
+def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
+    """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
+    n = len(eta.mean)
+    own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
+    terms = [lik.tilted(y, m, v)[0] for lik, m, v in zip(own, eta.mean, eta.variance, strict=True)]
+    return logsumexp(terms, axis=0) - np.log(n)
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
@@ -319,13 +346,15 @@ def _units(likelihood: Likelihood, m: int, **given: Any) -> dict[str, np.ndarray
     return units
 
 
-def _responses(found: Conditional, rng: np.random.Generator) -> np.ndarray:
+def responses(eta: Conditional, rng: np.random.Generator) -> np.ndarray:
     """Simulated responses (draw, m); of labels, and with noise by case, E[y | eta]."""
     rows = []
-    for likelihood, eta in found.simulate(rng, N_SIMULATED):
+    for likelihood, draws in eta.simulate(rng, N_SIMULATED):
         as_mean = likelihood.binary or any(
             np.ndim(getattr(likelihood, name)) and name not in UNITS
             for name in likelihood.constants
         )
-        rows.append(likelihood.conditional_mean(eta) if as_mean else likelihood.simulate(rng, eta))
+        rows.append(
+            likelihood.conditional_mean(draws) if as_mean else likelihood.simulate(rng, draws)
+        )
     return np.concatenate(rows)

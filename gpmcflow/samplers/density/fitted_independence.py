@@ -32,7 +32,7 @@ class FittedIndependence(DensitySampler):
 
     A proposal theta' ~ q is accepted with probability min{1, pi(theta') q(theta) / [pi(theta) q(theta')]}.
     The fit begins with location and curvature at the mode (`FittedStudent.at_mode`, which needs a gradient)
-    and is refitted once to weighted draws from there. A transition costs one value of the density and no
+    and is refitted once to weighted draws of itself. A transition costs one value of the density and no
     gradient: for the few hyperparameters of a GP regression, whose posterior is close to normal, draws are
     nearly independent. What the fit misses (another mode) is seen seldom: chains then stand still and do not
     agree.
@@ -67,7 +67,7 @@ class FittedIndependence(DensitySampler):
     """
 
     dof: float = 6.0
-    n_pilot: int = 200
+    n_pilot: int = 600
     proposal: FittedStudent | None = None
 
     least_acceptance = 0.1
@@ -83,14 +83,21 @@ class FittedIndependence(DensitySampler):
         if proposal is None:
             density = problem.target[0].fresh()
             proposal = FittedStudent.at_mode(density, problem.starts[0], self.dof)
-            draws = [proposal.draw(rng) for _ in range(self.n_pilot)]
-            log_weights = np.array([density(theta) - value for theta, value in draws])
-            if effective_size(log_weights) >= LEAST_DRAWS * density.dim:
-                weights = normalised_weights(log_weights)
-                pilot = np.stack([theta for theta, _ in draws])
-                proposal = FittedStudent.fit(pilot, density.names, self.dof, weights)
+            proposal = self._refitted(proposal, density, rng)
         starts = np.stack([proposal.draw(rng)[0] for _ in range(N_STARTS)])
         return Tuned(replace(self, proposal=proposal), replace(problem, starts=starts), {})
+
+    def _refitted(
+        self, proposal: FittedStudent, density: LogDensity, rng: np.random.Generator
+    ) -> FittedStudent:
+        """A fit to weighted draws of the proposal; itself where too few of them carry weight."""
+        draws = [proposal.draw(rng) for _ in range(self.n_pilot)]
+        log_weights = np.array([density(theta) - value for theta, value in draws])
+        if effective_size(log_weights) < LEAST_DRAWS * density.dim:
+            return proposal
+        pilot = np.stack([theta for theta, _ in draws])
+        weights = normalised_weights(log_weights)
+        return FittedStudent.fit(pilot, density.names, self.dof, weights)
 
     def init(self, densities: Sequence[LogDensity], position: np.ndarray) -> DensityState:
         """State at a start; carries log pi and log q."""

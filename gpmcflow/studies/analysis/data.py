@@ -1,0 +1,82 @@
+"""The prepared table of an analysis as a results file, and read from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.datasets.own_table import Part, PreparedTable
+from gpmcflow.datasets.target import Target
+
+PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
+UNITS = {"counts": "exposure", "binomial": "trials"}
+
+
+class Rows(NamedTuple):
+    """Rows as a model takes them; see `gpmcflow.datasets.own_table.Part`."""
+
+    row: np.ndarray  #: lines of the file (m,)
+    X: pd.DataFrame  #: inputs (m, p)
+    y: np.ndarray | None  #: as the model takes it (m,)
+    outcome: np.ndarray | None  #: in natural units (m,)
+    unit: np.ndarray | None  #: exposures or trials (m,)
+
+    def units(self, kind: str) -> dict[str, np.ndarray]:
+        """Exposures or trials by name, as likelihoods and `predict` take them."""
+        return {} if self.unit is None else {UNITS[kind]: self.unit}
+
+
+class Data(NamedTuple):
+    """What an analysis learns from, and predicts."""
+
+    encoding: Encoding
+    learning: Rows
+    held_out: Rows | None
+    new: Rows | None
+
+    @property
+    def target(self) -> Target:
+        """Name, kind and coding of the outcome."""
+        return self.encoding.target
+
+
+def rows_of(part: Part | None) -> Rows | None:
+    """Rows of a part of a prepared table."""
+    return None if part is None else Rows(part.row, part.X, part.y, part.outcome, part.unit)
+
+
+def data_tree(table: PreparedTable) -> xr.DataTree:
+    """Groups learning, held_out and new (X, y, outcome, unit by case), with the encoding as an attribute."""
+    groups = {"/": xr.Dataset(attrs={"encoding": table.encoding.to_json()})}
+    for group, field in PARTS.items():
+        rows = rows_of(getattr(table, field))
+        if rows is None:
+            continue
+        variables = {"X": (("case", "input"), rows.X.to_numpy(dtype=np.float64))}
+        for name in ("y", "outcome", "unit"):
+            if (values := getattr(rows, name)) is not None:
+                variables[name] = ("case", np.asarray(values, dtype=np.float64))
+        coords = {
+            "case": np.arange(len(rows.row)),
+            "input": np.array(list(rows.X.columns)),
+            "file_row": ("case", np.asarray(rows.row, dtype=np.int64)),
+        }
+        groups[group] = xr.Dataset(variables, coords)
+    return xr.DataTree.from_dict(groups)
+
+
+def data_of(tree: xr.DataTree) -> Data:
+    """The data that `data_tree` wrote."""
+    parts = {group: _rows(tree[group].to_dataset()) if group in tree else None for group in PARTS}
+    return Data(Encoding.from_json(tree.attrs["encoding"]), **parts)
+
+
+def _rows(group: Mapping) -> Rows:
+    X = pd.DataFrame(group["X"].values, columns=[str(name) for name in group["input"].values])
+    rest = (group[name].values if name in group else None for name in ("y", "outcome", "unit"))
+    return Rows(group["file_row"].values, X, *rest)

@@ -1,0 +1,132 @@
+"""How the average response changes with one column, everything else about the rows staying as it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.approximations.conditional import Predictor
+from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.studies.analysis.data import Data
+
+N_ROWS = 50  # learning rows that averages are taken over
+N_POINTS = 8  # of a curve, beside the ends of the usual range
+FEW_VALUES = 8  # a column of at most so many whole numbers is shown value by value
+USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
+SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
+JITTER = 1e-9  # of the joint covariance of predictors, relative: rows of the same inputs repeat
+
+
+class Sweep(NamedTuple):
+    """A column set to some values in turn, in each of some rows."""
+
+    column: str
+    kind: str  #: number, date or category
+    values: tuple  #: natural numbers (g), or levels (g)
+    usual: tuple[int, int]  #: places of the ends of the usual range; of a category 0 and 0
+    inputs: pd.DataFrame  #: (g * rows, p), the rows of one value together
+
+
+class Effect(NamedTuple):
+    """What a sweep does to the average response."""
+
+    mean: np.ndarray  #: (g,)
+    low: np.ndarray  #: 2.5 % quantiles (g,)
+    high: np.ndarray
+    places: tuple[int, int]  #: of the two values whose difference is the change
+    change: tuple[float, float, float]  #: mean, 2.5 % and 97.5 % quantile
+
+
+def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
+    """A sweep of every column that inputs are made of, over the same random learning rows."""
+    X = data.learning.X
+    chosen = np.sort(rng.choice(len(X), min(N_ROWS, len(X)), replace=False))
+    return [_sweep(data, column, X.iloc[chosen]) for column in data.encoding.columns]
+
+
+def _sweep(data: Data, column: str, rows: pd.DataFrame) -> Sweep:
+    encoding = data.encoding
+    code, names = encoding.code(column), encoding.inputs_of(column)
+    if isinstance(code, CategoryCode):
+        values, usual, kind = code.levels, (0, 0), "category"
+        shown = [f"{column}={level}" for level in values]
+        settings = [{name: float(name == own) for name in names} for own in shown]
+    else:
+        seen = encoding.natural(column, data.learning.X[column].to_numpy())
+        if code.has_missing:
+            seen = seen[data.learning.X[f"{column} missing"].to_numpy() == 0.0]
+        different = np.unique(seen)
+        ends = np.quantile(seen, USUAL, method="nearest")
+        if len(different) <= FEW_VALUES:
+            points = different
+        else:
+            points = np.union1d(np.linspace(*np.quantile(seen, SHOWN), N_POINTS), ends)
+        values = tuple(float(value) for value in points)
+        usual = tuple(int(np.argmin(np.abs(points - end))) for end in ends)
+        kind = "date" if code.date_format else "number"
+        settings = [
+            dict.fromkeys(names, 0.0) | {column: float(encoding.standardised(column, value))}
+            for value in values
+        ]
+    blocks = [rows.assign(**setting) for setting in settings]
+    return Sweep(column, kind, values, usual, pd.concat(blocks, ignore_index=True))
+
+
+def sampled_averages(
+    predictor: Predictor,
+    sweep: Sweep,
+    X: np.ndarray,
+    rng: np.random.Generator,
+    n_draws: int,
+    *,
+    linear: bool,
+) -> np.ndarray:
+    """Draws (n_draws, g) of the average response at each value of a sweep of coded inputs X (g * rows, p).
+
+    The latent function at all rows is drawn jointly, so that averages and their differences have the
+    uncertainty of the function between the cases. ``linear``: the response is the latent value itself, and
+    averages of it are drawn as such.
+    """
+    g = len(sweep.values)
+    over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
+    mean, covariance = predictor.joint(X, over_rows if linear else None)
+    eta = mean[:1] + rng.standard_normal((n_draws, len(covariance))) @ _root(covariance).T
+    return eta if linear else predictor.likelihood.conditional_mean(eta) @ over_rows.T
+
+
+def _root(covariance: np.ndarray) -> np.ndarray:
+    """Lower factor of a covariance that may be singular."""
+    scale = max(float(np.diag(covariance).max()), 1e-300)
+    for jitter in (JITTER, 1e3 * JITTER, 1e6 * JITTER):
+        try:
+            return np.linalg.cholesky(covariance + jitter * scale * np.eye(len(covariance)))
+        except np.linalg.LinAlgError:
+            continue
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
+    """Summary of draws (draw, g) of averages in natural units.
+
+    The change of a probability is the difference of the ends of the usual range, of a rate their ratio; of a
+    real outcome the difference of the highest and lowest average within the usual range. Of a category the
+    ends are the most frequent level and the one that differs from it most.
+    """
+    low, high = np.quantile(averages, [0.025, 0.975], axis=0)
+    mean = averages.mean(0)
+    first, last = sweep.usual
+    if sweep.kind == "category":
+        distance = np.log(mean / mean[0]) if kind == "counts" else mean - mean[0]
+        last = int(np.argmax(np.abs(distance)))
+    ends = averages[:, first], averages[:, last]
+    if kind == "counts":
+        change = ends[1] / ends[0]
+    elif kind == "real" and sweep.kind != "category":
+        change = np.ptp(averages[:, first : last + 1], axis=1)
+    else:
+        change = ends[1] - ends[0]
+    summary = (float(change.mean()), *(float(q) for q in np.quantile(change, [0.025, 0.975])))
+    return Effect(mean, low, high, (first, last), summary)

@@ -1,0 +1,137 @@
+"""The steps of an analysis for one model: the quick fit with its evidence, draws, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.approximate import Approximation, approximate
+from gpmcflow.approximations.conditional import Predictor, State, regression_predictor
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.prediction import predictors
+from gpmcflow.evidence.log_evidence import log_evidence
+from gpmcflow.execution import Execution, chain_generators
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.studies.analysis.data import Data
+from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws
+from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
+
+N_PREDICTED = 200  # draws that predictions are averaged over
+N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: EP at each
+
+
+def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:
+    """EP or the exact marginal likelihood at its maximum, log evidence there, and what the fit says.
+
+    Groups: maximum (theta, parameter values), evidence (log_evidence in nats of outcomes in natural units,
+    standard_error, approximate_log_evidence, alarm), and those of `describe`.
+    """
+    best = approximate(model)
+    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
+    places = Places.of(data, rng)
+    tree = describe([quick_predictor(model, best.theta)], 1, places, rng)
+    density = at_theta(model, best.theta)
+    tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density))), data)
+    names = np.array(list(best.parameters), dtype=object).astype(str)
+    maximum = {
+        "theta": ("parameter", best.theta),
+        "value": ("parameter", np.array(list(best.parameters.values()), dtype=np.float64)),
+    }
+    tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
+    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
+    if data.encoding.coordinates:
+        tree["reach"] = _reach([quick_predictor(model, best.theta)], data)
+    return tree
+
+
+def _evidence(
+    model: GPModel, best: Approximation, data: Data, settings: Mapping, seed: int, key: tuple
+) -> xr.Dataset:
+    """Log evidence at the maximum: exact with Gaussian noise, else by annealing from the EP fit."""
+    shift = -len(model.y) * np.log(data.target.scale)
+    if model.likelihood.conjugate:
+        return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")
+    run = log_evidence(
+        best,
+        n_temperatures=settings["temperatures"],
+        n_particles=settings["particles"],
+        seed=seed,
+        key=(*key, "evidence"),
+    )
+    group = run["evidence"].to_dataset()
+    estimate, error = (
+        float(group[name].values.ravel()[0]) for name in ("log_evidence", "standard_error")
+    )
+    alarm = str(group["alarm"].values.ravel()[0])
+    return _evidence_group(estimate + shift, error, best.log_evidence + shift, alarm)
+
+
+def _evidence_group(value: float, error: float, approximate_value: float, alarm: str) -> xr.Dataset:
+    return xr.Dataset(
+        {
+            "log_evidence": value,
+            "standard_error": error,
+            "approximate_log_evidence": approximate_value,
+        },
+        attrs={"alarm": alarm},
+    )
+
+
+def draw(
+    model: GPModel,
+    sampling: Mapping,
+    *,
+    seed: int,
+    key: tuple,
+    execution: Execution | None = None,
+) -> xr.DataTree:
+    """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone."""
+    conjugate = model.likelihood.conjugate
+    return sample(
+        model,
+        "fitted_independence" if conjugate else "joint_split_hmc",
+        n_chains=sampling["chains"],
+        n_draws=sampling["draws"],
+        n_warmup=0 if conjugate else sampling["warmup"],
+        seed=seed,
+        key=key,
+        execution=execution,
+    )
+
+
+def summarise(
+    model: GPModel, draws: xr.DataTree, data: Data, *, seed: int, key: tuple
+) -> xr.DataTree:
+    """What posterior draws say: the groups of `describe`, leave_one_out, and reach."""
+    rng = chain_generators(seed, *key, "summary", chains=range(1)).generator(0)
+    n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
+    n = min(N_PREDICTED, n_all)
+    places = Places.of(data, chain_generators(seed, *key, "quick", chains=range(1)).generator(0))
+    tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
+    theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
+    each = max(1, N_LEFT_OUT // theta.shape[0])
+    rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
+    tree = with_leave_one_out(tree, over_draws(model, theta[:, rows]), data)
+    if data.encoding.coordinates:
+        tree["reach"] = _reach(predictors(draws, model=model, n_draws=n), data)
+    return tree
+
+
+def _reach(of: Any, data: Data) -> xr.DataTree:
+    names = np.array(list(data.encoding.coordinates))
+    distances = xr.Dataset(
+        {"distance": (("sample", "direction"), reach(of, data))}, {"direction": names}
+    )
+    return xr.DataTree(distances)
+
+
+def quick_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
+    """The predictor at one setting of the hyperparameters, by EP or exactly."""
+    if model.likelihood.conjugate:
+        return regression_predictor(model, theta)
+    at = model.at(theta)
+    return State(at, sites=expectation_propagation(at).sites).predictor()

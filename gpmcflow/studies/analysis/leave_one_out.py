@@ -1,0 +1,91 @@
+"""Leave-one-out predictive densities with the case's latent integrated out, and over hyperparameters."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import arviz_stats
+import numpy as np
+import xarray as xr
+from scipy.linalg import lapack
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.conditional import Predictor, regression_predictor
+from gpmcflow.approximations.expectation_propagation import (
+    ExpectationPropagation,
+    expectation_propagation,
+)
+from gpmcflow.errors import NumericalError
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gp_model import GPModel
+
+BAD_K = 0.7  # a Pareto k above which an importance-sampled density is not to be trusted
+
+
+class LeaveOneOut(NamedTuple):
+    """log p(y_i | y_-i) of each case."""
+
+    log_density: np.ndarray  #: (n,)
+    pareto_k: np.ndarray  #: (n,); zeros where nothing is reweighted
+
+    @property
+    def bad_share(self) -> float:
+        """Share of cases whose k is above 0.7."""
+        return float(np.mean(self.pareto_k > BAD_K))
+
+
+def of_regression(predictor: Predictor) -> np.ndarray:
+    """log p(y_i | y_-i, theta) of a regression with Gaussian noise, (n,).
+
+    With C = K + D = L L' and a = C^-1 (y - c): y_i is N(y_i - a_i / C^-1_ii, 1 / C^-1_ii).
+    Source: Rasmussen & Williams (2006), eqs. 5.10-5.12.
+    """
+    inverse, _ = lapack.dtrtri(predictor.factor, lower=1)
+    inverse = np.tril(inverse)
+    precision = np.einsum("ji,ji->i", inverse, inverse)
+    residual = (inverse.T @ predictor.coefficients[0]) / precision
+    return 0.5 * (np.log(precision / (2.0 * np.pi)) - precision * residual**2)
+
+
+def of_fit(fit: ExpectationPropagation, likelihood: Likelihood, y: np.ndarray) -> np.ndarray:
+    """log p(y_i | y_-i, theta) by the cavities of an EP fit, (n,). Source: Opper & Winther (2000)."""
+    return likelihood.tilted(y, fit.cavity_mean, fit.cavity_variance)[0]
+
+
+def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
+    """log p(y_i | y_-i, theta) of each case, (n,); nan where EP does not converge."""
+    if model.likelihood.conjugate:
+        return of_regression(regression_predictor(model, theta))
+    at = model.at(theta)
+    try:
+        return of_fit(expectation_propagation(at), at.likelihood, model.y)
+    except NumericalError:
+        return np.full(model.n_cases, np.nan)
+
+
+def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
+    """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
+
+    Draws of p(theta | y) get weights 1 / p(y_i | y_-i, theta), which lead to p(theta | y_-i). Draws at which
+    EP does not converge are left out of all chains.
+
+    Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
+    """
+    values = np.array([[at_theta(model, theta) for theta in chain] for chain in thetas])
+    values = values[:, np.isfinite(values).all(axis=(0, 2))]
+    if not values.shape[1]:
+        raise NumericalError(
+            "leave-one-out: EP converges at none of the draws; the likelihood and the covariance do not go "
+            "together with these data"
+        )
+    draws = xr.Dataset({"y": (("chain", "draw", "case"), values)})
+    tree = xr.DataTree.from_dict({"log_likelihood": draws})
+    with warnings.catch_warnings():  # a bad k is told by what is returned
+        warnings.simplefilter("ignore")
+        elpd = arviz_stats.loo(tree, pointwise=True, reff=1.0)
+    smoothed, k = np.asarray(elpd.elpd_i), np.asarray(elpd.pareto_k)
+    told = np.isfinite(smoothed) & np.isfinite(k)  # no tail can be fitted to draws that repeat
+    flat = values.reshape(-1, values.shape[-1])
+    plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
+    return LeaveOneOut(np.where(told, smoothed, plain), np.where(told, k, np.inf))

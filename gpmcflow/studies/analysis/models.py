@@ -1,0 +1,132 @@
+"""The models of an analysis: covariances over columns of the file, a likelihood by the outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logit, ndtri
+
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.leaves import Constant
+from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.studies.analysis.data import Data, Rows
+from gpmcflow.studies.stated_models import covariance_of, likelihood_of, priors_of
+
+LIKELIHOODS = {  # by the kind of outcome; the first is taken unless another is stated
+    "binary": ("probit", "logistic"),
+    "counts": ("poisson", "negative_binomial"),
+    "binomial": ("binomial",),
+    "real": ("gaussian", "student_t"),
+}
+MEAN_SD = (
+    1.0  # of the prior of a free mean, around the overall level, in units of the latent function
+)
+
+
+def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
+    """A model as a problem of the config states it: covariance, likelihood and named hyperpriors."""
+    stated = dict(settings["models"][name])
+    stated["likelihood"] = (
+        stated.get("likelihood") or settings["likelihood"] or LIKELIHOODS[kind][0]
+    )
+    stated["priors"] = {**settings["priors"], **stated.get("priors", {})}
+    return {**stated, "model": "joint"}
+
+
+def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel:
+    """Model ``name`` of an analysis for its learning rows.
+
+    Columns are those of the file: a covariance of one with categories takes all inputs made of it; with
+    ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
+
+    Raises `InputError` for unknown columns, and a likelihood that the outcome cannot have.
+    """
+    kind, path = data.target.kind, f"{where}.models.{name}"
+    statement = model_statement(settings, name, kind)
+    likelihood = likelihood_of(statement, path)
+    if likelihood.name not in LIKELIHOODS[kind]:
+        raise InputError(
+            f"{path}.likelihood: found {likelihood.name} for an outcome that is {kind}; allowed: "
+            f"{', '.join(LIKELIHOODS[kind])}"
+        )
+    covariance = over_inputs(covariance_of(statement, path), data.encoding, path)
+    learning = data.learning
+    level = overall_level(learning, likelihood.name)
+    mean = statement.get("mean")
+    if mean is None:
+        constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
+        free = likelihood.name not in LIKELIHOODS["real"] and not constant
+        mean = Hyperprior("norm", {"loc": level, "scale": MEAN_SD}) if free else level
+    elif isinstance(mean, str):
+        mean = priors_of(statement, path)[mean]
+    likelihood = likelihood.with_constants(**learning.units(kind))
+    try:
+        return GPModel(learning.X, learning.y, covariance, likelihood, mean)
+    except InputError as error:
+        raise InputError(f"{path}: {str(error).removeprefix('model: ')}") from None
+
+
+def overall_level(rows: Rows, likelihood: str) -> float:
+    """Latent value whose response is the mean outcome of the rows; 0 for standardised ones."""
+    unit = np.ones(len(rows.outcome)) if rows.unit is None else rows.unit
+    rate = rows.outcome.sum() / unit.sum()
+    if likelihood in LIKELIHOODS["real"]:
+        return 0.0
+    if likelihood in LIKELIHOODS["counts"]:
+        return float(np.log(max(rate, 0.5 / unit.sum())))
+    share = float(np.clip(rate, 0.5 / unit.sum(), 1.0 - 0.5 / unit.sum()))
+    return float(ndtri(share) if likelihood == "probit" else logit(share))
+
+
+def over_inputs(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
+    """The covariance with inputs in the place of columns of the file."""
+    if isinstance(covariance, Leaf):
+        return _leaf_over_inputs(covariance, encoding, where)
+    pair = Sum if isinstance(covariance, Sum) else Product
+    return pair(
+        over_inputs(covariance.left, encoding, where),
+        over_inputs(covariance.right, encoding, where),
+    )
+
+
+def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str) -> Covariance:
+    if isinstance(leaf, Constant) or leaf.term == "white":
+        return leaf
+    columns = encoding.columns if leaf.columns is None else [str(c) for c in leaf.columns]
+    for column in columns:
+        if column not in encoding.columns:
+            raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
+    if leaf.levels_allowed:
+        raise InputError(
+            f"{where}.covariance: {leaf.term}({', '.join(columns)}); in an analysis columns of categories are "
+            "inputs of every covariance; write, say, squared_exponential(..) of it"
+        )
+    groups = {
+        column: tuple(encoding.inputs_of(column))
+        for column in columns
+        if isinstance(encoding.code(column), CategoryCode) and len(encoding.inputs_of(column)) > 1
+    }
+    names = {c: tuple(encoding.inputs_of(c)) for c in columns}
+    alone = tuple(name for c in columns if c not in groups for name in names[c])
+    ard = getattr(leaf, "ard", False) and getattr(leaf, leaf.scales or "", None) is None
+    if not ard or not groups or (len(groups) == 1 and not alone):
+        everything = tuple(name for c in columns for name in names[c])
+        return replace(leaf, columns=everything, **({"ard": False} if ard and not alone else {}))
+    factors: list[Covariance] = [replace(leaf, columns=alone)] if alone else []
+    for column, inputs in groups.items():
+        plain = {"ard": False, "name": re.sub(r"\W+", "_", column)}
+        if factors:
+            plain["signal_sd"] = None
+        factors.append(replace(leaf, columns=inputs, **plain))
+    product = factors[0]
+    for factor in factors[1:]:
+        product = Product(product, factor)
+    return product

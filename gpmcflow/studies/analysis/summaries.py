@@ -1,0 +1,179 @@
+"""What a fitted model says: predictions, effects of columns, a map, leave-one-out; of draws and of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.approximations.conditional import Conditional, Predictor
+from gpmcflow.approximations.prediction import (
+    log_predictive_density,
+    mixture,
+    predictive,
+    responses,
+)
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.studies.analysis.data import Data, Rows
+from gpmcflow.studies.analysis.effects import Sweep, sampled_averages, sweeps
+from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
+
+N_EFFECTS = 200  # joint draws of the latent function that effects of columns are averaged over
+LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
+MAP_POINTS = 41  # of the grid along the longer side of a map
+CURVE_POINTS = 101
+HALF = 0.5  # correlation at which similarity has faded: how far it reaches
+N_DISTANCES = 400
+
+
+@dataclass(frozen=True)
+class Places:
+    """Inputs at which the response is predicted one by one: rows of files, and a map or a curve."""
+
+    data: Data
+    swept: Sequence[Sweep]
+    grid: pd.DataFrame | None  #: inputs of a map or a curve
+
+    @classmethod
+    def of(cls, data: Data, rng: np.random.Generator) -> Places:
+        """Places of a data set: a map if it has coordinates, a curve if it has one column of numbers."""
+        coordinates = list(data.encoding.coordinates)
+        columns = [column for column in data.encoding.columns if column not in coordinates]
+        kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
+        if coordinates:
+            return cls(data, kept, _map_inputs(data, coordinates))
+        inputs = data.encoding.names
+        if len(inputs) == 1 and inputs == columns:
+            z = data.learning.X[inputs[0]].to_numpy()
+            margin = 0.05 * np.ptp(z)
+            line = np.linspace(z.min() - margin, z.max() + margin, CURVE_POINTS)
+            return cls(data, kept, pd.DataFrame({inputs[0]: line}))
+        return cls(data, kept, None)
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Inputs by name of the group of results."""
+        rows = {"held_out": self.data.held_out, "new": self.data.new}
+        tables = {name: part.X for name, part in rows.items() if part is not None and len(part.X)}
+        return tables if self.grid is None else {**tables, "grid": self.grid}
+
+
+def describe(
+    predictors: Iterable[Predictor], n_predictors: int, places: Places, rng: np.random.Generator
+) -> xr.DataTree:
+    """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
+
+    Responses are in natural units. ``n_predictors`` settings of the hyperparameters share `N_EFFECTS` draws.
+    """
+    data, kind = places.data, places.data.target.kind
+    every, n_each = max(1, n_predictors // N_EFFECTS), max(1, N_EFFECTS // n_predictors)
+    parts: dict[str, list[Conditional]] = {name: [] for name in places.tables}
+    averages: list[list[np.ndarray]] = [[] for _ in places.swept]
+    coded: dict[str, np.ndarray] = {}
+    for k, predictor in enumerate(predictors):
+        if not coded:
+            model = predictor.covariance.model
+            coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
+            swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
+            likelihood = _without_units(predictor.likelihood)
+        for name, X in coded.items():
+            parts[name].append(predictor.moments(X))
+        if k % every == 0:
+            own = replace(
+                predictor, likelihood=likelihood if kind != "real" else predictor.likelihood
+            )
+            for draws, sweep, X in zip(averages, places.swept, swept, strict=True):
+                draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=kind == "real"))
+    groups = {}
+    for name, own in parts.items():
+        rows = {"held_out": data.held_out, "new": data.new}.get(name)
+        units = {} if rows is None else rows.units(kind)
+        eta = mixture([_plain(part) for part in own], **units)
+        groups[name] = _predictions(eta, rows, data)
+    for draws, sweep in zip(averages, places.swept, strict=True):
+        values = _natural(data, np.concatenate(draws))
+        groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"average": (("sample", "value"), values)}
+        )
+    return xr.DataTree.from_dict(groups)
+
+
+def _without_units(likelihood: Likelihood) -> Likelihood:
+    units = {name: 1.0 for name in ("exposure", "trials") if name in likelihood.constants}
+    return likelihood.with_constants(**units) if units else likelihood
+
+
+def _plain(part: Conditional) -> Conditional:
+    return part._replace(likelihoods=[_without_units(own) for own in part.likelihoods])
+
+
+def _natural(data: Data, values: np.ndarray) -> np.ndarray:
+    target = data.target
+    return values * target.scale + target.shift
+
+
+def _predictions(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
+    """Predictions of rows in natural units; with their outcomes, the log density of these."""
+    kind, target = data.target.kind, data.target
+    table = predictive(eta).drop_vars(["latent_mean", "latent_sd"])
+    for name in ("response_mean", "response_quantile"):
+        table[name] = table[name] * target.scale + target.shift
+    table["response_sd"] = table["response_sd"] * target.scale
+    if kind == "counts":
+        draws = responses(eta, np.random.default_rng(0))
+        shares = [(draws == count).mean(0) for count in range(LARGEST_COUNT + 1)]
+        shares.append((draws > LARGEST_COUNT).mean(0))
+        table["share"] = (("count", "new_case"), np.stack(shares))
+        table["rate_quantile"] = np.exp(table["latent_quantile"])
+    if rows is not None and rows.y is not None:
+        density = log_predictive_density(eta, rows.y)
+        table["log_density"] = ("new_case", density - np.log(target.scale))
+    return table.rename(new_case="case")
+
+
+def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
+    """The tree with group leave_one_out (case: log_density in natural units, pareto_k)."""
+    density = loo.log_density - np.log(data.target.scale)
+    variables = {"log_density": ("case", density), "pareto_k": ("case", loo.pareto_k)}
+    tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables))
+    return tree
+
+
+def _map_inputs(data: Data, coordinates: list[str]) -> pd.DataFrame:
+    """Inputs on a grid over the learning rows; other inputs at their means."""
+    X = data.learning.X
+    low, high = X[coordinates].min().to_numpy(), X[coordinates].max().to_numpy()
+    sides = high - low
+    counts = np.maximum(2, np.rint(MAP_POINTS * sides / sides.max())).astype(int)
+    axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]
+    east, north = np.meshgrid(*axes)
+    grid = pd.DataFrame({name: np.full(east.size, X[name].mean()) for name in X.columns})
+    grid[coordinates[0]], grid[coordinates[1]] = east.ravel(), north.ravel()
+    return grid
+
+
+def reach(predictors: Iterable[Predictor], data: Data) -> np.ndarray:
+    """Distances (draw, coordinate) in natural units at which the prior correlation of two places is one half.
+
+    Infinite where it stays above up to twice the side of the map.
+    """
+    coordinates, X = list(data.encoding.coordinates), data.learning.X
+    rows = []
+    for predictor in predictors:
+        found = []
+        for name in coordinates:
+            steps = np.linspace(0.0, 2.0 * np.ptp(X[name].to_numpy()), N_DISTANCES + 1)[1:]
+            line = pd.DataFrame(np.tile(X.mean().to_numpy(), (len(steps), 1)), columns=X.columns)
+            origin = line.iloc[:1].copy()
+            line[name] += steps
+            model = predictor.covariance.model
+            at, away = model.new_inputs(origin), model.new_inputs(line)
+            scale = np.sqrt(predictor.covariance.diagonal(at) * predictor.covariance.diagonal(away))
+            below = np.flatnonzero(predictor.covariance(away, at)[:, 0] / scale < HALF)
+            scale = data.encoding.code(name).scale
+            found.append(steps[below[0]] * scale if below.size else np.inf)
+        rows.append(found)
+    return np.array(rows)
