@@ -1,0 +1,185 @@
+"""How good the models of an analysis are, beside no model and a simple one: `models.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+
+from gpmcflow.datasets.layout import permutation
+from gpmcflow.studies.analysis.baselines import Baseline, baselines
+from gpmcflow.studies.analysis.data import Data, Rows
+
+FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
+N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
+HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
+
+
+class Results(NamedTuple):
+    """What the jobs of one model left; draws and summary are None in quick mode."""
+
+    covariance: str
+    fit: xr.DataTree
+    draws: xr.DataTree | None
+    summary: xr.DataTree | None
+    seconds: float
+
+    @property
+    def shown(self) -> xr.DataTree:
+        """What the report shows: the summary of the draws, or of the fit."""
+        return self.fit if self.summary is None else self.summary
+
+
+def score_kind(data: Data) -> str:
+    """Which rows scores are of."""
+    enough = data.held_out is not None and len(data.held_out.row) >= FEWEST_HELD_OUT
+    return HELD_OUT if enough else LEAVE_ONE_OUT
+
+
+def shown_model(results: Mapping[str, Results]) -> str:
+    """The model with the largest expected log predictive density by leave-one-out."""
+    return max(
+        results, key=lambda name: float(results[name].shown["leave_one_out/log_density"].sum())
+    )
+
+
+def models_table(
+    data: Data, results: Mapping[str, Results], can_do: Mapping[str, str]
+) -> pd.DataFrame:
+    """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
+    by, shown = score_kind(data), shown_model(results)
+    scored = data.held_out if by == HELD_OUT else data.learning
+    others = baselines(data, data.held_out) if by == HELD_OUT else _cross_validated(data)
+    simple = next(other for other in others if other.role == "simple")
+    best = results[shown].shown["leave_one_out/log_density"].values
+    rows = []
+    for name, model in results.items():
+        loo = model.shown["leave_one_out"].to_dataset()
+        density = loo["log_density"].values
+        own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
+        mean = None if by == LEAVE_ONE_OUT else model.shown["held_out/response_mean"].values
+        evidence = model.fit["evidence"].to_dataset()
+        rows.append(
+            {
+                "name": name,
+                "role": "model",
+                "covariance": model.covariance,
+                "can_do": can_do[name],
+                "log_evidence": float(evidence["log_evidence"]),
+                "log_evidence_se": float(evidence["standard_error"]),
+                "evidence_alarm": evidence.attrs["alarm"],
+                "elpd_loo": density.sum(),
+                "elpd_loo_se": _sum_error(density),
+                "loo_difference": (density - best).sum(),
+                "loo_difference_se": _sum_error(density - best),
+                "loo_bad_share": float(np.mean(loo["pareto_k"].values > 0.7)),
+                **_score(own, simple.log_density),
+                **_error(data.target.kind, scored, mean),
+                **_diagnostics(model.draws),
+                "quick_difference": _quick_difference(model, data.target.kind),
+                "seconds": model.seconds,
+            }
+        )
+    for other in others:
+        rows.append(
+            {
+                "name": other.name,
+                "role": other.role,
+                **_score(other.log_density, simple.log_density),
+                **_error(data.target.kind, scored, other.mean),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _cross_validated(data: Data) -> list[Baseline]:
+    """Baselines on learning rows that each fit has not seen."""
+    learning, n = data.learning, len(data.learning.row)
+    fold_of = np.empty(n, dtype=int)
+    fold_of[permutation(0, n)] = np.arange(n) % min(N_FOLDS, n)
+    parts = []
+    for fold in range(fold_of.max() + 1):
+        kept, left = (_rows(learning, fold_of != fold), _rows(learning, fold_of == fold))
+        parts.append(
+            (np.flatnonzero(fold_of == fold), baselines(data._replace(learning=kept), left))
+        )
+    whole = []
+    for k, first in enumerate(parts[0][1]):
+        mean, density = np.empty(n), np.empty(n)
+        for rows, fitted in parts:
+            mean[rows], density[rows] = fitted[k].mean, fitted[k].log_density
+        whole.append(Baseline(first.name, first.role, mean, density))
+    return whole
+
+
+def _rows(rows: Rows, kept: np.ndarray) -> Rows:
+    unit = None if rows.unit is None else rows.unit[kept]
+    return Rows(rows.row[kept], rows.X[kept], rows.y[kept], rows.outcome[kept], unit)
+
+
+def _sum_error(values: np.ndarray) -> float:
+    return float(np.sqrt(len(values) * values.var(ddof=1))) if len(values) > 1 else np.nan
+
+
+def _score(density: np.ndarray, simple: np.ndarray) -> dict[str, float]:
+    n, difference = len(density), density - simple
+    return {
+        "test_score": density.mean(),
+        "test_score_se": stats.sem(density) if n > 1 else np.nan,
+        "difference": difference.mean(),
+        "difference_se": stats.sem(difference) if n > 1 else np.nan,
+    }
+
+
+def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
+    """Number wrong of a binary outcome; mean absolute error of counts; else root mean square error."""
+    if mean is None:
+        return {"error": np.nan, "error_se": np.nan}
+    outcome, n = rows.outcome, len(rows.outcome)
+    if kind == "binary":
+        wrong = (mean > 0.5) != (outcome > 0.5)
+        return {
+            "error": wrong.sum(),
+            "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
+        }
+    if kind == "counts":
+        apart = np.abs(outcome - mean)
+        return {"error": apart.mean(), "error_se": stats.sem(apart)}
+    expected = mean * rows.unit if kind == "binomial" else mean
+    squares = (outcome - expected) ** 2
+    root = np.sqrt(squares.mean())
+    return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
+
+
+def parameters(draws: xr.DataTree) -> xr.Dataset:
+    """Draws of the parameters in their own units."""
+    posterior = draws["posterior"].to_dataset()
+    return posterior.drop_vars([name for name in ("theta", "latent") if name in posterior])
+
+
+def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
+    """Worst R-hat and effective sizes over the parameters."""
+    if draws is None:
+        return {}
+    own, sizes = parameters(draws), draws["posterior"].sizes
+    worst = {
+        "r_hat": max(float(v) for v in arviz_stats.rhat(own).data_vars.values()),
+        "ess_bulk": min(float(v) for v in arviz_stats.ess(own, method="bulk").data_vars.values()),
+        "ess_tail": min(float(v) for v in arviz_stats.ess(own, method="tail").data_vars.values()),
+    }
+    rate = float(draws["sample_stats/acceptance_rate"].mean())
+    return {"chains": sizes["chain"], "draws": sizes["draw"], **worst, "acceptance": rate}
+
+
+def _quick_difference(model: Results, kind: str) -> float:
+    """Largest difference of quick and full predictions of held-out rows: of probabilities, or in their sd."""
+    if model.summary is None or "held_out" not in model.summary:
+        return np.nan
+    full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
+    apart = np.abs(full["response_mean"] - quick["response_mean"])
+    return float((apart if kind == "binary" else apart / full["response_sd"]).max())
