@@ -192,7 +192,8 @@ def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str
         shown += ", ..." if len(classes) > SHOWN_CLASSES else ""
         return None, None, [
             f"{where}.target: column {column.name} has {len(classes)} classes ({shown}); one class "
-            f'against the rest can be learnt: positive: "{classes[0]}"'
+            f'against the rest can be learnt: positive: "{classes[0]}" (or gpmcflow new with '
+            f'--positive "{classes[0]}")'
         ]  # fmt: skip
     yes = [label for label in classes if label.lower() in YES_WORDS]
     chosen = yes[0] if len(yes) == 1 else max(classes, key=_order)
