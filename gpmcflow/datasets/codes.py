@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column, parse_numbers, plain_labels, row_problem
+from gpmcflow.datasets.cells import parse_numbers, plain_labels, row_problem
+from gpmcflow.datasets.columns import Column
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.dates import date_text, parse_dates
 from gpmcflow.datasets.own_settings import TableSettings

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gpmcflow.datasets.cells import missing_cells, parse_numbers
 from gpmcflow.datasets.codes import fit_codes
 from gpmcflow.datasets.column_uses import column_uses, uses_table
-from gpmcflow.datasets.columns import Column, describe_columns, missing_cells, parse_numbers
+from gpmcflow.datasets.columns import INDEX_NAME, Column, describe_columns
 from gpmcflow.datasets.csv_table import (
     CsvTable,
     TableErrors,
@@ -24,8 +25,6 @@ from gpmcflow.datasets.own_settings import column_problems, read_settings, unkno
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
 from gpmcflow.errors import InputError
-
-INDEX_NAME = "index"  # what a first column without a name is called
 
 
 class Part(NamedTuple):
@@ -268,6 +267,9 @@ def _check_learning(
 
 def _check_names(table: CsvTable, encoding: Encoding) -> None:
     names = encoding.names
+    for place in encoding.coordinates:
+        if place not in encoding.columns:
+            raise TableErrors([f"{table.path.name}: all rows to learn from have the same {place}"])
     if not names:
         raise TableErrors(
             [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
-from gpmcflow.datasets.columns import MISSING_WORDS, name_words
+from gpmcflow.datasets.columns import name_words
 
 if TYPE_CHECKING:
     from gpmcflow.datasets.suggestions import Suggestion

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from gpmcflow.datasets.cells import THOUSANDS, parse_numbers
 from gpmcflow.datasets.column_uses import column_uses
-from gpmcflow.datasets.columns import Column, describe_columns, name_words, parse_numbers
+from gpmcflow.datasets.columns import Column, describe_columns, name_words
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, TableErrors, find_separator
 from gpmcflow.datasets.own_settings import TableSettings, unknown
 from gpmcflow.datasets.own_table import read_table
@@ -148,7 +149,9 @@ def find_decimal(table: CsvTable) -> str:
     """Return the decimal mark that more columns are written in: "." or ","."""
     votes = Counter()
     for cells in table.columns.values():
-        filled = [cell for cell in cells if cell]
+        filled = [
+            cell for cell in cells if cell and not ("," in cell and THOUSANDS.fullmatch(cell))
+        ]
         shares = {mark: np.isfinite(parse_numbers(filled, mark)).sum() for mark in ".,"}
         best = max(shares, key=lambda mark: shares[mark])
         if shares["."] != shares[","] and shares[best] >= ENOUGH * len(filled):

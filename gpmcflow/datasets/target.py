@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column, name_words, row_problem
+from gpmcflow.datasets.cells import row_problem
+from gpmcflow.datasets.columns import Column, name_words
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 

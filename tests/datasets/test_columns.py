@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.datasets.columns import describe_columns, name_words, parse_numbers
+from gpmcflow.datasets.cells import parse_numbers
+from gpmcflow.datasets.columns import describe_columns, name_words
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.dates import parse_dates
 
@@ -129,3 +130,16 @@ def test_a_date_that_is_none_is_a_bad_cell():
 def test_words_of_names():
     assert name_words("patientID_no 2") == {"patient", "id", "no", "2"}
     assert name_words("XPosition") == {"x", "position"}
+
+
+def test_thousands_are_not_taken_for_decimals():
+    line = column(["950", "1,200", "12,500", "1,000,000"]).problems[0]
+    assert line.startswith('row 3, column x: "1,200" has its thousands set off')
+
+
+def test_words_for_missing_among_dates_with_strokes():
+    dates = column(["03/02/2023", "N/A", "04/02/2023", "05/02/2023"])
+    assert dates.found == (
+        "dates, 2023-02-03 to 2023-02-05 (read as DD/MM/YYYY; it could be MM/DD/YYYY), "
+        "1 cell missing"
+    )

@@ -341,3 +341,26 @@ def test_wrong_new_files(tmp_path, fails):
     ]
     with fails(TableErrors, "none.csv: no such file"):
         encode_new(encoding, tmp_path / "none.csv")
+
+
+def test_settings_that_are_none(tmp_path):
+    with pytest.raises(TableErrors, match="data: found None; allowed: keys such as csv"):
+        prepare_table(None, tmp_path)
+    with pytest.raises(TableErrors) as caught:
+        prepare_table({}, tmp_path)
+    assert caught.value.problems == [
+        "data.csv: missing; give the path of a CSV file",
+        "data.target: missing; give the name of a column",
+    ]
+
+
+def test_an_exposure_with_no_cell_filled_in(tmp_path):
+    csv(tmp_path, "x,hours,y", [f"{i},,{i % 6}" for i in range(N)])
+    text = "column hours: found no cell filled in; positive numbers are needed"
+    assert one(tmp_path, exposure="hours") == text
+
+
+def test_places_that_do_not_differ(tmp_path):
+    csv(tmp_path, "e,n,y", [f"{i},{int(i == 39)},{i % 6}" for i in range(N)])
+    settings = {"coordinates": ["e", "n"], "test_by": "e", "test_fraction": 0.1}
+    assert one(tmp_path, **settings) == "own.csv: all rows to learn from have the same n"

@@ -167,3 +167,10 @@ def test_what_cannot_be_suggested(tmp_path, patients, fails):
         suggest(write(tmp_path, "a,y", [f"5,{i}" for i in range(N)]), "y")
     with fails(TableErrors, "none.csv: no such file"):
         suggest(tmp_path / "none.csv", "y")
+
+
+def test_thousands_do_not_make_a_decimal_comma(tmp_path):
+    rows = [f'"{1 + i % 9},{100 + i}",{i % 7},{i}.5' for i in range(N)]
+    suggestion = suggest(write(tmp_path, "price,a,y", rows), "y")
+    assert suggestion.settings.decimal == "."
+    assert '"1,100" has its thousands set off' in suggestion.problems[0]
