@@ -123,7 +123,7 @@ class CategoryCode:
             notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
         for i in np.flatnonzero(empty):
             notes[i].append(f"{self.column} is empty: treated as unknown")
-        inputs = [((labels == level) & ~empty).astype(float) for level in self.shown_levels]
+        inputs = [(labels == level).astype(float) for level in self.shown_levels]
         if len(self.levels) == 2:
             inputs[0][unseen | empty] = self.shares[1]
         return inputs + ([empty.astype(float)] if self.has_missing else []), []

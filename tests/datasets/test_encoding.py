@@ -9,7 +9,7 @@ from gpmcflow.errors import InputError
 
 HEADER = "age,bmi,day,ward,sex,y\n"
 ROWS = [
-    (20 + i, "" if i in (3, 8) else 18 + i / 2, f"2024-01-{1 + 2 * i:02d}", "abca"[i % 4],
+    (20 + i, "" if i in (3, 8) else 18 + i * i / 4, f"2024-01-{1 + 2 * i:02d}", "abca"[i % 4],
      "f" if i % 3 else "m", i % 2)
     for i in range(12)
 ]  # fmt: skip
@@ -90,20 +90,24 @@ def test_what_new_rows_have_and_learning_rows_have_not_is_noted(prepared, folder
         "a,x,25,,2024-01-03",
         "a,,40,10,2025-01-03",
         ",f,,20,2023-12-31",
+        "a,f,31,48.25,2024-01-23",
+        "a,f,20,18,2024-01-01",
     )
     assert part.note == [
         'ward "d" was not seen: treated as unknown',
-        'bmi is empty: middle value 20.75 taken; sex "x" was not seen: treated as unknown',
-        "age 40 is above 20 to 31 seen in learning; bmi 10 is below 18 to 23.5 seen in learning; "
+        'bmi is empty: middle value 25.625 taken; sex "x" was not seen: treated as unknown',
+        "age 40 is above 20 to 31 seen in learning; bmi 10 is below 18 to 48.25 seen in learning; "
         "day 2025-01-03 is after 2024-01-01 to 2024-01-23 seen in learning; "
         "sex is empty: treated as unknown",
         "age is empty: middle value 25.5 taken; day 2023-12-31 is before 2024-01-01 to 2024-01-23 "
         "seen in learning; ward is empty: treated as unknown",
+        "",
+        "",
     ]
     assert part.X.loc[0, ["ward=a", "ward=b", "ward=c"]].tolist() == [0, 0, 0]
-    assert part.X["sex=m"].tolist() == [1, 4 / 12, 4 / 12, 0]  # unknown: the learning share
-    assert part.X["bmi missing"].tolist() == [0, 1, 0, 0]
-    assert prepared.encoding.natural("bmi", part.X.loc[1, "bmi"]) == pytest.approx(20.75)
+    assert part.X["sex=m"].tolist() == [1, 4 / 12, 4 / 12, 0, 0, 0]  # unknown: the learning share
+    assert part.X["bmi missing"].tolist() == [0, 1, 0, 0, 0, 0]
+    assert prepared.encoding.natural("bmi", part.X.loc[1, "bmi"]) == pytest.approx(25.625)
     assert part.X.loc[3, ["ward=a", "ward=b", "ward=c"]].tolist() == [0, 0, 0]
 
 

@@ -82,6 +82,8 @@ def test_whole_groups_are_held_out_and_are_no_input(tmp_path):
     assert not groups[0] & groups[1]
     assert len(prepared.test.row) == 16  # two groups of eight: the first number from 12 up
     assert prepared.encoding.columns == ["x"]
+    csv(tmp_path, rows=[f"n{i},{i},{'aab'[i % 3]},{'yes' if i % 4 else 'no'}" for i in range(N)])
+    assert len(prepare(tmp_path, test_by="g", test_fraction=0.7).test.row) in (13, 27)
     done = prepared.columns.set_index("column").done
     assert done["g"] == "not an input: it chooses the rows held out"
 
@@ -190,7 +192,7 @@ def test_counts_with_an_exposure_and_successes_of_trials(tmp_path):
     np.testing.assert_array_equal(prepared.train.y, (prepared.train.row - 2) % 6)
     assert prepared.encoding.names == ["x"]
     assert prepared.rows.set_index("row").use[7] == "no hours"
-    csv(tmp_path, "x,n,y", [f"{i},{6 + i % 2},{i % 6}" for i in range(N)])
+    csv(tmp_path, "x,n,y", [f"{i},{5 + i % 2},{i % 6}" for i in range(N)])
     assert prepare(tmp_path, trials="n").target.kind == "binomial"
 
 

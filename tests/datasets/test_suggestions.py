@@ -100,6 +100,8 @@ def test_map_among_other_columns_names_its_places(tmp_path):
 def test_exposure_only_for_counts_and_only_if_positive(tmp_path):
     real = write(tmp_path, "a,hours,y", [f"{i % 7},{1 + i % 4},{i}.5" for i in range(N)])
     assert suggest(real, "y").settings.exposure is None
+    large = write(tmp_path, "a,hours,y", [f"{i % 7},{1 + i % 4},{5 * i}" for i in range(N)])
+    assert suggest(large, "y").settings.exposure is None
     zero = write(tmp_path, "a,hours,y", [f"{i % 7},{i % 4},{i % 6}" for i in range(N)])
     assert suggest(zero, "y").settings.exposure is None
 
@@ -116,6 +118,8 @@ def test_trials_where_the_outcome_never_exceeds_them(tmp_path):
 @pytest.mark.parametrize(("mark", "decimal"), [(";", ","), ("\t", "."), (";", "."), (",", ".")])
 def test_separator_and_decimal_mark_are_found(tmp_path, mark, decimal):
     rows = [f"{i % 7}{decimal}5{mark}{i}{decimal}25{mark}{i % 3}" for i in range(N)]
+    whole = write(tmp_path, f"a{mark}b", [f"{i}{mark}{i % 3}" for i in range(N)])
+    assert suggest(whole, "b").settings.decimal == "."
     suggestion = suggest(write(tmp_path, f"a{mark}b{mark}c", rows), "b")
     loaded, prepared = config(suggestion)
     assert (prepared.encoding.separator, prepared.encoding.decimal) == (mark, decimal)
