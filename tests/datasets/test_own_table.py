@@ -254,7 +254,7 @@ def test_constant_in_the_learning_rows(tmp_path):
         ("Y", {}, 'data.target: no column "Y" in own.csv; did you mean "y"?'),
         ("g", {}, 'data.target: column g has 5 classes (a 8, b 8, c 8, d 8, e 8); one class against'),
         ("name", {}, "data.target: column name has 40 classes (n0 1, n1 1,"),
-        ("name", {}, "n14 1, ...); two are needed; choose another target"),
+        ("name", {}, "n13 1, ...); two are needed; choose another target"),
         ("g", {"positive": "A1"}, 'data.positive: no value "A1" in column g; did you mean "a"?'),
         ("g", {"outcome": "real"}, "data.target: column g holds 5 categories, the outcome is real"),
         ("x", {"positive": 1, "outcome": "real"}, "data.positive: found 1, and the outcome is real"),
