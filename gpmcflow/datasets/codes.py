@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column, parse_numbers, plain_labels, row_problem
+from gpmcflow.datasets.cells import parse_numbers, plain_labels, row_problem
+from gpmcflow.datasets.columns import Column
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.dates import date_text, parse_dates
 from gpmcflow.datasets.own_settings import TableSettings
@@ -122,7 +123,7 @@ class CategoryCode:
             notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
         for i in np.flatnonzero(empty):
             notes[i].append(f"{self.column} is empty: treated as unknown")
-        inputs = [((labels == level) & ~empty).astype(float) for level in self.shown_levels]
+        inputs = [(labels == level).astype(float) for level in self.shown_levels]
         if len(self.levels) == 2:
             inputs[0][unseen | empty] = self.shares[1]
         return inputs + ([empty.astype(float)] if self.has_missing else []), []

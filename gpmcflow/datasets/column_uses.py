@@ -50,7 +50,7 @@ def uses_table(
         if use == "target":
             lines.append((name, target_found(column, target), _target_done(target)))
         elif use == "unit":
-            lines.append((name, _unit_found(column), _unit_done(name, target)))
+            lines.append((name, unit_found(column), unit_done(name, target)))
         elif use == "input" and name not in kept:
             lines.append((name, "always the same in the learning rows", DROPPED["constant"]))
         elif use == "input":
@@ -92,6 +92,19 @@ def target_found(column: Column, target: Target) -> str:
     return f"whole numbers, {_range(column)}"
 
 
+def unit_found(column: Column) -> str:
+    """Return the words for what the column of exposures or trials holds."""
+    gaps = f", {column.n_missing} missing" if column.n_missing else ""
+    return f"number, {_range(column)}{gaps}"
+
+
+def unit_done(name: str, target: Target) -> str:
+    """Return the words for what exposures or trials do."""
+    if target.kind == "binomial":
+        return f"the number of trials behind each {target.name}"
+    return f"effort: twice the {name}, twice the {target.name} expected"
+
+
 def _use(column: Column, settings: TableSettings) -> str:
     name = column.name
     if name == settings.target:
@@ -124,17 +137,6 @@ def _target_done(target: Target) -> str:
         "binomial": f"the outcome, successes out of {target.unit}",
         "real": "the outcome",
     }[target.kind]
-
-
-def _unit_found(column: Column) -> str:
-    gaps = f", {column.n_missing} missing" if column.n_missing else ""
-    return f"number, {_range(column)}{gaps}"
-
-
-def _unit_done(name: str, target: Target) -> str:
-    if target.kind == "binomial":
-        return f"the number of trials behind each {target.name}"
-    return f"effort: twice the {name}, twice the {target.name} expected"
 
 
 def _two_levels(column: Column) -> str:

@@ -18,7 +18,7 @@ MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")
 
 
-class TableErrors(InputError):
+class TableErrors(InputError):  # noqa: N818 (it holds several)
     """All that is wrong with a table, one line each in `problems`; the message is the first."""
 
     def __init__(self, problems: Iterable[str]) -> None:
@@ -120,10 +120,18 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     return CsvTable(path, columns, rows, empty_rows, hashlib.sha256(data).hexdigest())
 
 
+def first_line(path: Path) -> str:
+    """Return the first line of a file that is not blank, "" if there is none."""
+    try:
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            return next((line for line in stream if line.strip()), "")
+    except OSError:
+        return ""  # whoever reads the whole file says why
+
+
 def find_separator(path: Path) -> str:
     """Return the separator, of comma, semicolon and tab, that cuts the header into most columns."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-        header = next((line for line in stream if line.strip()), "")
+    header = first_line(path)
     counts = [len(next(csv.reader([header], delimiter=mark), [])) for mark in SEPARATORS]
     return SEPARATORS[int(np.argmax(counts))]
 

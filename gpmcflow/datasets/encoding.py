@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
+from gpmcflow.datasets.cells import missing_cells
 from gpmcflow.datasets.codes import CategoryCode, Code, NumberCode
-from gpmcflow.datasets.columns import missing_cells
 from gpmcflow.datasets.csv_table import CsvTable, TableErrors
 from gpmcflow.datasets.target import Target
 from gpmcflow.errors import InputError, unknown_name

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpmcflow.datasets.columns import MISSING_WORDS
+from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.csv_table import SEPARATORS
 
 KINDS = ("binary", "counts", "binomial", "real")
@@ -57,6 +57,10 @@ class TableSettings:
 def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings, list[str]]:
     """Return the settings, defaults in place of what is wrong, and one line for each problem."""
     names = [field.name for field in fields(TableSettings)]
+    if not isinstance(mapping, Mapping):
+        return TableSettings(), [
+            f"{where}: found {mapping!r}; allowed: keys such as csv and target"
+        ]
     problems = [unknown(f"{where}: ", "key", key, names) for key in mapping if key not in names]
     chosen: dict[str, Any] = {}
     for name in names:

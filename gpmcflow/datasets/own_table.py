@@ -9,17 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gpmcflow.datasets.cells import missing_cells, parse_numbers
 from gpmcflow.datasets.codes import fit_codes
 from gpmcflow.datasets.column_uses import column_uses, uses_table
-from gpmcflow.datasets.columns import Column, describe_columns, missing_cells, parse_numbers
-from gpmcflow.datasets.csv_table import CsvTable, TableErrors, find_separator, read_csv
+from gpmcflow.datasets.columns import INDEX_NAME, Column, describe_columns
+from gpmcflow.datasets.csv_table import (
+    CsvTable,
+    TableErrors,
+    find_separator,
+    first_line,
+    read_csv,
+)
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_settings import column_problems, read_settings, unknown
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
 from gpmcflow.errors import InputError
-
-INDEX_NAME = "index"  # what a first column without a name is called
 
 
 class Part(NamedTuple):
@@ -91,6 +96,11 @@ def prepare_table(
         for name in chosen.coordinates
         if name in columns and columns[name].kind not in ("number", "whole")
     ]
+    by = columns.get(chosen.test_by) if chosen.test_by else None
+    if by is not None and by.name not in used:
+        problems += by.problems
+        if by.kind in ("constant", "empty"):
+            problems.append(f"{where}.test_by: column {by.name} has no groups; {by.found}")
     if new_table is not None:
         needed = [*used, *([chosen.unit] if chosen.unit in columns else [])]
         problems += _lacking(new_table, needed)
@@ -147,33 +157,35 @@ def encode_new(encoding: Encoding, path: str | Path) -> Part:
     Raises TableErrors for a file that cannot be read, lacks a column, or has cells that are no
     numbers (dates, positive exposures) where these are needed.
     """
-    table, problems = _read(Path(path), encoding.separator)
-    if table is None:
-        raise TableErrors(problems)
-    return _new_part(encoding, table)
+    return _new_part(encoding, read_table(Path(path), encoding.separator))
+
+
+def read_table(path: Path, separator: str) -> CsvTable:
+    """Return the table of a file; raise TableErrors, also for another separator than the given."""
+    if path.is_file() and separator not in first_line(path):
+        better = find_separator(path)
+        if better in first_line(path):
+            name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
+            raise TableErrors(
+                [
+                    f'{path.name}: the header has no separator "{used}", but "{name}"; '
+                    f'write separator: "{name}"'
+                ]
+            )
+    try:
+        return read_csv(path, separator, INDEX_NAME)
+    except TableErrors:
+        raise
+    except InputError as error:
+        raise TableErrors([str(error)]) from None
 
 
 def _read(path: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
     """Return the table, None if it cannot be read, and what is wrong with it."""
     try:
-        better = find_separator(path)
-        table = read_csv(path, separator if better == separator else better, INDEX_NAME)
+        return read_table(path, separator), []
     except TableErrors as error:
         return None, error.problems
-    except (InputError, OSError):
-        better = separator
-    if better != separator:
-        shown = {"\t": "\\t"}.get(better, better)
-        used = {"\t": "tabs"}.get(separator, f'"{separator}"')
-        return None, [
-            f'{path.name}: the columns are not separated by {used}; write separator: "{shown}"'
-        ]
-    try:
-        return read_csv(path, separator, INDEX_NAME), []
-    except TableErrors as error:
-        return None, error.problems
-    except InputError as error:
-        return None, [str(error)]
 
 
 def _lacking(table: CsvTable, needed: list[str]) -> list[str]:
@@ -255,6 +267,9 @@ def _check_learning(
 
 def _check_names(table: CsvTable, encoding: Encoding) -> None:
     names = encoding.names
+    for place in encoding.coordinates:
+        if place not in encoding.columns:
+            raise TableErrors([f"{table.path.name}: all rows to learn from have the same {place}"])
     if not names:
         raise TableErrors(
             [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]

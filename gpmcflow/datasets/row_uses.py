@@ -49,12 +49,12 @@ def held_out(
     if n_test == 0:
         return np.empty(0, dtype=np.int64)
     if settings.test_by is None:
-        return np.sort(permutation(seed, len(usable))[:n_test])
+        return permutation(seed, len(usable))[:n_test]
     by = columns[settings.test_by]
     if not is_group(by, settings):
         values = np.where(by.missing, -np.inf, by.values)[usable]
         last = np.argsort(values, kind="stable")[len(usable) - n_test :]
-        return np.sort(last[np.isfinite(values[last])])
+        return last[np.isfinite(values[last])]
     labels = np.where(by.missing, "", by.labels)[usable]
     codes, groups = pd.factorize(labels)
     order = permutation(seed, len(groups))

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column, name_words, row_problem
+from gpmcflow.datasets.cells import row_problem
+from gpmcflow.datasets.columns import MOST_LEVELS, Column, name_words
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 
@@ -190,9 +191,14 @@ def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str
     if len(classes) != 2:
         shown = ", ".join(f"{label} {counts[label]}" for label in classes[:SHOWN_CLASSES])
         shown += ", ..." if len(classes) > SHOWN_CLASSES else ""
+        says = (
+            f'one class against the rest can be learnt: positive: "{classes[0]}" (or gpmcflow new '
+            f'with --positive "{classes[0]}")'
+        )
+        if len(classes) > MOST_LEVELS:
+            says = "two are needed; choose another target"
         return None, None, [
-            f"{where}.target: column {column.name} has {len(classes)} classes ({shown}); one class "
-            f'against the rest can be learnt: positive: "{classes[0]}"'
+            f"{where}.target: column {column.name} has {len(classes)} classes ({shown}); {says}"
         ]  # fmt: skip
     yes = [label for label in classes if label.lower() in YES_WORDS]
     chosen = yes[0] if len(yes) == 1 else max(classes, key=_order)

@@ -1,0 +1,188 @@
+"""The commented config that a first look at a CSV file ends in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import yaml
+
+from gpmcflow.datasets.cells import MISSING_WORDS
+from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
+from gpmcflow.datasets.columns import name_words
+
+if TYPE_CHECKING:
+    from gpmcflow.datasets.suggestions import Suggestion
+
+MANY_ROWS = 2000
+NAME_LIKE = {
+    "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
+    "category", "lot", "unit", "store", "region",
+}  # fmt: skip
+STRAIGHT = "linear() + constant(signal_sd=2.0)"
+LIKELIHOODS = {
+    "binary": "yes or no; logistic is the other choice",
+    "counts": "counts; negative_binomial if they vary more than Poisson counts do",
+    "binomial": "successes out of a number of trials",
+    "real": "a number with noise; student_t if there are outliers",
+}
+
+KIND_WORDS = {
+    "counts": "whole numbers 0, 1, 2, ...; or real",
+    "binomial": "successes out of a number of trials",
+    "real": "any number",
+}
+
+
+def models_of(inputs: Sequence[str], coordinates: Sequence[str]) -> dict[str, str]:
+    """Return models to start from, name -> covariance, for the columns used."""
+    if coordinates and len(inputs) == 2:
+        return {"map": "matern32(ard=True)", "round": "matern32()", "trend": STRAIGHT}
+    if len(inputs) == 1:
+        return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
+    models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
+    if coordinates:
+        places = ", ".join(_argument(name) for name in coordinates)
+        models["map"] = f"matern32({places}) + {STRAIGHT}"
+    return models | {"plain": STRAIGHT}
+
+
+MODEL_WORDS = {
+    "relevance": "curves, each column with its own weight",
+    "smooth": "curves, all columns alike",
+    "rough": "a curve with more bends",
+    "plain": "straight lines",
+    "map": "a surface, each direction with its own reach",
+    "round": "a surface, the same reach in all directions",
+    "trend": "a straight slope",
+}
+
+
+def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
+    """Return the YAML file of an analysis, one comment a line for what was found and will be done."""
+    settings, target = suggestion.settings, suggestion.target
+    n_columns = len(suggestion.columns)
+    lines = [
+        f"# {suggestion.path.name}: {suggestion.n_rows} rows, {n_columns} columns. "
+        "Read this file, change what you like, then:",
+        f"#   gpmcflow check {name}.yaml",
+        f"#   gpmcflow run {name}.yaml",
+        "",
+        f"# title: What goes with {target.name}?   # heading of the report",
+        "seed: 1",
+        "",
+        "data:",
+        f"  csv: {_scalar(csv)}",
+    ]
+    lines += _file_marks(suggestion)
+    lines += [
+        f"  # {target.name}: {suggestion.outcome_counts}",
+        f"  target: {_scalar(target.name)}",
+    ]
+    if target.kind == "binary":
+        lines.append(f"  positive: {_scalar(target.positive)}   # counts as 1, all else as 0")
+    else:
+        whole = suggestion.columns[target.name].kind == "whole"
+        words = KIND_WORDS[target.kind] + ("; or counts" if target.kind == "real" and whole else "")
+        lines.append(f"  outcome: {target.kind}   # {words}")
+    lines += _units(suggestion)
+    lines += ["", "  # the columns: what was found -> what is done"]
+    lines += [f"  # {line}" for line in _column_lines(suggestion)]
+    lines += [f"  # TO MEND: {line}" for line in suggestion.problems]
+    if settings.coordinates:
+        places = ", ".join(_scalar(place) for place in settings.coordinates)
+        degrees = any(name_words(place) & {"lat", "latitude"} for place in settings.coordinates)
+        shape = (
+            "degrees taken as they are, kilometres are better"
+            if degrees
+            else "both share one scale"
+        )
+        lines.append(f"  coordinates: [{places}]   # a place; {shape}")
+    words = ", ".join(_scalar(word) for word in MISSING_WORDS)
+    lines += [
+        "  drop: []                # columns not to use",
+        "  categorical: []         # columns to take as categories even if they hold numbers",
+        f'  missing: [{words}]   # words for "no value", beside the empty cell',
+        "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
+        "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
+        *_test_by(suggestion),
+        "  # new: new_rows.csv     # rows to predict: the same columns, without the outcome",
+        "",
+        f"likelihood: {suggestion.likelihood}   # {LIKELIHOODS[target.kind]}",
+        "",
+    ]
+    if suggestion.n_rows > MANY_ROWS:
+        lines += [
+            f"# {suggestion.n_rows} rows: computing time grows with the cube of the rows (twice the "
+            "rows, eight times",
+            "# the time); gpmcflow check says how long. A larger test_fraction learns from fewer.",
+        ]
+    lines += ["# no column named: all of them; each model has a covariance", "models:"]
+    for model, covariance in suggestion.models.items():
+        words = MODEL_WORDS[model]
+        if model == "map" and STRAIGHT in covariance:
+            words = "a surface over the places, straight lines in the other columns"
+        lines.append(f"  {model}: {{covariance: {json.dumps(covariance, ensure_ascii=False)}}}")
+        lines[-1] += f"   # {words}"
+    return "\n".join(lines) + "\n"
+
+
+def _file_marks(suggestion: Suggestion) -> list[str]:
+    settings = suggestion.settings
+    lines = []
+    if settings.separator != ",":
+        lines.append(f"  separator: {json.dumps(settings.separator)}   # between cells")
+    if settings.decimal != ".":
+        lines.append(f"  decimal: {json.dumps(settings.decimal)}   # as in 3{settings.decimal}5")
+    return lines
+
+
+def _units(suggestion: Suggestion) -> list[str]:
+    settings, target = suggestion.settings, suggestion.target
+    if settings.unit is None:
+        return []
+    key = "exposure" if settings.exposure else "trials"
+    words = unit_done(settings.unit, target)
+    return [f"  {key}: {_scalar(settings.unit)}   # {words}; take it out if that is wrong"]
+
+
+def _column_lines(suggestion: Suggestion) -> list[str]:
+    lines = []
+    for name, column in suggestion.columns.items():
+        use = suggestion.uses[name]
+        found = column.found
+        if use == "target":
+            continue
+        if use == "unit":
+            found, done = unit_found(column), unit_done(name, suggestion.target)
+        elif use == "input":
+            done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
+            if column.kind == "whole" and name_words(name) & NAME_LIKE:
+                done += f"; if it is a name and not an amount: categorical: [{_scalar(name)}]"
+        else:
+            done = dropped_done(name, use)
+            if use == "id":
+                done += ", shown beside the predictions"
+        lines.append(f"{name}: {found} -> {done}")
+    return lines
+
+
+def _test_by(suggestion: Suggestion) -> list[str]:
+    """Return the commented setting that holds out the last rows by a date, if there is one."""
+    dates = [name for name, column in suggestion.columns.items() if column.kind == "date"]
+    if dates:
+        return [f"  # test_by: {_scalar(dates[0])}     # hold out the last rows, not random ones"]
+    return ["  # test_by: a_column     # hold out whole groups, or the last rows by a date"]
+
+
+def _scalar(text: str) -> str:
+    """Return text as a YAML scalar, in quotes where it needs them (also inside of a list)."""
+    plain = re.fullmatch(r"[^\W\d][\w./ -]*", text) and yaml.safe_load(text) == text
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _argument(column: str) -> str:
+    """Return a column as an argument of a covariance, in quotes if it is no Python name."""
+    return column if column.isidentifier() else json.dumps(column, ensure_ascii=False)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+
+from gpmcflow.covariances.text import parse_covariance
+from gpmcflow.datasets.csv_table import TableErrors
+from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.datasets.suggestions import suggest
+
+N = 60
+RNG = np.random.default_rng(5)
+PATIENTS = [
+    f"P-{i:03d},2023-{1 + i % 12:02d}-{1 + i % 28:02d},St. Anna,{40 + i % 31},"
+    f"{'' if i % 9 == 4 else 80 + i % 50},{('medicine', 'surgery', 'other')[i % 3]},"
+    f"{'' if i == 7 else ('no', 'yes')[i % 2]}"
+    for i in range(N)
+]
+
+
+def write(folder, header, rows, name="own.csv"):
+    path = folder / name
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def config(suggestion):
+    """Return the config that a suggestion writes, read back and tried."""
+    loaded = yaml.safe_load(suggestion.text("own"))
+    prepared = prepare_table(loaded["data"], suggestion.path.parent)
+    for model in loaded["models"].values():
+        parse_covariance(model["covariance"])
+    assert loaded["seed"] == 1
+    return loaded, prepared
+
+
+@pytest.fixture
+def patients(tmp_path):
+    header = "patient_id,admitted,hospital,age,creatinine,ward,readmitted"
+    return write(tmp_path, header, PATIENTS, "patients.csv")
+
+
+def test_summary(patients):
+    assert suggest(patients, "readmitted").summary() == (
+        "patients.csv: 60 rows, 7 columns\n"
+        "  outcome   readmitted: yes 29, no 30, empty 1 (these rows will not be used)\n"
+        "  numbers   age, creatinine (7 empty)\n"
+        "  text      ward (3 categories)\n"
+        "  dates     admitted (to days)\n"
+        "  dropped   patient_id (an id), hospital (constant)"
+    )
+
+
+def test_comments_say_what_was_found_and_what_is_done_and_the_file_works(patients):
+    suggestion = suggest(patients, "readmitted")
+    text = suggestion.text("patients")
+    for line in (
+        "#   gpmcflow check patients.yaml",
+        '  # creatinine: whole number, 7 cells missing -> middle value, and a column "creatinine missing"',
+        "  # patient_id: 60 different texts -> dropped: an id, shown beside the predictions",
+        "  # ward: 3 categories -> one column each",
+        "  # readmitted: yes 29, no 30, empty 1 (these rows will not be used)",
+        '  positive: "yes"   # counts as 1, all else as 0',
+        "  # test_by: admitted     # hold out the last rows, not random ones",
+    ):
+        assert line in text.splitlines()
+    loaded, prepared = config(suggestion)
+    assert loaded["likelihood"] == suggestion.likelihood == "probit"
+    assert loaded["data"]["positive"] == prepared.target.positive == "yes"
+    assert list(loaded["models"]) == ["relevance", "smooth", "plain"]
+    assert loaded["models"]["relevance"] == {"covariance": "squared_exponential(ard=True)"}
+    assert yaml.safe_load(suggestion.text("own", csv="../data/a: b.csv"))["data"]["csv"] == (
+        "../data/a: b.csv"
+    )
+
+
+@pytest.mark.parametrize("names", [("easting", "northing"), ("Lon", "Lat"), ("x_coord", "y_coord")])
+def test_map_of_counts_with_effort(tmp_path, names):
+    rows = [f"{RNG.random():.3f},{RNG.random():.3f},{1 + i % 4}.5,{i % 6}" for i in range(N)]
+    suggestion = suggest(write(tmp_path, f"{','.join(names)},hours,count", rows), "count")
+    loaded, prepared = config(suggestion)
+    assert loaded["data"]["coordinates"] == list(names)
+    assert (loaded["data"]["exposure"], loaded["likelihood"]) == ("hours", "poisson")
+    assert list(loaded["models"]) == ["map", "round", "trend"]
+    assert prepared.target.kind == "counts"
+    assert "  place     " + ", ".join(names) in suggestion.summary()
+    assert "  exposure  hours" in suggestion.summary()
+
+
+def test_map_among_other_columns_names_its_places(tmp_path):
+    rows = [f"{RNG.random():.3f},{RNG.random():.3f},{i % 7},{i}.5" for i in range(N)]
+    path = write(tmp_path, "x coord,y coord,depth,y", rows)
+    models = config(suggest(path, "y"))[0]["models"]
+    assert models["map"]["covariance"] == (
+        'matern32("x coord", "y coord") + linear() + constant(signal_sd=2.0)'
+    )
+
+
+def test_exposure_only_for_counts_and_only_if_positive(tmp_path):
+    real = write(tmp_path, "a,hours,y", [f"{i % 7},{1 + i % 4},{i}.5" for i in range(N)])
+    assert suggest(real, "y").settings.exposure is None
+    large = write(tmp_path, "a,hours,y", [f"{i % 7},{1 + i % 4},{5 * i}" for i in range(N)])
+    assert suggest(large, "y").settings.exposure is None
+    zero = write(tmp_path, "a,hours,y", [f"{i % 7},{i % 4},{i % 6}" for i in range(N)])
+    assert suggest(zero, "y").settings.exposure is None
+
+
+def test_trials_where_the_outcome_never_exceeds_them(tmp_path):
+    rows = [f"{i % 7},{6 + i % 3},{i % 6}" for i in range(N)]
+    loaded, prepared = config(suggest(write(tmp_path, "dose,n_tested,ill", rows), "ill"))
+    assert (loaded["data"]["trials"], loaded["likelihood"]) == ("n_tested", "binomial")
+    assert prepared.target.kind == "binomial"
+    suggestion = suggest(write(tmp_path, "dose,total,ill", [*rows, "1,2,3"]), "ill")
+    assert (suggestion.settings.trials, suggestion.target.kind) == (None, "counts")
+
+
+@pytest.mark.parametrize(("mark", "decimal"), [(";", ","), ("\t", "."), (";", "."), (",", ".")])
+def test_separator_and_decimal_mark_are_found(tmp_path, mark, decimal):
+    rows = [f"{i % 7}{decimal}5{mark}{i}{decimal}25{mark}{i % 3}" for i in range(N)]
+    whole = write(tmp_path, f"a{mark}b", [f"{i}{mark}{i % 3}" for i in range(N)])
+    assert suggest(whole, "b").settings.decimal == "."
+    suggestion = suggest(write(tmp_path, f"a{mark}b{mark}c", rows), "b")
+    loaded, prepared = config(suggestion)
+    assert (prepared.encoding.separator, prepared.encoding.decimal) == (mark, decimal)
+    assert prepared.target.kind == "real"
+    assert set(prepared.train.outcome % 1) == {0.25}
+    assert ("decimal" in loaded["data"]) == (decimal == ",")
+
+
+def test_one_input_gets_curves_and_many_rows_a_warning(tmp_path):
+    rows = [f"{i % 7}.5,{i % 11}.25" for i in range(2001)]
+    suggestion = suggest(write(tmp_path, "dose,y", rows), "y")
+    assert list(config(suggestion)[0]["models"]) == ["smooth", "rough", "plain"]
+    assert "cube of the rows" in suggestion.text("own")
+    few = suggest(write(tmp_path, "dose,y", rows[:2000]), "y")
+    assert "cube of the rows" not in few.text("own")
+
+
+def test_names_that_yaml_would_misread(tmp_path):
+    rows = [f"{i % 7}.5,{i % 5},{i}.25" for i in range(N)]
+    loaded, _ = config(suggest(write(tmp_path, '"a: [b]",no,"off"', rows), "off"))
+    assert loaded["data"]["target"] == "off"
+
+
+def test_whole_numbers_that_may_be_names_are_pointed_out(tmp_path):
+    rows = [f"{i % 7},{i % 5},{i}.25" for i in range(N)]
+    text = suggest(write(tmp_path, "batch_no,age,y", rows), "y").text("own")
+    assert "if it is a name and not an amount: categorical: [batch_no]" in text
+    assert "categorical: [age]" not in text
+
+
+def test_bad_cells_are_told_and_refused_later(tmp_path):
+    rows = [f"{i}.5,{i % 2}" for i in range(N)]
+    suggestion = suggest(write(tmp_path, "a,y", [*rows[:5], "n/a.,1", *rows[5:]]), "y")
+    line = 'row 7, column a: "n/a." is not a number'
+    assert line in suggestion.problems[0]
+    assert line in suggestion.summary()
+    assert f"  # TO MEND: {line}" in suggestion.text("own")
+
+
+def test_what_cannot_be_suggested(tmp_path, patients, fails):
+    with fails(TableErrors, 'no column "readmited" in patients.csv; did you mean "readmitted"?'):
+        suggest(patients, "readmited")
+    with fails(
+        TableErrors, "3 classes (medicine 20, other 20, surgery 20)", '--positive "medicine"'
+    ):
+        suggest(patients, "ward")
+    assert config(suggest(patients, "ward", positive="other"))[1].target.negative == "not other"
+    with fails(TableErrors, "no column to learn from"):
+        suggest(write(tmp_path, "a,y", [f"5,{i}" for i in range(N)]), "y")
+    with fails(TableErrors, "none.csv: no such file"):
+        suggest(tmp_path / "none.csv", "y")
+
+
+def test_thousands_do_not_make_a_decimal_comma(tmp_path):
+    rows = [f'"{1 + i % 9},{100 + i}",{i % 7},{i}.5' for i in range(N)]
+    suggestion = suggest(write(tmp_path, "price,a,y", rows), "y")
+    assert suggestion.settings.decimal == "."
+    assert '"1,100" has its thousands set off' in suggestion.problems[0]
