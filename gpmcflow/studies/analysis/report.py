@@ -1,0 +1,196 @@
+"""The last step of an analysis: its tables, `info.json` and the page made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import gpmcflow
+from gpmcflow.execution import chain_generators
+from gpmcflow.storage import load_results, read_sidecar, write_csv, write_text
+from gpmcflow.studies.analysis import tables
+from gpmcflow.studies.analysis.data import Data, data_of
+from gpmcflow.studies.analysis.models import build_model, model_statement
+from gpmcflow.studies.analysis.page.page import build_page
+from gpmcflow.studies.analysis.scores import (
+    LEAVE_ONE_OUT,
+    Results,
+    models_table,
+    score_kind,
+    shown_model,
+)
+from gpmcflow.studies.analysis.summaries import Places
+
+N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
+
+
+def read_results(
+    folder: str | Path, settings: Mapping, name: str, data: Data, quick: bool
+) -> dict[str, Results]:
+    """What the jobs of each model left in the folder of an analysis."""
+    results = {}
+    for model in settings["models"]:
+        paths = {
+            kind: Path(folder, model, f"{kind}.nc") for kind in ("fit", "posterior", "summary")
+        }
+        trees = {
+            kind: None if quick and kind != "fit" else load_results(path)
+            for kind, path in paths.items()
+        }
+        seconds = sum(
+            read_sidecar(path).get("job_seconds", 0.0)
+            for kind, path in paths.items()
+            if trees[kind] is not None
+        )
+        covariance = model_statement(settings, model, data.target.kind)["covariance"]
+        results[model] = Results(
+            covariance, trees["fit"], trees["posterior"], trees["summary"], seconds
+        )
+    return results
+
+
+def write_report(
+    folder: str | Path, name: str, settings: Mapping, *, seed: int, seconds_read: float = 0.0
+) -> None:
+    """Write the tables, `info.json` and `report.html` of an analysis into its folder.
+
+    Raises `StorageError` for a results file that is missing or damaged.
+    """
+    folder, quick = Path(folder), bool(settings["quick"])
+    stored = load_results(folder / "data.nc")
+    data = data_of(stored)
+    results = read_results(folder, settings, name, data, quick)
+    shown = shown_model(results)
+    own = results[shown].shown
+    key = (name, shown)
+    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
+    places = Places.of(data, rng)
+    effects = tables.effects_of(own, list(places.swept), data.target.kind)
+    columns = pd.read_csv(folder / "columns.csv")
+    models = models_table(data, results, {m: can_do(settings, m) for m in results})
+    again = f"gpmcflow run {name}.yaml"
+    made: dict[str, pd.DataFrame] = {
+        "models": models,
+        "relevance": tables.relevance(effects, data),
+        "effects": tables.curves(effects, data),
+        "rug": tables.rug(list(effects)[: tables.N_CURVES], data),
+        "hyperparameters": tables.hyperparameters(
+            {m: build_model(settings, m, data, name) for m in results}, results
+        ),
+        "checks": tables.checks(models, shown, again),
+    }
+    if data.held_out is not None:
+        made["predictions_test"] = tables.predictions_test(own, data)
+    if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
+        made["predictions_loo"] = tables.predictions_loo(own, data)
+    if data.new is not None:
+        cells = pd.read_csv(folder / "new_rows.csv", dtype=str, keep_default_na=False)
+        made["predictions_new"] = tables.predictions_new(own, data, cells)
+    if places.grid is not None:
+        kind, table = tables.grid(own, places.grid, data)
+        made[kind] = table
+    if data.encoding.coordinates:
+        made["points"], made["reach"] = tables.points(data), tables.reach(own)
+    optional = (
+        "predictions_test",
+        "predictions_loo",
+        "predictions_new",
+        "map",
+        "curve",
+        "points",
+        "reach",
+    )
+    for table in optional:  # of an earlier run with other settings
+        if table not in made:
+            (folder / f"{table}.csv").unlink(missing_ok=True)
+    for table, frame in made.items():
+        write_csv(frame, folder / f"{table}.csv")
+    seconds = seconds_read + sum(result.seconds for result in results.values())
+    facts = info(
+        name, settings, data, stored.attrs, columns, list(effects), shown, seed, seconds, folder
+    )
+    write_text(json.dumps(facts, indent=1), folder / "info.json")
+    write_text(build_page(folder, facts), folder / "report.html")
+
+
+def info(
+    name: str,
+    settings: Mapping,
+    data: Data,
+    attributes: Mapping,
+    columns: pd.DataFrame,
+    relevant: list[str],
+    shown: str,
+    seed: int,
+    seconds: float,
+    folder: Path,
+) -> dict[str, Any]:
+    """Facts of an analysis that are no tables."""
+    target, of_data = data.target, settings["data"]
+    rows = pd.read_csv(folder / "rows.csv")
+    uses = {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()}
+    learning = data.learning
+    unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
+    new_csv = of_data.get("new")
+    return {
+        "name": name,
+        "title": settings["title"],
+        "csv": Path(of_data["csv"]).name,
+        "new_csv": None if new_csv is None else Path(new_csv).name,
+        "checksum": attributes["data_checksum"],
+        "version": gpmcflow.__version__,
+        "seed": seed,
+        "seconds": seconds,
+        "cores": None,
+        "quick": bool(settings["quick"]),
+        "share": bool(settings["share"]),
+        "target": {
+            "name": target.name,
+            "kind": target.kind,
+            "positive": target.positive,
+            "negative": target.negative,
+            "unit": target.unit,
+            "unit_text": settings["units"].get(target.unit),
+        },
+        "units": dict(settings["units"]),
+        "coordinates": list(data.encoding.coordinates),
+        "n_rows": len(rows),
+        "n_learning": len(learning.row),
+        "n_test": 0 if data.held_out is None else len(data.held_out.row),
+        "n_columns": len(columns),
+        "uses": uses,
+        "base": float(learning.outcome.sum() / unit),
+        "shown": shown,
+        "score_by": score_kind(data),
+        "ids": list(data.encoding.ids),
+        "shown_columns": (relevant or list(data.encoding.columns))[:N_SHOWN_COLUMNS],
+        "yaml": f"{name}.yaml",
+    }
+
+
+CAN_DO = {  # the last that fits
+    "linear": "straight lines",
+    "polynomial": "curves of a fixed form",
+    "squared_exponential": "smooth curves",
+    "rational_quadratic": "smooth curves",
+    "matern52": "curves",
+    "matern32": "curves that may bend sharply",
+    "matern12": "rough curves",
+    "periodic": "repeating curves",
+}
+
+
+def can_do(settings: Mapping, name: str) -> str:
+    """What a model can describe, in words."""
+    text = settings["models"][name]["covariance"]
+    kinds = [words for term, words in CAN_DO.items() if f"{term}(" in text.replace(" ", "")]
+    curved = [words for words in kinds if words != CAN_DO["linear"]]
+    words = " and ".join(dict.fromkeys(curved or kinds)) or "one level"
+    own = "ard=True" in text.replace(" ", "")
+    alike = curved and not own and "," not in text
+    where = "own weight for each column" if own else "all columns alike" if alike else ""
+    return f"{words}, {where}" if where else words

@@ -1,0 +1,240 @@
+"""The tables that an analysis leaves beside its report: predictions, relevance, curves, maps, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.studies.analysis.data import Data
+from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
+from gpmcflow.studies.analysis.scores import Results, parameters
+
+N_CURVES = 4  # columns whose effect curves are kept for the picture
+N_RUG = 300  # learning rows of a rug
+HIGHEST_R_HAT, FEWEST_EFFECTIVE = 1.01, 400.0
+LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
+LARGEST_EVIDENCE_ERROR = 0.5  # nats
+LEVELS = {0.025: "q025", 0.25: "q25", 0.5: "q50", 0.75: "q75", 0.975: "q975"}
+
+
+def predictions(group: xr.Dataset, data: Data, rows: np.ndarray) -> pd.DataFrame:
+    """Predictions of rows of a file in natural units: a row for each, with its line in the file."""
+    kind = data.target.kind
+    table = pd.DataFrame({"row": rows})
+    table["mean"], table["sd"] = group["response_mean"].values, group["response_sd"].values
+    for level, name in LEVELS.items():
+        table[name] = group["response_quantile"].sel(quantile=level).values
+    if kind == "binary":
+        table["probability"] = table["mean"]
+    if kind == "counts":
+        table["rate_q025"] = group["rate_quantile"].sel(quantile=0.025).values
+        table["rate_q975"] = group["rate_quantile"].sel(quantile=0.975).values
+    return table
+
+
+def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
+    """Predictions of the held-out rows beside their outcomes; of counts with the probability of each."""
+    rows, group = data.held_out, shown["held_out"].to_dataset()
+    table = predictions(group, data, rows.row)
+    table.insert(1, "outcome", rows.outcome)
+    if rows.unit is not None:
+        table["unit"] = rows.unit
+    if "share" in group:
+        shares = group["share"].values
+        names = [*(f"p_{count}" for count in range(len(shares) - 1)), "p_more"]
+        table = table.assign(**dict(zip(names, shares, strict=True)))
+    return table
+
+
+def predictions_new(shown: xr.DataTree, data: Data, cells: pd.DataFrame) -> pd.DataFrame:
+    """Predictions of new rows: row, ids, prediction, note, and the cells they were made from."""
+    ids = list(data.encoding.ids)
+    table = predictions(shown["new"].to_dataset(), data, data.new.row)
+    front = cells[[name for name in ids if name in cells]]
+    rest = cells.drop(columns=[*front.columns, "row", "note"])
+    note = cells[["note"]]
+    return pd.concat([table[["row"]], front, table.drop(columns="row"), note, rest], axis=1)
+
+
+def effects_of(
+    shown: xr.DataTree, swept: list[Sweep], kind: str
+) -> dict[str, tuple[Sweep, Effect]]:
+    """The effect of each column, those that change the response most first."""
+    summaries = {}
+    for sweep in swept:
+        averages = shown[f"effects/{sweep.column.replace('/', '_')}/average"].values
+        summaries[sweep.column] = (sweep, effect(sweep, averages, kind))
+
+    def size(column: str) -> float:
+        change = summaries[column][1].change[0]
+        return abs(np.log(change)) if kind == "counts" else abs(change)
+
+    return {column: summaries[column] for column in sorted(summaries, key=size, reverse=True)}
+
+
+def value_text(data: Data, column: str, value: float | str) -> str:
+    """A value of a column as people write it."""
+    code = data.encoding.code(column)
+    return str(value) if isinstance(code, CategoryCode) else code.text(float(value))
+
+
+def relevance(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
+    """The change that goes with each column, over its usual range or between levels."""
+    rows = []
+    for column, (sweep, of_column) in effects.items():
+        first, last = of_column.places
+        change, low, high = of_column.change
+        rows.append(
+            {
+                "column": column,
+                "kind": sweep.kind,
+                "low": value_text(data, column, sweep.values[first]),
+                "high": value_text(data, column, sweep.values[last]),
+                "change": change,
+                "change_low": low,
+                "change_high": high,
+            }
+        )
+    names = ["column", "kind", "low", "high", "change", "change_low", "change_high"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def curves(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
+    """Average response at each value of the columns that matter most."""
+    rows = []
+    for column, (sweep, of_column) in list(effects.items())[:N_CURVES]:
+        for k, value in enumerate(sweep.values):
+            means = {name: getattr(of_column, name)[k] for name in ("mean", "low", "high")}
+            rows.append({"column": column, "value": value_text(data, column, value), **means})
+    return pd.DataFrame(rows, columns=["column", "value", "mean", "low", "high"])
+
+
+def rug(columns: list[str], data: Data) -> pd.DataFrame:
+    """Values of some columns in learning rows, beside the outcomes."""
+    learning, encoding = data.learning, data.encoding
+    chosen = np.unique(np.linspace(0, len(learning.row) - 1, N_RUG).astype(int))
+    unit = np.ones(len(learning.row)) if learning.unit is None else learning.unit
+    scale = unit if data.target.kind in ("counts", "binomial") else np.ones(len(unit))
+    outcome = (learning.outcome / scale)[chosen]
+    parts = []
+    for column in columns:
+        code = encoding.code(column)
+        if isinstance(code, CategoryCode):
+            continue
+        values = encoding.natural(column, learning.X[column].to_numpy()[chosen])
+        texts = [code.text(value) for value in values]
+        parts.append(pd.DataFrame({"column": column, "value": texts, "outcome": outcome}))
+    return pd.concat(parts) if parts else pd.DataFrame(columns=["column", "value", "outcome"])
+
+
+def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.DataFrame]:
+    """A map (x, y, mean, low, high, factor) or a curve (value, mean, low, high, predictive limits)."""
+    group, kind = shown["grid"].to_dataset(), data.target.kind
+    quantiles = {
+        name: group["response_quantile"].sel(quantile=q).values for q, name in LEVELS.items()
+    }
+    latent = {name: group["latent_quantile"].sel(quantile=q).values for q, name in LEVELS.items()}
+    target = data.target
+    if kind == "counts":
+        low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
+    elif kind == "real":
+        low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
+    else:
+        low, high = quantiles["q025"], quantiles["q975"]
+    limits = {"mean": group["response_mean"].values, "low": low, "high": high}
+    coordinates = list(data.encoding.coordinates)
+    if coordinates:
+        places = [data.encoding.natural(name, inputs[name].to_numpy()) for name in coordinates]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
+        return "map", pd.DataFrame({"x": places[0], "y": places[1], **limits, "factor": factor})
+    (name,) = inputs.columns
+    value = data.encoding.natural(name, inputs[name].to_numpy())
+    predictive = {"predictive_low": quantiles["q025"], "predictive_high": quantiles["q975"]}
+    return "curve", pd.DataFrame({"value": value, **limits, **predictive})
+
+
+def points(data: Data) -> pd.DataFrame:
+    """Places of the learning rows, and their outcomes per unit."""
+    learning, encoding = data.learning, data.encoding
+    unit = 1.0 if learning.unit is None else learning.unit
+    places = [encoding.natural(n, learning.X[n].to_numpy()) for n in encoding.coordinates]
+    return pd.DataFrame({"x": places[0], "y": places[1], "outcome": learning.outcome / unit})
+
+
+def reach(shown: xr.DataTree) -> pd.DataFrame:
+    """Distance at which two places have a correlation of one half, by direction."""
+    group = shown["reach"].to_dataset()
+    distance = np.quantile(group["distance"].values, [0.5, 0.025, 0.975], axis=0, method="nearest")
+    names = dict(zip(("distance", "low", "high"), distance, strict=True))
+    return pd.DataFrame({"direction": group["direction"].values, **names})
+
+
+def hyperparameters(models: Mapping[str, GPModel], results: Mapping[str, Results]) -> pd.DataFrame:
+    """Quantiles of each free parameter before the data (prior) and after (posterior), in its own units."""
+    levels, rows = np.array([0.025, 0.5, 0.975]), []
+    for name, model in models.items():
+        if results[name].draws is None:
+            continue
+        own = parameters(results[name].draws)
+        for k, parameter in enumerate(model.names):
+            prior = np.asarray(model.parameters.free_priors[k].quantile(levels))
+            if model.parameters.is_log[model.free[k]]:
+                prior = np.exp(prior)
+            posterior = np.quantile(own[parameter.replace("/", "_")].values, levels)
+            quantiles = zip(("q025", "q50", "q975"), prior, posterior, strict=True)
+            row = {"model": name, "parameter": parameter}
+            for level, before, after in quantiles:
+                row |= {f"prior_{level}": before, level: after}
+            rows.append(row)
+    names = [
+        "model",
+        "parameter",
+        *(f"{p}{q}" for p in ("prior_", "") for q in ("q025", "q50", "q975")),
+    ]
+    return pd.DataFrame(rows, columns=names)
+
+
+def predictions_loo(shown: xr.DataTree, data: Data) -> pd.DataFrame:
+    """Probability of each learning row of a binary outcome, had it been left out."""
+    learning = data.learning
+    of_seen = np.exp(shown["leave_one_out/log_density"].values)
+    probability = np.where(learning.outcome > 0.5, of_seen, 1.0 - of_seen)
+    table = pd.DataFrame({"row": learning.row, "outcome": learning.outcome, "mean": probability})
+    return table.assign(q025=np.nan, q975=np.nan, probability=probability)
+
+
+def checks(models: pd.DataFrame, shown: str, again: str) -> pd.DataFrame:
+    """What was checked of each model, the limit, the worst value, and what to do where it failed.
+
+    ``again`` is the command that runs the analysis.
+    """
+    more = f"write sampling: {{draws: N}} with N twice as large in the config, then: {again}"
+    longer = f"write evidence: {{temperatures: 200}} in the config, then: {again}"
+    bad_share = "leave-one-out, share of rows with Pareto k above 0.7"
+    rows = []
+    for row in models[models["role"] == "model"].to_dict("records"):
+        own = []
+        if np.isfinite(row.get("r_hat", np.nan)):
+            fewest, bad = min(row["ess_bulk"], row["ess_tail"]), row["loo_bad_share"]
+            own += [
+                ("R-hat", HIGHEST_R_HAT, row["r_hat"], row["r_hat"] > HIGHEST_R_HAT, more),
+                ("effective draws", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
+                (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
+                 "judge by the held-out rows instead"),
+            ]  # fmt: skip
+        error, limit = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR
+        failed = bool(row["evidence_alarm"]) or error > limit
+        own.append(("standard error of the log evidence", limit, error, failed, longer))
+        touches = "what is shown" if row["name"] == shown else f"the comparison with {row['name']}"
+        names = ("check", "limit", "worst", "alarm", "settle")
+        rows += [
+            {"model": row["name"], "touches": touches, **dict(zip(names, each, strict=True))}
+            for each in own
+        ]
+    return pd.DataFrame(rows)[["check", "model", "limit", "worst", "alarm", "touches", "settle"]]
