@@ -8,12 +8,19 @@ from gpmcflow.cluster_resources import memory_mb, runtime_minutes
 from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
+from gpmcflow.installation import REPORT_TEMPLATE
 from gpmcflow.study_config import MODEL_CODE
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:
 
-    configfile: "config/config.yaml"
+    configfile: os.path.join(workflow.basedir, "config", "config.yaml")
+
+
+# The analysis of own data runs beside its config file; --directory goes before this.
+if "data" in config and workflow.overwrite_configfiles:
+
+    workdir: os.path.dirname(os.path.abspath(workflow.overwrite_configfiles[0]))
 
 
 try:

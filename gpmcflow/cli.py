@@ -1,4 +1,4 @@
-"""Command line: `gpmcflow datasets`, `check`, `show`, `status`, `clean`, `keep`, `verdict`, `forecast`."""
+"""Command line: `gpmcflow datasets`, `check`, `run`, `show`, `status`, `clean`, `keep`, `verdict`, `forecast`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import gpmcflow
 from gpmcflow.config import check_config, load_yaml
-from gpmcflow.errors import GpmcflowError
+from gpmcflow.errors import GpmcflowError, InputError
+from gpmcflow.installation import workflow_home
 from gpmcflow.study_config import count_runs
 
 if TYPE_CHECKING:
@@ -18,14 +19,21 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 1 after an error of the user's, in one line on stderr."""
-    options = _parser().parse_args(argv)
+    """Run one command; return 0, or 1 after an error of the user's, in one line on stderr.
+
+    `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    split = words.index("--") if "--" in words else len(words)
+    options = _parser().parse_args(words[:split])
+    options.snakemake = words[split + 1 :]
     try:
-        options.command(options)
+        if options.snakemake and options.command is not _run:
+            raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
+        return options.command(options) or 0
     except GpmcflowError as error:
         print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -39,6 +47,16 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="check a config file")
     check.add_argument("config", help="such as config/own_data.yaml")
     check.set_defaults(command=_check)
+
+    run = commands.add_parser(
+        "run",
+        help="check a config file and run it",
+        description=RUN,
+        usage="%(prog)s [-h] [--cores N] config [-- snakemake options]",
+    )
+    run.add_argument("config", help="such as mine.yaml; the results go into its folder")
+    run.add_argument("--cores", type=_count, help="jobs at a time; default: all cores")
+    run.set_defaults(command=_run)
 
     show = commands.add_parser("show", help="show what a results file holds")
     show.add_argument("file", help="such as results/rmhmc_ais/digits-hard/approximation.nc")
@@ -79,11 +97,16 @@ def _parser() -> argparse.ArgumentParser:
     forecast = commands.add_parser(
         "forecast", help="memory, disk and time of a config, before it runs", description=FORECAST
     )
-    forecast.add_argument("--configfile", default="config/config.yaml", help="default: %(default)s")
+    forecast.add_argument("--configfile", help="default: the config of the default job")
     forecast.add_argument("--cores", type=_count, default=1, help="default: 1")
     forecast.set_defaults(command=_forecast)
     return parser
 
+
+RUN = """Check a config file as `gpmcflow check` does, then run its workflow with the config file's
+folder as working directory: relative paths in it start there, and results/ appears beside it. A line is
+printed for each finished step. Ctrl-C is safe: the same command goes on from there. What follows -- goes
+to Snakemake, such as -- --dry-run, and its own messages are shown then."""
 
 STATUS = """Every job with state below the results folder: finished segments of all, mean acceptance, R-hat
 and bulk effective size of the log likelihood so far (for annealing: the effective size of the weights),
@@ -140,6 +163,12 @@ def _check(options: argparse.Namespace) -> None:
     print(f"{options.config}: ok, {problems} problems, {runs} runs of a method")
 
 
+def _run(options: argparse.Namespace) -> int:
+    from gpmcflow.run import run
+
+    return run(options.config, options.cores, options.snakemake)
+
+
 def _show(options: argparse.Namespace) -> None:
     from gpmcflow.storage import open_results
 
@@ -181,8 +210,8 @@ def _clean(options: argparse.Namespace) -> None:
 def _forecast(options: argparse.Namespace) -> None:
     from gpmcflow.forecast import forecast, forecast_table, require_fit
 
-    config = check_config(load_yaml(options.configfile), where=options.configfile)
-    found = forecast(config, cores=options.cores)
+    path = options.configfile or str(workflow_home() / "config" / "config.yaml")
+    found = forecast(check_config(load_yaml(path), where=path), cores=options.cores)
     print(forecast_table(found))
     require_fit(found)
 

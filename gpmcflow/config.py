@@ -18,6 +18,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.installation import workflow_home
 from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
 # How the machine does it is no part of what is computed.
@@ -25,8 +26,6 @@ _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
 _OF_THE_NUMBERS = ("block_size",)  # among the keys of `execution`
 
 SHAHBABA_CASES = 10000  # of the data set that comes without a seed
-
-SCHEMA = Path(__file__).parents[1] / "workflow" / "schemas" / "config.schema.yaml"
 
 # JSON schema takes 128.0 for an integer; code that counts does not.
 _Validator = extend(
@@ -65,21 +64,23 @@ def load_yaml(path: str | Path) -> dict:
     return content
 
 
-def load_schema(path: str | Path = SCHEMA) -> dict:
-    """Return the schema of the config, by default that of the clone this package stands in."""
-    return load_yaml(path)
+def load_schema(path: str | Path | None = None) -> dict:
+    """Return the schema of the config, by default that of the package's own workflow."""
+    return load_yaml(path or workflow_home() / "workflow" / "schemas" / "config.schema.yaml")
 
 
 def check_config(
     config: dict,
-    schema_path: str | Path = SCHEMA,
+    schema_path: str | Path | None = None,
     *,
     where: str = "config",
+    folder: str | Path = ".",
 ) -> dict:
     """Return a copy of the config with all defaults filled in, keys in the order of the schema.
 
-    Raises `InputError` with the path of the first key that is wrong, what was found and what is
-    allowed; `where` starts its message.
+    Relative paths of CSV files start at ``folder``, where the workflow runs. Raises `InputError` with
+    the path of the first key that is wrong, what was found and what is allowed; `where` starts its
+    message.
     """
     schema = load_schema(schema_path)
     _require_yaml_values(config, where)
@@ -92,7 +93,7 @@ def check_config(
         raise _as_input_error(errors[0], schema, where)
     filled = _filled(config, schema, schema)
     catalogue = schema["$defs"]["catalogue"]["enum"]
-    _check_datasets(filled, catalogue, where)
+    _check_datasets(filled, catalogue, where, Path(folder))
     _check_problems(filled, catalogue, where)
     for name, study in filled["studies"].items():
         STUDY_CHECKS[name](study, filled["problems"], f"{where}: studies.{name}")
@@ -235,7 +236,7 @@ def _branches(value: Any, node: dict, schema: dict) -> Iterator[dict]:
         yield from _branches(value, node.get(branch, {}), schema)
 
 
-def _check_datasets(config: dict, catalogue: list[str], where: str) -> None:
+def _check_datasets(config: dict, catalogue: list[str], where: str, folder: Path) -> None:
     for name, settings in config["datasets"].items():
         path = f"{where}: datasets.{name}"
         if name in catalogue:
@@ -246,10 +247,10 @@ def _check_datasets(config: dict, catalogue: list[str], where: str) -> None:
                 f"{path}.shahbaba_simulated.n: found {drawn['n']} without a seed; allowed: at most "
                 f"{SHAHBABA_CASES}, the size of the paper's data; give a seed for others"
             )
-        if "csv" in settings and not Path(settings["csv"]).expanduser().is_file():
+        if "csv" in settings and not (folder / Path(settings["csv"]).expanduser()).is_file():
             raise InputError(
                 f"{path}.csv: no file {settings['csv']!r}; a relative path starts at the folder "
-                "the command runs in"
+                f"the workflow runs in, here {folder.resolve()}"
             )
 
 

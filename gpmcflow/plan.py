@@ -73,10 +73,11 @@ def _rmhmc_ais(config: dict, study: dict) -> Iterator[PlannedJob]:
         data = data_file(config["problems"][problem]["dataset"])
         needed.append("results/rmhmc_ais/map.nc")
         yield PlannedJob("rmhmc_ais_hyperparameter_map", needed[-1], problem, needs=(data,))
-    picture = "results/rmhmc_ais/illustration.nc"
-    yield PlannedJob("rmhmc_ais_illustrate", picture)
-    figure = "results/rmhmc_ais/figures/figure_1.png"
-    yield PlannedJob("rmhmc_ais_figure_illustration", figure, needs=(picture,))
+    if study["illustrations"]:
+        picture = "results/rmhmc_ais/illustration.nc"
+        yield PlannedJob("rmhmc_ais_illustrate", picture)
+        figure = "results/rmhmc_ais/figures/figure_1.png"
+        yield PlannedJob("rmhmc_ais_figure_illustration", figure, needs=(picture,))
     table = "results/rmhmc_ais/verdict.csv"
     yield PlannedJob("rmhmc_ais_summarise", table, needs=tuple(needed))
     kinds = {name: method["kind"] for name, method in study["methods"].items()}
@@ -101,8 +102,13 @@ def _rmhmc_ais(config: dict, study: dict) -> Iterator[PlannedJob]:
 
 
 def _split_hmc(config: dict, study: dict) -> Iterator[PlannedJob]:
-    needed = ["results/split_hmc/illustrations.nc"]
-    yield PlannedJob("split_hmc_illustrate", needed[0])
+    needed, folder = [], "results/split_hmc/figures"
+    if study["illustrations"]:
+        picture = "results/split_hmc/illustrations.nc"
+        yield PlannedJob("split_hmc_illustrate", picture)
+        figure = f"{folder}/figure_1.png"
+        yield PlannedJob("split_hmc_figure_illustrations", figure, needs=(picture,))
+        needed.append(picture)
     for problem, methods in split_hmc_methods(study).items():
         data = data_file(config["problems"][problem]["dataset"])
         fit = f"results/split_hmc/{problem}/fit.nc"
@@ -112,9 +118,8 @@ def _split_hmc(config: dict, study: dict) -> Iterator[PlannedJob]:
             output = f"results/split_hmc/{problem}/{method}.nc"
             yield PlannedJob("split_hmc_chains", output, problem, method, (data, fit))
             needed.append(output)
-    table, folder = "results/split_hmc/verdict.csv", "results/split_hmc/figures"
+    table = "results/split_hmc/verdict.csv"
     yield PlannedJob("split_hmc_summarise", table, needs=tuple(needed))
-    yield PlannedJob("split_hmc_figure_illustrations", f"{folder}/figure_1.png", needs=(needed[0],))
     yield PlannedJob("split_hmc_figure_cost", f"{folder}/cost.png", needs=(table,))
     for problem, methods in split_hmc_methods(study).items():
         draws = tuple(f"results/split_hmc/{problem}/{method}.nc" for method in methods)
@@ -150,11 +155,13 @@ def _surrogate_slice(config: dict, study: dict) -> Iterator[PlannedJob]:
                 yield PlannedJob("surrogate_slice_replicate", output, problem, method, (data,))
             needed += outputs
     folder = "results/surrogate_slice"
-    picture, table = f"{folder}/illustrations.nc", f"{folder}/efficiency.csv"
-    yield PlannedJob("surrogate_slice_illustrate", picture)
+    table = f"{folder}/efficiency.csv"
     yield PlannedJob("surrogate_slice_summarise", table, needs=tuple(needed))
-    figure = f"{folder}/figures/figure_1.png"
-    yield PlannedJob("surrogate_slice_figure_illustrations", figure, needs=(picture,))
+    if study["illustrations"]:
+        picture = f"{folder}/illustrations.nc"
+        yield PlannedJob("surrogate_slice_illustrate", picture)
+        figure = f"{folder}/figures/figure_1.png"
+        yield PlannedJob("surrogate_slice_figure_illustrations", figure, needs=(picture,))
     figure = f"{folder}/figures/figure_3.png"
     yield PlannedJob("surrogate_slice_figure_3", figure, needs=(table,))
     for problem, methods in surrogate_slice_methods(study).items():

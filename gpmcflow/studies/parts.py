@@ -14,6 +14,7 @@ import pandas as pd
 import yaml
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.installation import workflow_home
 from gpmcflow.storage import write_text
 from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
 from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables
@@ -24,7 +25,7 @@ from gpmcflow.studies.split_hmc import tables as split_hmc_tables
 from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
 from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
 
-PUBLISHED = Path(__file__).parents[2] / "workflow" / "published"
+PUBLISHED = workflow_home() / "workflow" / "published"
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)
 STUDIES = {
     "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),

@@ -4,7 +4,7 @@ rule build_report:
         figures=[
             path for study in REPORT.values() for path, caption in study["figures"]
         ],
-        template=os.path.join(workflow.basedir, "gpmcflow", "report_template.html"),
+        template=str(REPORT_TEMPLATE),
     output:
         report="results/report.html",
     log:

@@ -43,11 +43,17 @@ REPORT["rmhmc_ais"] = {
             if RMHMC_AIS["map"]
             else []
         ),
-        [
-            "results/rmhmc_ais/figures/figure_1.png",
-            "HMC and Riemannian-manifold HMC from the same start on a mixture of three "
-            "Gaussians.",
-        ],
+        *(
+            [
+                [
+                    "results/rmhmc_ais/figures/figure_1.png",
+                    "HMC and Riemannian-manifold HMC from the same start on a mixture of three "
+                    "Gaussians.",
+                ]
+            ]
+            if RMHMC_AIS["illustrations"]
+            else []
+        ),
     ],
 }
 

@@ -9,13 +9,6 @@ REPORT["split_hmc"] = {
     "figures": [
         [f"results/split_hmc/figures/{name}.png", text]
         for name, text in {
-            "figure_1": "Hamiltonian Monte Carlo and random walk Metropolis on a "
-            "bivariate normal.",
-            "figure_2": "Two features, two classes and the fitted boundary.",
-            "figure_3": "The potential energy and its slope, and those of its Gaussian "
-            "part.",
-            "figure_4": "The cases nearest to the boundary, and the slope of the "
-            "potential energy that they make up.",
             "cost": "What an independent draw costs in gradients; hollow: as printed.",
             **{
                 f"{problem}/{name}": f"{problem}: {text}"
@@ -25,7 +18,15 @@ REPORT["split_hmc"] = {
                     "autocorrelation": "autocorrelation of each method.",
                 }.items()
             },
+            "figure_1": "Hamiltonian Monte Carlo and random walk Metropolis on a "
+            "bivariate normal.",
+            "figure_2": "Two features, two classes and the fitted boundary.",
+            "figure_3": "The potential energy and its slope, and those of its Gaussian "
+            "part.",
+            "figure_4": "The cases nearest to the boundary, and the slope of the "
+            "potential energy that they make up.",
         }.items()
+        if STUDIES["split_hmc"]["illustrations"] or not name.startswith("figure_")
     ],
 }
 

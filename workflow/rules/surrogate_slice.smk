@@ -37,6 +37,8 @@ REPORT["surrogate_slice"] = {
                 for problem in SURROGATE_SLICE_COX
             },
         }.items()
+        if STUDIES["surrogate_slice"]["illustrations"]
+        or name not in ("figure_1", "figure_2")
     ],
 }
 

@@ -6,7 +6,11 @@ rule split_hmc_summarise:
             for problem, methods in SPLIT_HMC.items()
             for method in methods
         ],
-        illustrations=rules.split_hmc_illustrate.output.results,
+        illustrations=(
+            rules.split_hmc_illustrate.output.results
+            if STUDIES["split_hmc"]["illustrations"]
+            else []
+        ),
         published=os.path.join(PUBLISHED, "split_hmc.yaml"),
     output:
         runs=report(

@@ -13,6 +13,8 @@ if __name__ == "__main__":
         chains = {
             (Path(path).parent.name, Path(path).stem): path for path in snakemake.input.chains
         }
-        tables = summarise(fits, chains, snakemake.input.published, snakemake.input.illustrations)
+        tables = summarise(
+            fits, chains, snakemake.input.published, snakemake.input.get("illustrations") or None
+        )
         for name, path in snakemake.output.items():
             write_csv(tables[name], path)

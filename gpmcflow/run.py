@@ -1,0 +1,151 @@
+"""`gpmcflow run`: check a config, run its workflow beside it, and show a line for each finished step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gpmcflow.config import check_config, load_yaml
+from gpmcflow.installation import workflow_home
+
+_STARTED = re.compile(r"(?:local)?rule (\w+):$")
+_FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
+_FINISHED = re.compile(r"Finished jobid: (\d+) ")
+_STEPS = re.compile(r"(\d+) of (\d+) steps")
+_TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
+
+
+def check_for_run(path: str | Path) -> Path:
+    """Check a config as it will be run, beside itself; return its absolute path.
+
+    Raises `InputError` or `StorageError` in one line, as `check_config` and `check_models` do.
+    """
+    from gpmcflow.studies.stated_models import check_models
+
+    config = check_config(load_yaml(path), where=str(path), folder=Path(path).parent)
+    check_models(config, where=str(path))
+    return Path(path).resolve()
+
+
+def run(path: str | Path, cores: int | None = None, options: Sequence[str] = ()) -> int:
+    """Run the workflow of a config file in the file's folder; return Snakemake's exit code.
+
+    ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
+    printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
+    Ctrl-C, SIGTERM and SIGHUP are handed to Snakemake and its jobs; the same call goes on from there.
+    """
+    config = check_for_run(path)
+    command = snakemake_command(config, cores, options)
+    began = time.monotonic()
+    shown = None if options else subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdout=shown, stderr=shown and subprocess.STDOUT, text=True, start_new_session=True
+    )
+    messages = Messages(config.parent)
+    with _handing_on_signals(process) as came:
+        if process.stdout is not None:
+            for line in messages.steps(process.stdout):
+                print(line, flush=True)
+        code = process.wait()
+    if came and code:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+    elif code and not options:
+        print("\n".join(messages.failure()), file=sys.stderr)
+    elif not options:
+        done = f"done in {_duration(time.monotonic() - began)}"
+        print(f"{done}: {os.path.relpath(config.parent / 'results' / 'report.html')}")
+    return code if code >= 0 else 128 - code
+
+
+def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -> list[str]:
+    """Return the command that runs the package's own workflow beside a config file."""
+    return [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(workflow_home() / "Snakefile")),
+        *("--configfile", str(config), "--directory", str(config.parent)),
+        *("--cores", "all" if cores is None else str(cores), "--rerun-incomplete", *options),
+    ]
+
+
+class Messages:
+    """What Snakemake says while it runs in a folder, read line by line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = os.path.relpath(folder)
+        self._jobs: dict[str, tuple[str, str, float]] = {}  # jobid -> rule, wildcards, start
+        self._errors: list[str] = []  # of our jobs, and which rule failed with its log
+        self._last: list[str] = []
+
+    def steps(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield a line for each finished job: its number, what it was, and how long it took."""
+        rule, job, seconds, failed = "", "", 0.0, False
+        for line in map(str.rstrip, lines):
+            self._last = [*self._last, line][-_TAIL:]
+            if started := _STARTED.match(line):
+                rule, failed = started[1], False
+            elif line.startswith("Error in rule "):
+                self._errors.append(f"failed: {line.removeprefix('Error in rule ').rstrip(':')}")
+                failed = True
+            elif line.startswith("ERROR: "):  # a job's own, in one line
+                self._errors.append(line.removeprefix("ERROR: "))
+            elif field := _FIELD.match(line):
+                key, value = field.groups()
+                if key == "log" and failed:
+                    log = os.path.join(self._folder, value.split(" (check log")[0])
+                    self._errors[-1] += f", log: {os.path.normpath(log)}"
+                elif key == "jobid" and not failed:
+                    job = value
+                    self._jobs[job] = rule, "", time.monotonic()
+                elif key == "wildcards" and job in self._jobs:
+                    names = " ".join(part.split("=", 1)[-1] for part in value.split(", "))
+                    self._jobs[job] = self._jobs[job][0], names, self._jobs[job][2]
+            elif finished := _FINISHED.match(line):
+                job = finished[1]
+                began = self._jobs.get(job, ("", "", time.monotonic()))[2]
+                seconds = time.monotonic() - began
+            elif steps := _STEPS.match(line):
+                name, names, _ = self._jobs.get(job, ("", "", 0.0))
+                if name != "all":  # the last step, which does nothing
+                    what = f"{name.replace('_', ' ')}  {names}".rstrip()
+                    total = str(int(steps[2]) - 1)
+                    number = f"{steps[1]:>{len(total)}}/{total}"
+                    yield f"{number}  {what:<56}  {_duration(seconds):>8}"
+
+    def failure(self) -> list[str]:
+        """Return what went wrong: the jobs' own errors, else the last lines."""
+        end = f"gpmcflow run: not finished; what is finished stays in {self._folder}/results"
+        return [*(self._errors or self._last), end]
+
+
+@contextlib.contextmanager
+def _handing_on_signals(process: subprocess.Popen) -> Iterator[list[int]]:
+    """Hand signals to Snakemake's process group; give a list that holds those that came.
+
+    Snakemake has a session of its own, so that a Ctrl-C reaches it and its jobs once, from here.
+    """
+    came: list[int] = []
+
+    def hand_on(number: int, _: object) -> None:
+        came.append(number)
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, hand_on) for number in heard}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
