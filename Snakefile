@@ -9,6 +9,7 @@ from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 from gpmcflow.installation import REPORT_TEMPLATE
+from gpmcflow.studies.analysis.study import is_single
 from gpmcflow.study_config import MODEL_CODE
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
@@ -18,18 +19,20 @@ if not workflow.overwrite_configfiles:
 
 
 # The analysis of own data runs beside its config file; --directory goes before this.
-if "data" in config and workflow.overwrite_configfiles:
+CONFIGFILE = next(iter(workflow.overwrite_configfiles), None)
+if is_single(config) and CONFIGFILE:
 
-    workdir: os.path.dirname(os.path.abspath(workflow.overwrite_configfiles[0]))
+    workdir: os.path.dirname(os.path.abspath(CONFIGFILE))
 
 
 try:
-    config.update(
-        check_config(
-            config,
-            os.path.join(workflow.basedir, "workflow", "schemas", "config.schema.yaml"),
-        )
+    checked = check_config(
+        config,
+        os.path.join(workflow.basedir, "workflow", "schemas", "config.schema.yaml"),
+        path=CONFIGFILE,
     )
+    config.clear()
+    config.update(checked)
     if workflow.is_main_process:  # once: this loads the models
         from gpmcflow.studies.stated_models import check_models
 
@@ -46,8 +49,8 @@ REPORT = {}
 
 
 wildcard_constraints:
-    dataset="|".join(sorted({p["dataset"] for p in config["problems"].values()})),
-    problem="|".join(config["problems"]),
+    dataset="|".join(sorted({p["dataset"] for p in config["problems"].values()})) or "-",
+    problem="|".join(config["problems"]) or "-",
 
 
 localrules:
@@ -57,6 +60,11 @@ localrules:
 
 
 include: "workflow/rules/data.smk"
+
+
+if config["analyses"]:
+
+    include: "workflow/rules/analysis.smk"
 
 
 for study in STUDIES:

@@ -19,6 +19,8 @@ from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.installation import workflow_home
+from gpmcflow.studies.analysis.study import expanded
+from gpmcflow.studies.frame.registry import STUDIES
 from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
 # How the machine does it is no part of what is computed.
@@ -75,15 +77,18 @@ def check_config(
     *,
     where: str = "config",
     folder: str | Path = ".",
+    path: str | Path | None = None,
 ) -> dict:
     """Return a copy of the config with all defaults filled in, keys in the order of the schema.
 
+    ``path`` is that of the file, whose name an analysis at the top of it gets.
     Relative paths of CSV files start at ``folder``, where the workflow runs. Raises `InputError` with
     the path of the first key that is wrong, what was found and what is allowed; `where` starts its
     message.
     """
     schema = load_schema(schema_path)
     _require_yaml_values(config, where)
+    config = expanded(config, path, where)
     problems = config.get("problems")
     for name, problem in problems.items() if isinstance(problems, dict) else ():
         if isinstance(problem, dict):
@@ -97,6 +102,12 @@ def check_config(
     _check_problems(filled, catalogue, where)
     for name, study in filled["studies"].items():
         STUDY_CHECKS[name](study, filled["problems"], f"{where}: studies.{name}")
+    for study in STUDIES:
+        study.check(filled, where, Path(folder))
+    if not filled["studies"] and not any(filled[study.key] for study in STUDIES):
+        raise InputError(
+            f"{where}: nothing to run found; give data and models (see gpmcflow new), or studies"
+        )
     return filled
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
+from gpmcflow.studies.frame.registry import STUDIES as FRAME
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.surrogate_slice.settings import (
     has_counts,
     replicate_files,
@@ -15,17 +16,6 @@ from gpmcflow.studies.surrogate_slice.settings import (
     surrogate_slice_methods,
 )
 from gpmcflow.study_config import split_hmc_methods
-
-
-@dataclass(frozen=True)
-class PlannedJob:
-    """One Snakemake job: its rule, the first file it declares, and the files it waits for."""
-
-    rule: str
-    output: str
-    problem: str | None = None
-    method: str | None = None
-    needs: tuple[str, ...] = field(default=())
 
 
 def planned_jobs(config: dict) -> list[PlannedJob]:
@@ -43,7 +33,10 @@ def planned_jobs(config: dict) -> list[PlannedJob]:
     jobs += [PlannedJob("prepare", data_file(name)) for name in datasets if name in wanted]
     for study, settings in config["studies"].items():
         jobs += STUDIES[study](config, settings)
+    for own in FRAME:
+        jobs += own.jobs(config)
     shown = [job.output for job in jobs if Path(job.output).suffix in (".csv", ".png")]
+    shown += [job.output for job in jobs if job.output.endswith("/report.html")]
     return [*jobs, PlannedJob("build_report", "results/report.html", needs=tuple(shown))]
 
 

@@ -4,6 +4,7 @@ rule build_report:
         figures=[
             path for study in REPORT.values() for path, caption in study["figures"]
         ],
+        answers=[f"results/{name}/report.html" for name in config["analyses"]],
         template=str(REPORT_TEMPLATE),
     output:
         report="results/report.html",
@@ -14,6 +15,6 @@ rule build_report:
     params:
         studies=REPORT,
         config=portable(config),
-        code=code_digest("report", "report_tables", "figures"),
+        code=code_digest("report", "report_tables", "figures", "studies.analysis"),
     script:
         "../scripts/report.py"

@@ -1,0 +1,70 @@
+"""The first step of an analysis: the file as its settings say, and what became of rows and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table
+from gpmcflow.datasets.scikit_tables import scikit_table
+from gpmcflow.errors import unknown_name
+from gpmcflow.storage import standard_attributes, with_attributes, write_csv
+from gpmcflow.studies.analysis.data import data_tree
+
+
+def prepare(
+    name: str, settings: Mapping[str, Any], folder: str | Path, seed: int, where: str
+) -> PreparedTable:
+    """The prepared table of an analysis.
+
+    A table of scikit-learn is written to ``results/<name>/<table>.csv`` first. Raises `TableErrors` for all
+    that is wrong with the file.
+    """
+    stated, folder = dict(settings["data"]), Path(folder)
+    table = stated.pop("table", None)
+    if table is not None:
+        stated["csv"] = str(Path("results", name, f"{table}.csv"))
+        write_csv(scikit_table(table), folder / stated["csv"])
+    use = stated.pop("use", None)
+    if use is not None:
+        kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
+        kept |= {stated[key] for key in ("exposure", "trials", "test_by") if stated.get(key)}
+        path = folder / Path(stated["csv"]).expanduser()
+        columns = [
+            str(column) for column in pd.read_csv(path, nrows=0, sep=stated.get("separator", ","))
+        ]
+        for column in use:
+            if column not in columns:
+                raise unknown_name(f"{where}.use: column", column, columns)
+        stated["drop"] = [column for column in columns if column not in kept]
+    return prepare_table(stated, folder, seed=seed, where=where)
+
+
+def tree_of(name: str, settings: Mapping[str, Any], table: PreparedTable, seed: int) -> xr.DataTree:
+    """The prepared table as a results file, with the checksum of the CSV file."""
+    told = {key: value for key, value in settings["data"].items() if key not in ("csv", "new")}
+    attributes = standard_attributes(
+        settings=told, seed=seed, data_checksum=table.checksum, name=name
+    )
+    return with_attributes(data_tree(table), attributes)
+
+
+def write_rows(folder: str | Path, table: PreparedTable) -> None:
+    """Write `rows.csv`, `columns.csv`, and `new_rows.csv` (row, note, cells), into a folder."""
+    write_csv(table.rows, Path(folder, "rows.csv"))
+    write_csv(table.columns, Path(folder, "columns.csv"))
+    write_csv(cells_of(table.new), Path(folder, "new_rows.csv"))
+
+
+def cells_of(part: Part | None) -> pd.DataFrame:
+    """Cells of rows as text, with their line in the file and what is to be said of them."""
+    if part is None:
+        return pd.DataFrame(columns=["row", "note"])
+    cells = part.table.reset_index(drop=True)
+    clash = [name for name in ("row", "note") if name in cells]
+    cells = cells.rename(columns={name: f"{name} (column)" for name in clash})
+    return pd.concat([pd.DataFrame({"row": part.row, "note": part.note}), cells], axis=1)

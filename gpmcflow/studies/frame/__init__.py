@@ -1,0 +1,1 @@
+"""What the workflow asks of a study, and the studies that answer."""

@@ -1,0 +1,181 @@
+# Own data: from a CSV file to results/<analysis>/report.html.
+from gpmcflow.studies.analysis.study import files_of, result_files
+
+ANALYSES = config["analyses"]
+# The rooms that what a model says comes from.
+ANALYSIS_CODE = (
+    *MODEL_CODE,
+    "samplers",
+    "execution",
+    "evidence",
+    "diagnostics",
+    "datasets",
+    "studies.stated_models",
+)
+ANALYSIS_STEPS = ("data", "models", "effects", "summaries", "leave_one_out", "fitting")
+
+
+def analysis_memory(settings, threads, attempt):
+    """MB: matrices of a model and its draws; a job that was killed for memory gets twice as much."""
+    return 2000 * max(1, threads) * attempt
+
+
+wildcard_constraints:
+    analysis="|".join(ANALYSES),
+    model="|".join({m for analysis in ANALYSES.values() for m in analysis["models"]}),
+
+
+localrules:
+    analysis_read,
+    analysis_report,
+
+
+rule analysis_read:
+    input:
+        files=lambda w: files_of(ANALYSES[w.analysis]),
+    output:
+        results="results/{analysis}/data.nc",
+        sidecar="results/{analysis}/data.nc.json",
+        rows="results/{analysis}/rows.csv",
+        columns="results/{analysis}/columns.csv",
+        new="results/{analysis}/new_rows.csv",
+    log:
+        "results/logs/{analysis}/read.log",
+    conda:
+        "../envs/gpmcflow.yaml"
+    params:
+        settings=lambda w: {"data": ANALYSES[w.analysis]["data"]},
+        seed=config["seed"],
+        code=code_digest(
+            "datasets", "studies.analysis.reading", "studies.analysis.data"
+        ),
+    script:
+        "../scripts/analysis/read.py"
+
+
+rule analysis_fit:
+    input:
+        data=rules.analysis_read.output.results,
+    output:
+        results="results/{analysis}/{model}/fit.nc",
+        sidecar="results/{analysis}/{model}/fit.nc.json",
+    log:
+        "results/logs/{analysis}/{model}/fit.log",
+    benchmark:
+        "results/benchmarks/{analysis}/{model}/fit.tsv"
+    conda:
+        "../envs/gpmcflow.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, threads, attempt: analysis_memory(
+            ANALYSES[w.analysis], threads, attempt
+        ),
+        runtime=lambda w, attempt: min(60, 30 * attempt),
+    params:
+        settings=lambda w: {
+            key: ANALYSES[w.analysis][key]
+            for key in ("models", "likelihood", "priors", "evidence")
+        },
+        seed=config["seed"],
+        code=code_digest(
+            *ANALYSIS_CODE, *(f"studies.analysis.{step}" for step in ANALYSIS_STEPS)
+        ),
+    script:
+        "../scripts/analysis/fit.py"
+
+
+# As many threads as chains: each is a block of its own.
+rule analysis_draw:
+    input:
+        data=rules.analysis_read.output.results,
+    output:
+        results="results/{analysis}/{model}/posterior.nc",
+        sidecar="results/{analysis}/{model}/posterior.nc.json",
+    log:
+        "results/logs/{analysis}/{model}/draw.log",
+    benchmark:
+        "results/benchmarks/{analysis}/{model}/draw.tsv"
+    conda:
+        "../envs/gpmcflow.yaml"
+    threads: lambda w: (
+        1
+        if config["execution"]["scheduler"]
+        else ANALYSES[w.analysis]["sampling"]["chains"]
+    )
+    resources:
+        mem_mb=lambda w, threads, attempt: analysis_memory(
+            ANALYSES[w.analysis], threads, attempt
+        ),
+        runtime=lambda w, attempt: min(60, 30 * attempt),
+    params:
+        settings=lambda w: {
+            key: ANALYSES[w.analysis][key]
+            for key in ("models", "likelihood", "priors", "sampling")
+        },
+        seed=config["seed"],
+        code=code_digest(
+            *ANALYSIS_CODE,
+            *(f"studies.analysis.{step}" for step in ("data", "models", "fitting")),
+        ),
+    script:
+        "../scripts/analysis/draw.py"
+
+
+rule analysis_summarise:
+    input:
+        data=rules.analysis_read.output.results,
+        draws=rules.analysis_draw.output.results,
+    output:
+        results="results/{analysis}/{model}/summary.nc",
+        sidecar="results/{analysis}/{model}/summary.nc.json",
+    log:
+        "results/logs/{analysis}/{model}/summarise.log",
+    benchmark:
+        "results/benchmarks/{analysis}/{model}/summarise.tsv"
+    conda:
+        "../envs/gpmcflow.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, threads, attempt: analysis_memory(
+            ANALYSES[w.analysis], threads, attempt
+        ),
+        runtime=lambda w, attempt: min(60, 30 * attempt),
+    params:
+        settings=rules.analysis_fit.params.settings,
+        seed=config["seed"],
+        code=rules.analysis_fit.params.code,
+    script:
+        "../scripts/analysis/summarise.py"
+
+
+def analysis_results(analysis):
+    """All files that a report is made of."""
+    files = result_files(analysis, ANALYSES[analysis])
+    return [path for kind in files.values() for path in kind]
+
+
+rule analysis_report:
+    input:
+        data=rules.analysis_read.output.results,
+        tables=[
+            rules.analysis_read.output.rows,
+            rules.analysis_read.output.columns,
+            rules.analysis_read.output.new,
+        ],
+        results=lambda w: analysis_results(w.analysis),
+    output:
+        report="results/{analysis}/report.html",
+        info="results/{analysis}/info.json",
+        models="results/{analysis}/models.csv",
+        relevance="results/{analysis}/relevance.csv",
+        config="results/{analysis}/config.yaml",
+    log:
+        "results/logs/{analysis}/report.log",
+    conda:
+        "../envs/gpmcflow.yaml"
+    params:
+        settings=lambda w: ANALYSES[w.analysis],
+        seed=config["seed"],
+        code=code_digest("studies.analysis", "figures.style"),
+    script:
+        "../scripts/analysis/report.py"
