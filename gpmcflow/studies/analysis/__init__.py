@@ -1,0 +1,1 @@
+"""The study of own data: from a CSV file to an answer."""
