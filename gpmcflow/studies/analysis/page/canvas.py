@@ -112,8 +112,9 @@ def _for_the_page(svg: str, caption: str, height: float) -> str:
     body = svg[svg.index("<svg") :]
     body = body[body.index(">") + 1 : body.rindex("</svg>")]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
-    body = re.sub(r"<g id=\"[^\"]*\">", "<g>", body)
     body = body.replace("xlink:href", "href").replace('xml:space="preserve"', "")
+    used = set(re.findall(r"#([\w-]+)", body))  # names that nothing refers to would collide
+    body = re.sub(r' id="([^"]*)"', lambda name: name[0] if name[1] in used else "", body)
     body = re.sub(r"font-family: [^;\"]*", "font-family: var(--font)", body)
     body = re.sub(r"<[^>]*>", lambda tag: _shorter(tag[0]), body)
     for name, colour in _STAND_IN.items():

@@ -14,7 +14,8 @@ from markupsafe import Markup, escape
 SPACE = "\u00a0"  # no break between a number and its unit
 MINUS = "\u2212"
 BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
-_COUNTS = tuple(["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"])  # fmt: skip
+_SMALL = "no one two three four five six seven eight nine ten eleven twelve"
+_COUNTS = tuple(_SMALL.split())
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -225,7 +226,7 @@ def odds(log_odds: float, error: float) -> Markup:
     size = abs(log_odds)
     if size < 2 * error:
         return Markup("not resolved")
-    other = Markup("") if log_odds > 0 else Markup(", for it")
+    other = Markup("") if log_odds >= 0 else Markup(" the other way")
     if size >= BEYOND_DOUBT:
         return Markup("beyond doubt, {}{}").format(power(size), other)
     if size < HARDLY:
