@@ -100,3 +100,25 @@ def test_the_measure_sees_what_is_cut_off(finished, tmp_path):
     moved = re.sub(r'(<text [^>]*?)x="[\d.]+"', r'\1x="-40"', moved, count=1)
     moved = re.sub(r'(<text [^>]*?)transform="[^"]*"', r"\1", moved, count=1)
     assert _measure(moved, 400, tmp_path)["problems"]
+
+
+def test_long_names_are_not_cut_off(finished, tmp_path):
+    folder, info = finished("patients")
+    long = "serum_creatinine_at_admission_in_micromoles_per_litre_first_of_two_measurements"
+    for table in ("relevance", "effects", "rug", "columns"):
+        path = folder / f"{table}.csv"
+        text = (
+            path.read_text()
+            .replace("creatinine", long)
+            .replace("medicine", "internal medicine and")
+        )
+        path.write_text(text.replace("surgery", "orthopaedicandtraumasurgery"))
+    path = folder / "models.csv"
+    path.write_text(path.read_text().replace("smooth,", "a_model_with_a_rather_long_name,"))
+    info["target"] = {
+        **info["target"],
+        "name": f"back_{long}",
+        "positive": "came back within 30 days",
+    }
+    for width in (400, 1200):
+        assert _measure(build_page(folder, info), width, tmp_path)["problems"] == []

@@ -132,18 +132,18 @@ def test_intervals_are_resolved_when_they_leave_zero(interval, state):
 @pytest.mark.parametrize(
     ("log_odds", "error", "text"),
     [
-        (8.0, 0.1, "e<sup>8</sup> = 3000 to 1"),
-        (-8.0, 0.1, "e<sup>8</sup> = 3000 to 1 the other way"),
-        (2.0, 0.1, "hardly: 7.4 to 1"),
-        (2.99, 0.1, "hardly: 20 to 1"),
-        (3.0, 0.1, "e<sup>3</sup> = 20 to 1"),
-        (12.0, 0.1, f"e<sup>12</sup> = 200{S}000 to 1"),
-        (12.01, 0.1, "e<sup>12</sup> to 1"),
-        (19.9, 0.1, "e<sup>20</sup> to 1"),
+        (8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1"),
+        (-8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1 the other way"),
+        (2.0, 0.1, f"hardly: 7.4{S}to{S}1"),
+        (2.99, 0.1, f"hardly: 20{S}to{S}1"),
+        (3.0, 0.1, f"e<sup>3</sup> = 20{S}to{S}1"),
+        (12.0, 0.1, f"e<sup>12</sup> = 200{S}000{S}to{S}1"),
+        (12.01, 0.1, f"e<sup>12</sup>{S}to{S}1"),
+        (19.9, 0.1, f"e<sup>20</sup>{S}to{S}1"),
         (20.0, 0.1, "beyond doubt, e<sup>20</sup>"),
         (35.2, 0.1, "beyond doubt, e<sup>35</sup>"),
         (8.0, 4.1, "not resolved"),
-        (0.0, 0.0, "hardly: 1 to 1"),
+        (0.0, 0.0, f"hardly: 1{S}to{S}1"),
     ],
 )
 def test_odds(log_odds, error, text):

@@ -77,6 +77,8 @@ def plain(text: object) -> str:
 
 def wrapped(text: str, width: int = 20, lines: int = 2) -> str:
     """Text in at most so many lines, the rest an ellipsis; the tables hold it whole."""
+    if lines == 1:
+        return plain(text if len(text) <= width else text[: width - 1].rstrip() + "…")
     return plain(textwrap.fill(text, width, max_lines=lines, placeholder=" …"))
 
 

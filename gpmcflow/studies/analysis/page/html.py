@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+_LONG_WORD = 22  # letters
+
 
 class Section(NamedTuple):
     """One section: its anchor, the reader's question, and what answers it."""
@@ -84,9 +86,9 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[object]], *, best: int 
     )
     lines = []
     for index, row in enumerate(rows):
-        cells = Markup('<th scope="row"{}>{}</th>').format(heads[0].attribute, row[0])
+        cells = Markup('<th scope="row"{}>{}</th>').format(heads[0].attribute, _breakable(row[0]))
         cells += Markup("").join(
-            Markup("<td{}>{}</td>").format(column.attribute, cell)
+            Markup("<td{}>{}</td>").format(column.attribute, _breakable(cell))
             for column, cell in zip(heads[1:], row[1:], strict=True)
         )
         mark = Markup(' class="best"') if index == best else Markup("")
@@ -95,6 +97,13 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[object]], *, best: int 
     return Markup(
         '<div class="tw"><table><thead><tr>{}</tr></thead><tbody>\n{}\n</tbody></table></div>'
     ).format(head, body)
+
+
+def _breakable(cell: object) -> object:
+    """Cell that may be broken within a word where the word alone would fill a phone."""
+    if isinstance(cell, str) and any(len(word) > _LONG_WORD for word in str(cell).split()):
+        return Markup('<span class="long">{}</span>').format(cell)
+    return cell
 
 
 def figure(panels: Sequence[Markup], caption: Markup | str) -> Markup:

@@ -1,20 +1,17 @@
-"""Panels that several kinds of outcome share: rows of intervals, effects, curve, prior to posterior."""
+"""Panels of the average response: the effects of single columns, and the curve of the only one."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.dates import date2num, num2date
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from gpmcflow.studies.analysis.page.canvas import (
     ACCENT,
     INK,
-    LINE,
     MUTED,
     Canvas,
     few_ticks,
@@ -25,59 +22,8 @@ from gpmcflow.studies.analysis.page.canvas import (
 )
 from gpmcflow.studies.analysis.page.words import number, percent
 
+_MOST_ACROSS = 6  # levels whose names fit side by side
 _FEW_VALUES = 8  # whole numbers with up to so many values are dots, not a line
-
-
-class Bar(NamedTuple):
-    """One row of an interval picture."""
-
-    label: str
-    value: float
-    low: float
-    high: float
-    accent: bool = True
-
-
-def interval_rows(
-    key: str,
-    bars: Sequence[Bar],
-    xlabel: str,
-    caption: str,
-    *,
-    at: float | None = 0.0,
-    logarithmic: bool = False,
-    prior: Sequence[tuple[float, float]] | None = None,
-) -> Markup:
-    """Dots with bars, one row each, first on top; dashes at ``at``, a broad line for each prior."""
-    labels = [wrapped(bar.label) for bar in bars]
-    longest = max(len(line) for text in labels for line in text.split("\n"))
-    left = min(16 + 6.6 * longest, 158)
-    pitch = 30 if any("\n" in text for text in labels) else 25
-    with Canvas(pitch * len(bars) + 60) as canvas:
-        axes = canvas.axes(left, 10, 14, 44)
-        if logarithmic:
-            axes.set_xscale("log")
-        for row, bar in enumerate(bars):
-            axes.axhline(row, color=LINE, linewidth=0.8, zorder=0)
-            colour, shape = (ACCENT, "o") if bar.accent else (INK, "s")
-            if prior is not None:
-                axes.plot(prior[row], [row, row], color=MUTED, alpha=0.35, linewidth=7)
-            axes.plot([bar.low, bar.high], [row, row], color=colour, linewidth=1.8)
-            axes.plot(bar.value, row, shape, color=colour, markersize=5.5 if bar.accent else 4.5)
-        axes.set_ylim(len(bars) - 0.4, -0.6)
-        axes.set_yticks(range(len(bars)), labels, ma="right")
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        if logarithmic:
-            _log_ticks(axes)
-        else:
-            axes.margins(x=0.06)
-            few_ticks(axes, x=6, y=None)
-        if at is not None:
-            axes.axvline(at, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-        axes.set_xlabel(plain(xlabel))
-        _centre_label(axes, xlabel)
-        return canvas.svg(key, caption)
 
 
 def effect_panels(
@@ -99,9 +45,11 @@ def effect_panels(
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         points = rug[rug["column"] == column]
-        with Canvas(244) as canvas:
-            axes = canvas.axes(50, 26, 12, 44)
-            position = _values(part["value"])
+        position = _values(part["value"])
+        dates = position is not None and _is_date(part["value"])
+        levels, more = _level_names(part["value"]) if position is None else ([], 0)
+        with Canvas(244 + more) as canvas:
+            axes = canvas.axes(50, 26, 12, 44 + more)
             dots = position is None or _whole(position)
             x = np.arange(len(part), dtype=float) if position is None else position
             if dots:
@@ -116,8 +64,10 @@ def effect_panels(
                 axes.set_xlim(x.min(), x.max())
             axes.set_ylim(limits)
             if position is None:
-                width = max(6, 44 // len(part))
-                axes.set_xticks(x, [wrapped(value, width, 2) for value in part["value"]])
+                axes.set_xticks(x, levels, rotation=90 if len(levels) > _MOST_ACROSS else 0)
+            elif dates:
+                axes.xaxis.set_major_locator(MaxNLocator(4))
+                axes.xaxis.set_major_formatter(lambda day, _: num2date(day).strftime("%Y-%m"))
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
             if share:
@@ -127,7 +77,7 @@ def effect_panels(
                 few_ticks(axes, x=None)
             _rug(axes, points, part["value"], position, kind, ends)
             axes.axhline(base, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-            if share and index == 0:
+            if share and index == 0 and not dots:
                 _label_base(axes, base, base_name, part, x, limits)
             top_left(axes, response)
             axes.set_xlabel(wrapped(names[column], 48, 1))
@@ -186,7 +136,9 @@ def _rug(
         place = {str(value): float(index) for index, value in enumerate(values)}
         x = points["value"].astype(str).map(place).to_numpy(float)
     else:
-        x = pd.to_numeric(points["value"], errors="coerce").to_numpy(float)
+        x = _values(points["value"])
+        if x is None:
+            return
     y = points["outcome"].to_numpy(float)
     if position is None or _whole(position):
         # rows at the same value are spread side by side, in the order of the file
@@ -249,44 +201,28 @@ def _label_base(axes, base, name, part, x, limits) -> None:
 
 
 def _values(column: pd.Series) -> np.ndarray | None:
-    """Numbers of a column of text, or None for levels."""
+    """Numbers of a column of text, days of one of dates, or None for levels."""
+    if _is_date(column):
+        return date2num(pd.to_datetime(column.astype(str)).to_numpy())
     numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
     return None if np.isnan(numeric).any() else numeric
 
 
+def _is_date(column: pd.Series) -> bool:
+    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d\d-\d\d([ T].*)?").all())
+
+
+def _level_names(column: pd.Series) -> tuple[list[str], int]:
+    """Tick labels of levels and the pixels they need below one line: upright where there are many."""
+    if len(column) > _MOST_ACROSS:
+        names = [wrapped(value, 14, 1) for value in column]
+        return names, 7 * max(map(len, names)) - 12
+    names = [wrapped(value, max(6, 44 // len(column)), 2) for value in column]
+    return names, 13 * any("\n" in name for name in names)
+
+
 def _whole(values: np.ndarray) -> bool:
     return len(values) <= _FEW_VALUES and bool((values == np.round(values)).all())
-
-
-def _log_ticks(axes: Axes) -> None:
-    """At most five ticks at 1, 2, 5 times powers of ten, fewer kinds where the axis is long."""
-    low, high = axes.get_xlim()
-    for mantissas, stride in (
-        ((1, 2, 5), 1),
-        ((1, 3), 1),
-        ((1,), 1),
-        ((1,), 2),
-        ((1,), 3),
-        ((1,), 5),
-    ):
-        exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-        ticks = [m * 10.0**e for e in exponents if e % stride == 0 for m in mantissas]
-        ticks = [tick for tick in ticks if low <= tick <= high]
-        if len(ticks) <= 6:
-            break
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(ticks, [number(tick) for tick in ticks])
-
-
-def _centre_label(axes: Axes, text: str) -> None:
-    """Axis label kept inside the panel where it is wider than the axes."""
-    box = axes.get_position()
-    half = 3.1 * len(text) / 360
-    centre = min(max((box.x0 + box.x1) / 2, half + 0.02), max(1 - half - 0.02, 0.5))
-    axes.xaxis.set_label_coords(
-        (centre - box.x0) / (box.x1 - box.x0), -20 / (box.height * axes.figure.bbox.height)
-    )
 
 
 def base_name(share: bool, base: float) -> str:

@@ -102,7 +102,7 @@ def _effects(analysis: Analysis):
         f"{words.capital(analysis.response)} when one column is set to a value and everything else "
         "stays as it is.",
         "Line or dots: average over the learning rows; band or bars: its 95 % interval; dashes: "
-        + ("share of all rows." if analysis.shares else f"average of all rows, {_base(analysis)}."),
+        f"{'share' if analysis.shares else 'average'} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -137,6 +137,8 @@ def _effects(analysis: Analysis):
 
 
 def _base(analysis: Analysis) -> str:
+    if analysis.shares:
+        return words.percent(analysis.info["base"])
     unit = analysis.unit_after(analysis.info["target"]["name"])
     per = f" per {analysis.unit}" if analysis.kind == "counts" and analysis.unit else ""
     return words.number(analysis.info["base"]) + unit + per

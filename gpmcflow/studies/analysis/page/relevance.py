@@ -15,7 +15,7 @@ from gpmcflow.studies.analysis.page.html import (
     quiet,
     table,
 )
-from gpmcflow.studies.analysis.page.panels import Bar, interval_rows
+from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.studies.analysis.page.results import Analysis, label
 from gpmcflow.studies.analysis.page.standing import Change, changes, ends, error_unit
 

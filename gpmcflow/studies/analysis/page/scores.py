@@ -20,7 +20,7 @@ from gpmcflow.studies.analysis.page.html import (
     sentences,
     table,
 )
-from gpmcflow.studies.analysis.page.panels import Bar, interval_rows
+from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.studies.analysis.page.standing import simple_name, what_came
 

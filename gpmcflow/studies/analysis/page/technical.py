@@ -23,7 +23,7 @@ from gpmcflow.studies.analysis.page.html import (
     paragraph,
     table,
 )
-from gpmcflow.studies.analysis.page.panels import Bar, interval_rows
+from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.studies.analysis.page.results import Analysis, label
 from gpmcflow.studies.analysis.page.scores import score_rows
 

@@ -230,12 +230,14 @@ def odds(log_odds: float, error: float) -> Markup:
     if size >= BEYOND_DOUBT:
         return Markup("beyond doubt, {}{}").format(power(size), other)
     if size < HARDLY:
-        return Markup("hardly: {} to 1{}").format(
+        return Markup("hardly: {}\u00a0to\u00a01{}").format(
             number(math.exp(size), 1 if size > 2.3 else 2), other
         )
     if size <= LAST_DECIMAL:
-        return Markup("{} = {} to 1{}").format(power(size), one_digit(math.exp(round(size))), other)
-    return Markup("{} to 1{}").format(power(size), other)
+        return Markup("{} = {}\u00a0to\u00a01{}").format(
+            power(size), one_digit(math.exp(round(size))), other
+        )
+    return Markup("{}\u00a0to\u00a01{}").format(power(size), other)
 
 
 def odds_phrase(log_odds: float, error: float) -> Markup:
