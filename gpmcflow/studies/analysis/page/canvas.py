@@ -1,0 +1,141 @@
+"""Panels of 360 pixels: drawn by matplotlib, written as SVG that takes its colours from the page.
+
+Each panel is drawn with stand-in colours, which become CSS variables, so that light, dark and print
+follow the page. Text stays text. The same drawing gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import textwrap
+from html import escape
+
+import matplotlib as mpl
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import blended_transform_factory
+
+WIDTH = 360  # pixels; 5 inches at 72 to the inch
+FONT = 10.5
+_NAMES = ["ink", "muted", "line", "paper", "accent", *(f"m{step}" for step in range(7))]
+_STAND_IN = {name: f"#01f0{index:02x}" for index, name in enumerate(_NAMES)}
+INK, MUTED, LINE, PAPER, ACCENT = (_STAND_IN[name] for name in _NAMES[:5])
+STEPS = [_STAND_IN[f"m{step}"] for step in range(7)]
+_SETTINGS = {
+    **{"svg.fonttype": "none", "font.size": FONT, "font.family": "DejaVu Sans"},
+    **{"text.color": INK, "axes.labelcolor": INK, "xtick.color": MUTED, "ytick.color": MUTED},
+    **{"xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.edgecolor": MUTED},
+    **{"xtick.labelsize": FONT, "ytick.labelsize": FONT, "axes.labelsize": FONT},
+    **{"axes.linewidth": 0.8, "xtick.major.size": 3, "ytick.major.size": 3},
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.unicode_minus": True},
+    **{"hatch.linewidth": 0.7, "hatch.color": INK, "path.simplify": False},
+    **{"axes.formatter.useoffset": False, "axes.formatter.limits": (-4, 6)},
+    **{"axes.formatter.use_mathtext": False},
+}
+
+
+class Canvas:
+    """One figure, its axes in pixels from the top left; used as ``with Canvas(250) as canvas``."""
+
+    def __init__(self, height: float) -> None:
+        self.height = height
+        self._context = mpl.rc_context(_SETTINGS)
+
+    def __enter__(self) -> Canvas:
+        self._context.__enter__()
+        self.figure = Figure(figsize=(WIDTH / 72, self.height / 72), dpi=72)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._context.__exit__(*problem)
+
+    def axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
+        """Axes with these margins to the edges of the panel, in pixels."""
+        box = (left, bottom, WIDTH - left - right, self.height - top - bottom)
+        scale = (WIDTH, self.height, WIDTH, self.height)
+        axes = self.figure.add_axes(tuple(a / b for a, b in zip(box, scale, strict=True)))
+        axes.set_axisbelow(True)
+        return axes
+
+    def svg(self, key: str, caption: str) -> Markup:
+        """SVG for the page; ``key`` keeps its ids apart, the caption's first sentence is read out."""
+        self.figure.canvas.draw()
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        with mpl.rc_context({"svg.hashsalt": key}):
+            self.figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+        return Markup(_for_the_page(buffer.getvalue(), caption, self.height))
+
+
+def plain(text: object) -> str:
+    """Text that matplotlib takes as it is, dollar signs too."""
+    return str(text).replace("$", r"\$")
+
+
+def wrapped(text: str, width: int = 20, lines: int = 2) -> str:
+    """Text in at most so many lines, the rest an ellipsis; the tables hold it whole."""
+    if lines == 1:
+        return plain(text if len(text) <= width else text[: width - 1].rstrip() + "…")
+    return plain(textwrap.fill(text, width, max_lines=lines, placeholder=" …"))
+
+
+def few_ticks(axes: Axes, x: int | None = 6, y: int | None = 6) -> None:
+    """About so many ticks at round numbers."""
+    if x:
+        axes.xaxis.set_major_locator(MaxNLocator(x, steps=[1, 2, 2.5, 5, 10]))
+    if y:
+        axes.yaxis.set_major_locator(MaxNLocator(y, steps=[1, 2, 2.5, 5, 10]))
+
+
+def percent_axis(axis) -> None:
+    """Ticks of shares as percent."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:.10g}\u00a0%".replace("-", "\u2212"))
+
+
+def top_left(axes: Axes, text: str) -> None:
+    """What the vertical axis shows, written over it in place of a turned label."""
+    pixels = blended_transform_factory(axes.figure.dpi_scale_trans, axes.transAxes)
+    axes.annotate(
+        wrapped(text, 52, 1),
+        xy=(6 / 72, 1),
+        xycoords=pixels,
+        xytext=(0, 8),
+        textcoords="offset points",
+        ha="left",
+        va="bottom",
+        color=MUTED,
+    )
+
+
+def _for_the_page(svg: str, caption: str, height: float) -> str:
+    body = svg[svg.index("<svg") :]
+    body = body[body.index(">") + 1 : body.rindex("</svg>")]
+    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.S)
+    body = body.replace("xlink:href", "href").replace('xml:space="preserve"', "")
+    used = set(re.findall(r"#([\w-]+)", body))  # names that nothing refers to would collide
+    body = re.sub(r' id="([^"]*)"', lambda name: name[0] if name[1] in used else "", body)
+    body = re.sub(r"font-family: [^;\"]*", "font-family: var(--font)", body)
+    body = re.sub(r"<[^>]*>", lambda tag: _shorter(tag[0]), body)
+    for name, colour in _STAND_IN.items():
+        body = body.replace(colour, f"var(--{name})")
+    # the default black of strokes and fills that matplotlib leaves unsaid follows the page too
+    body = body.replace("#000000", "var(--ink)")
+    body = re.sub(r">\s+<", "><", body)
+    first = re.split(r"(?<=[a-z)%])\.(?:\s|$)", caption, maxsplit=1)[0]
+    return (
+        f'<svg role="img" aria-label="{escape(first)}" viewBox="0 0 {WIDTH} {height:g}">'
+        f"{body.strip()}</svg>"
+    )
+
+
+def _shorter(tag: str) -> str:
+    """A tag on one line, its numbers with two decimals."""
+    tag = re.sub(
+        r"-?\d+\.\d{3,}(?:e-?\d+)?",
+        lambda text: f"{float(text[0]):.2f}".rstrip("0").rstrip("."),
+        tag,
+    )
+    return " ".join(tag.split())

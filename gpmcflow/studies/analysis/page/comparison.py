@@ -1,0 +1,219 @@
+"""Which model? By leave-one-out, averaged over the settings, with the evidence beside it."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import (
+    Head,
+    Section,
+    bold,
+    code,
+    italic,
+    join,
+    paragraph,
+    quiet,
+    sentences,
+    table,
+)
+from gpmcflow.studies.analysis.page.results import Analysis, label
+
+BAD_SHARE = (
+    0.05  # of rows with Pareto k > 0.7: leave-one-out of a model is not to be quoted above it
+)
+
+
+def which_model(analysis: Analysis) -> Section:
+    """One row a model, the shown one first."""
+    heading = "Which model?"
+    models = analysis.models
+    if len(models) == 1:
+        return Section("models", heading, paragraph(_only_one(analysis)))
+    cells = [
+        [label(row["name"]), row["can_do"], _loo_cell(analysis, row), _odds_cell(analysis, row)]
+        for _, row in models.iterrows()
+    ]
+    heads = [
+        *(Head("model"), Head("what it can do")),
+        Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True),
+        Head("odds by the evidence†", True, wrap=True),
+    ]
+    body = [
+        paragraph(sentences([*_by_leave_one_out(analysis), *_by_evidence(analysis)])),
+        table(heads, cells, best=0),
+        quiet(_notes(analysis)),
+    ]
+    return Section("models", heading, join(body))
+
+
+def _only_one(analysis: Analysis) -> Markup:
+    row = analysis.shown
+    can_do = f" ({row['can_do']})" if isinstance(row["can_do"], str) else ""
+    return Markup("One model was run, {}{}; add a second under {} in {} to compare.").format(
+        bold(row["name"]), can_do, code("models:"), code(analysis.info["yaml"])
+    )
+
+
+def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
+    """Leave-one-out of a model minus that of the shown one, a learning row, with its error."""
+    n = int(analysis.info["n_learning"])
+    difference = (row["elpd_loo"] - analysis.shown["elpd_loo"]) / n
+    return difference, row["loo_difference_se"] / n
+
+
+def touched_by_alarm(row: pd.Series) -> bool:
+    """Whether the evidence of this model raised an alarm."""
+    return isinstance(row["evidence_alarm"], str) and bool(row["evidence_alarm"].strip())
+
+
+def _unreliable(analysis: Analysis, row: pd.Series) -> bool:
+    """Whether leave-one-out of this model or of the shown one is touched by a failed check."""
+    return _doubtful(analysis, row) or _doubtful(analysis, analysis.shown)
+
+
+def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
+    alarms = analysis.alarms
+    of_draws = ~alarms["check"].astype(str).str.startswith("evidence")
+    return row["loo_bad_share"] > BAD_SHARE or bool(
+        (alarms[of_draws]["model"] == row["name"]).any()
+    )
+
+
+def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
+    shown = analysis.shown
+    n = int(analysis.info["n_learning"])
+    best = not (analysis.models["elpd_loo"] > shown["elpd_loo"]).any()
+    opening = Markup(
+        "The {} to learn from are predicted {}by {} ({}), when each is predicted from all the others"
+    ).format(words.rows(n), "best " * best, bold(label(shown["name"])), shown["can_do"])
+    phrases, leads = [], []
+    for _, row in analysis.models.iloc[1:].iterrows():
+        difference, error = loo_per_row(analysis, row)
+        name = italic(label(row["name"]))
+        if not math.isfinite(difference):
+            continue
+        state = words.resolution(difference, error)
+        if _unreliable(analysis, row) or state == "not resolved":
+            lead = "lead over" if difference < 0 else "difference from"
+            mark = " ‡" if _unreliable(analysis, row) else ""
+            phrases.append(Markup("its {} {} is not resolved{}").format(lead, name, mark))
+            continue
+        size = words.more_phrase(abs(difference), error)
+        just = " (resolved, but only just)" if state == "only just" else ""
+        if difference > 0:
+            phrases.append(Markup("{} gave them {} probability{}").format(name, size, just))
+        else:
+            noun = "" if leads else " probability"
+            leads.append(Markup("{}{} than {}{}").format(size, noun, name, just))
+    if leads:
+        phrases.append(Markup("it gave them {}").format(words.series(leads)))
+    if not phrases:
+        return [opening + "."]
+    return [opening + ": " + Markup("; ").join(phrases) + "."]
+
+
+def _by_evidence(analysis: Analysis) -> list[Markup]:
+    shown = analysis.shown
+    others = [
+        row
+        for _, row in analysis.models.iloc[1:].iterrows()
+        if math.isfinite(row["log_evidence"] - shown["log_evidence"])
+    ]
+    if not others:
+        return []
+    if touched_by_alarm(shown):
+        return [
+            Markup("The evidence of {} raised an alarm: the odds are not resolved.").format(
+                italic(label(shown["name"]))
+            )
+        ]
+    agree, hardly, against = [], [], []
+    for row in others:
+        if touched_by_alarm(row):
+            continue
+        log_odds, error = _log_odds(analysis, row)
+        name = italic(label(row["name"]))
+        if abs(log_odds) < max(words.HARDLY, 2 * error):
+            hardly.append(name)
+        else:
+            group = agree if log_odds > 0 else against
+            group.append(Markup("{} ({})").format(name, words.odds_phrase(log_odds, error)))
+    parts = []
+    if agree:
+        parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
+    if against:
+        parts.append(
+            Markup(
+                "The evidence, at each model’s best settings, prefers {}; leave-one-out, which "
+                "averages over the settings, decides here."
+            ).format(words.series(against))
+        )
+    if hardly:
+        parts.append(Markup("The evidence hardly tells it from {}.").format(words.series(hardly)))
+    return parts
+
+
+def _log_odds(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
+    shown = analysis.shown
+    errors = [
+        0.0 if pd.isna(one["log_evidence_se"]) else one["log_evidence_se"] for one in (row, shown)
+    ]
+    return shown["log_evidence"] - row["log_evidence"], math.hypot(*errors)
+
+
+def _loo_cell(analysis: Analysis, row: pd.Series) -> str:
+    if row["name"] == analysis.info["shown"]:
+        return "shown"
+    difference, error = loo_per_row(analysis, row)
+    if not math.isfinite(difference):
+        return ""
+    if _unreliable(analysis, row):
+        return "not resolved ‡"
+    return words.more_text(-difference, error)
+
+
+def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
+    if row["name"] == analysis.info["shown"]:
+        return ""
+    log_odds, error = _log_odds(analysis, row)
+    if not math.isfinite(log_odds):
+        return ""
+    if touched_by_alarm(row) or touched_by_alarm(analysis.shown):
+        return "not resolved §"
+    return words.odds(log_odds, error)
+
+
+def _notes(analysis: Analysis) -> Markup:
+    shown = label(analysis.shown["name"])
+    n = int(analysis.info["n_learning"])
+    parts: list[Markup | str] = [
+        f"* How much more probability {shown} gave to a row that it had not seen, compared row by row "
+        "(leave-one-out, hyperparameters averaged over), ± one standard error.",
+        f"† For {shown} against the model. The evidence is how probable a model had said the "
+        f"{words.rows(n)} would be before it saw them, at its best settings; not yet averaged over "
+        "them, so that models with more settings are favoured somewhat.",
+    ]
+    models = analysis.models
+    doubtful = [
+        italic(label(row["name"])) for _, row in models.iterrows() if _doubtful(analysis, row)
+    ]
+    if doubtful:
+        parts.append(
+            Markup(
+                "‡ A check of {} failed, or its leave-one-out cannot be relied on for over {} of the "
+                "rows (Pareto k above 0.7)."
+            ).format(words.series(doubtful), words.percent(BAD_SHARE))
+        )
+    alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
+    if alarmed:
+        parts.append(
+            Markup(
+                "§ The evidence of {} raised an alarm; its number is in the folded tables and should "
+                "not be quoted."
+            ).format(words.series([italic(name) for name in alarmed]))
+        )
+    return sentences(parts)

@@ -1,0 +1,140 @@
+"""Predictions held against outcomes: groups of probabilities, quantiles, counts, and a verdict."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+_LEVELS = {"q025": 0.025, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q975": 0.975}
+N_GROUPS = 5
+DOUBTFUL = 0.05  # a verdict is withheld below this probability of what was seen
+
+
+class Group(NamedTuple):
+    """Rows of similar probability: the mean promised, and how many of them came out so."""
+
+    promised: float
+    seen: int
+    n: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """Share of the group that came out positive."""
+        return self.seen / self.n
+
+
+class QuantileShare(NamedTuple):
+    """Share of outcomes below the predicted quantile of this level, with two standard errors."""
+
+    level: float
+    share: float
+    low: float
+    high: float
+
+
+class CountBin(NamedTuple):
+    """Rows with this count: seen, expected, and the 95 % interval of the number expected."""
+
+    name: str
+    seen: int
+    expected: float
+    low: float
+    high: float
+
+    @property
+    def outside(self) -> bool:
+        """Whether the number seen lies outside the interval."""
+        return not self.low <= self.seen <= self.high
+
+
+def probability_groups(judged: pd.DataFrame) -> list[Group]:
+    """Five groups of equal size from low to high probability (fewer where there are few rows)."""
+    order = judged.sort_values("probability", kind="stable")
+    n_groups = max(1, min(N_GROUPS, len(order) // 5))
+    groups = []
+    for part in np.array_split(np.arange(len(order)), n_groups):
+        rows = order.iloc[part]
+        seen, n = int(rows["outcome"].sum()), len(rows)
+        low, high = share_interval(seen, n)
+        groups.append(Group(float(rows["probability"].mean()), seen, n, low, high))
+    return groups
+
+
+def probabilities_fit(judged: pd.DataFrame) -> tuple[bool, int]:
+    """Whether the groups' numbers are such as the probabilities promise, and the worst group.
+
+    The sum over groups of (seen - expected)^2 / variance is compared with chi-square.
+    """
+    order = judged.sort_values("probability", kind="stable")
+    terms = []
+    for group in np.array_split(np.arange(len(order)), len(probability_groups(judged))):
+        rows = order.iloc[group]
+        p = rows["probability"].to_numpy(float)
+        terms.append((rows["outcome"].sum() - p.sum()) ** 2 / max((p * (1 - p)).sum(), 1e-9))
+    return bool(stats.chi2.sf(sum(terms), len(terms)) >= DOUBTFUL), int(np.argmax(terms))
+
+
+def share_interval(seen: int, n: int) -> tuple[float, float]:
+    """95 % interval of a share (Wilson's score interval)."""
+    interval = stats.binomtest(int(seen), int(n)).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def n_inside(judged: pd.DataFrame, lower: str, upper: str) -> int:
+    """Number of outcomes inside an interval, ends included."""
+    return int(((judged[lower] <= judged["outcome"]) & (judged["outcome"] <= judged[upper])).sum())
+
+
+def inside_as_promised(inside: int, n: int, promised: float, *, discrete: bool = False) -> bool:
+    """Whether so many inside are what an interval of this probability gives by chance.
+
+    The interval of a count promises at least its probability, so only too few are a fault.
+    """
+    side = "less" if discrete else "two-sided"
+    return bool(stats.binomtest(inside, n, promised, alternative=side).pvalue >= DOUBTFUL)
+
+
+def quantile_shares(judged: pd.DataFrame) -> list[QuantileShare]:
+    """Share of outcomes below each stored quantile."""
+    n, shares = len(judged), []
+    for column, level in _LEVELS.items():
+        share = float((judged["outcome"] < judged[column]).mean())
+        spread = 2 * np.sqrt(level * (1 - level) / n)
+        shares.append(
+            QuantileShare(level, share, max(share - spread, 0.0), min(share + spread, 1.0))
+        )
+    return shares
+
+
+def count_bins(judged: pd.DataFrame) -> list[CountBin]:
+    """Rows with 0, 1, ... and more: seen, and what the rows' own probabilities expect."""
+    names = [column for column in judged if column.startswith("p_")]
+    singles = [int(column[2:]) for column in names if column != "p_more"]
+    bins = []
+    for column in names:
+        p = judged[column].to_numpy(float).clip(0, 1)
+        if column == "p_more":
+            name, seen = f"{max(singles) + 1}+", int((judged["outcome"] > max(singles)).sum())
+        else:
+            name, seen = column[2:], int((judged["outcome"] == int(column[2:])).sum())
+        distribution = np.cumsum(_sum_of_chances(p))
+        low, high = (int(np.searchsorted(distribution, q - 1e-12)) for q in (0.025, 0.975))
+        bins.append(CountBin(name, seen, float(p.sum()), low, high))
+    return bins
+
+
+def _sum_of_chances(p: np.ndarray) -> np.ndarray:
+    """Distribution of the number of successes of independent chances (Poisson binomial)."""
+    distribution = np.zeros(len(p) + 1)
+    distribution[0] = 1.0
+    for index, chance in enumerate(p):
+        distribution[1 : index + 2] = (
+            distribution[1 : index + 2] * (1 - chance) + distribution[: index + 1] * chance
+        )
+        distribution[0] *= 1 - chance
+    return distribution

@@ -1,0 +1,159 @@
+"""The one picture: a map, a curve, or the effects of the most relevant columns."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import Section, figure
+from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
+from gpmcflow.studies.analysis.page.panels import base_name, curve_panel, effect_panels
+from gpmcflow.studies.analysis.page.places import doubt_sentence
+from gpmcflow.studies.analysis.page.results import Analysis
+
+
+def picture(analysis: Analysis) -> Section | None:
+    """Second section, or none where an analysis has left nothing to draw."""
+    if not analysis["map"].empty:
+        body = _map(analysis)
+    elif not analysis["curve"].empty:
+        body = _curve(analysis)
+    elif not analysis["effects"].empty:
+        body = _effects(analysis)
+    else:
+        return None
+    return Section("picture", "The picture", body)
+
+
+def _map(analysis: Analysis):
+    grid = grid_of(analysis["map"], analysis.kind)
+    points = analysis["points"].iloc[:0] if analysis.info.get("share") else analysis["points"]
+    x, y = analysis.info["coordinates"]
+    doubts = {
+        "counts": (
+            "how far the truth may lie from the map, as a factor up or down",
+            "How sure: within a factor of",
+        ),
+        "real": ("how far the truth may lie from the map, up or down", "How sure: to within"),
+    }
+    words_of_doubt, title = doubts.get(
+        analysis.kind,
+        ("how far the truth may lie from the map, in either direction", "How sure: to within"),
+    )
+    dots = ""
+    if len(points):
+        some = "" if len(points) <= MOST_POINTS else f"{MOST_POINTS} of "
+        dots = f"Dots: {some}the {words.rows(len(points))} to learn from."
+    caption = " ".join(
+        part
+        for part in (
+            f"First: {analysis.response}.",
+            f"Second: {words_of_doubt}, with 95 % probability.",
+            dots,
+            doubt_sentence(analysis, grid),
+        )
+        if part
+    )
+    panels = map_panels(
+        f"{analysis.info['name']}-map",
+        grid,
+        points,
+        kind=analysis.kind,
+        titles=(words.capital(analysis.response), title),
+        names=(analysis.with_unit(x), analysis.with_unit(y)),
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
+def _curve(analysis: Analysis):
+    curve, rug = analysis["curve"].sort_values("value"), _rug(analysis)
+    used = analysis["relevance"]["column"]
+    name = used.iloc[0] if len(used) else ""
+    parts = [f"{words.capital(analysis.response)}. Line: mean; inner band: its 95 % interval."]
+    if analysis.kind == "binary":
+        parts[0] = parts[0].replace("inner band", "band")
+        if len(rug):
+            target = analysis.info["target"]
+            parts.append(
+                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the bottom."
+            )
+    else:
+        parts.append("Outer band: 95 % interval of one new row.")
+        if len(rug):
+            parts.append(f"Dots: {_some(analysis, rug, len(rug))}.")
+    caption = " ".join(parts)
+    panel = curve_panel(
+        f"{analysis.info['name']}-curve",
+        *(curve, rug),
+        kind=analysis.kind,
+        response=words.capital(_axis(analysis)),
+        name=analysis.with_unit(name) if name else "input",
+        caption=caption,
+    )
+    return figure([panel], caption)
+
+
+def _effects(analysis: Analysis):
+    effects, rug = analysis["effects"], _rug(analysis)
+    target = analysis.info["target"]
+    names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
+    parts = [
+        f"{words.capital(analysis.response)} when one column is set to a value and everything else "
+        "stays as it is.",
+        "Line or dots: average over the learning rows; band or bars: its 95 % interval; dashes: "
+        f"{'share' if analysis.shares else 'average'} of all rows, {_base(analysis)}.",
+    ]
+    first = rug[rug["column"] == effects["column"].iloc[0]]
+    if len(first):
+        some = _some(analysis, first, len(first))
+        if analysis.kind == "binary":
+            parts.append(
+                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
+                f"bottom ({some})."
+            )
+        elif analysis.kind == "real":
+            parts.append(f"Grey dots: measured rows ({some}).")
+        else:
+            parts.append(f"Each tick is a row ({some}).")
+    if len(names) > 1:
+        parts.append(
+            f"{words.capital('both' if len(names) == 2 else 'all ' + words.count(len(names)))} "
+            "pictures share one vertical axis."
+        )
+    caption = " ".join(parts)
+    panels = effect_panels(
+        f"{analysis.info['name']}-effects",
+        *(effects, rug),
+        kind=analysis.kind,
+        response=_axis(analysis),
+        names=names,
+        base=float(analysis.info["base"]),
+        base_name=base_name(analysis.shares, float(analysis.info["base"])),
+        ends=(str(target.get("positive")), str(target.get("negative"))),
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
+def _base(analysis: Analysis) -> str:
+    if analysis.shares:
+        return words.percent(analysis.info["base"])
+    unit = analysis.unit_after(analysis.info["target"]["name"])
+    per = f" per {analysis.unit}" if analysis.kind == "counts" and analysis.unit else ""
+    return words.number(analysis.info["base"]) + unit + per
+
+
+def _axis(analysis: Analysis) -> str:
+    """What the vertical axis shows, with the unit of a measurement."""
+    unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
+    return f"{analysis.response} ({unit})" if unit else analysis.response
+
+
+def _rug(analysis: Analysis) -> pd.DataFrame:
+    return analysis["rug"].iloc[:0] if analysis.info.get("share") else analysis["rug"]
+
+
+def _some(analysis: Analysis, part: pd.DataFrame, drawn: int) -> str:
+    n = int(analysis.info["n_learning"])
+    return f"all {words.rows(n)}" if drawn >= n else f"{drawn} of {words.rows(n)}"

@@ -1,0 +1,169 @@
+"""Which columns matter, in natural units; for a map, how far similarity reaches."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import (
+    Head,
+    Section,
+    figure,
+    join,
+    link,
+    paragraph,
+    quiet,
+    table,
+)
+from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
+from gpmcflow.studies.analysis.page.results import Analysis, label
+from gpmcflow.studies.analysis.page.standing import Change, changes, ends, error_unit
+
+_MOST_ROWS, _MOST_BARS = 8, 15
+
+
+def columns_that_matter(analysis: Analysis) -> Section | None:
+    """Change of the response with each column, as picture and table; none without such columns."""
+    coordinates = set(analysis.info.get("coordinates", []))
+    shifts = [shift for shift in changes(analysis) if shift.column not in coordinates]
+    if not shifts:
+        return None
+    bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
+    scale = 100 if analysis.shares else 1
+    panel = interval_rows(
+        f"{analysis.info['name']}-relevance",
+        [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars],
+        _axis(analysis),
+        caption,
+        at=1.0 if analysis.kind == "counts" else 0.0,
+        logarithmic=analysis.kind == "counts",
+    )
+    heads = [Head("column"), Head(_ends_head(analysis)), Head(_change_head(analysis))]
+    cells = [
+        [shift.name, ends(shift, analysis), _change(analysis, shift)]
+        for shift in shifts[:_MOST_ROWS]
+    ]
+    body = [
+        paragraph(_introduction(analysis)),
+        figure([panel], caption),
+        table(heads, cells),
+        quiet(_note(shifts)),
+    ]
+    return Section("relevance", "Which columns matter?", join(body))
+
+
+def reach(analysis: Analysis) -> Section | None:
+    """Distance over which two places stay similar, one row a direction; none without coordinates."""
+    frame = analysis["reach"]
+    if frame.empty:
+        return None
+    unit = analysis.info["coordinates"][0] if analysis.info.get("coordinates") else ""
+    after = analysis.unit_after(unit)
+    cells = []
+    for row in frame.itertuples():
+        middle, low, high = words.interval_parts(row.distance, row.low, row.high)
+        cells.append([label(row.direction), f"{middle}{after}", f"{low} to {high}{after}"])
+    overlap = frame["low"].max() <= frame["high"].min()
+    stretched = ""
+    if len(frame) > 1:
+        stretched = (
+            "The intervals overlap: whether the pattern is stretched is not resolved."
+            if overlap
+            else "The intervals do not overlap: similarity reaches farther in one direction."
+        )
+    body = [
+        paragraph(
+            "Two places are still clearly similar (correlation one half) over these distances."
+        ),
+        table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
+        quiet(stretched),
+    ]
+    return Section("reach", "How far does similarity reach?", join(body))
+
+
+def _introduction(analysis: Analysis) -> str:
+    if analysis.kind == "real":
+        return (
+            f"Difference between the highest and the lowest expected {analysis.target} while one "
+            "column runs over its usual range (from one row in ten below to one in ten above) and "
+            "everything else stays as it is."
+        )
+    what = (
+        f"Change of the {analysis.response}, in percentage points,"
+        if analysis.shares
+        else f"Factor by which the {analysis.response} changes"
+    )
+    return (
+        f"{what} when a column goes from a low value (one row in ten is lower) to a high one (one in "
+        "ten is higher) and everything else stays as it is."
+    )
+
+
+def _caption(analysis: Analysis, shifts: list[Change]) -> str:
+    n = len(shifts)
+    shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
+    if analysis.kind == "real":
+        return (
+            f"Dot: change of {analysis.target}; bar: 95 % interval; dashes: no change. A column "
+            "without any influence still shows a small change, because a difference of highest "
+            f"and lowest is never negative.{shown}"
+        )
+    crossing = sum(shift.state == "not resolved" for shift in shifts)
+    tell = ""
+    if crossing:
+        one = crossing == 1
+        which = f"{words.count(crossing)} of {words.count(n)} bars"
+        if crossing == n:
+            which = "the bar" if n == 1 else f"all {words.count(n)} bars"
+        tell = (
+            f" {words.capital(which)} {'crosses' if one else 'cross'} the dashes: for "
+            f"{'this column' if one else 'these columns'} the data cannot tell the direction."
+        )
+    return f"Dot: change; bar: 95 % interval; dashes: no change.{tell}{shown}"
+
+
+def _axis(analysis: Analysis) -> str:
+    if analysis.shares:
+        return "change of the probability, in points"
+    if analysis.kind == "counts":
+        return f"{analysis.response}, as a factor"
+    return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
+
+
+def _ends_head(analysis: Analysis) -> str:
+    return "usual range" if analysis.kind == "real" else "from … to"
+
+
+def _change_head(analysis: Analysis) -> str:
+    if analysis.shares:
+        return "change in points (95 % interval)"
+    if analysis.kind == "counts":
+        return "factor (95 % interval)"
+    unit = error_unit(analysis).strip()
+    return f"change{f' in {unit}' if unit else ''} (95 % interval)"
+
+
+def _change(analysis: Analysis, shift: Change) -> str:
+    """Change with its interval, and a word where it is not clear."""
+    triple = (shift.value, shift.lower, shift.upper)
+    if analysis.shares:
+        middle, low, high = words.points_parts(*triple, sign=True)
+        text = f"{middle} ({low} to {high})"
+    else:
+        text = words.interval(*triple)
+    if shift.state == "clear":
+        return text
+    if analysis.kind == "real" and shift.state == "not resolved":
+        return f"{text}, none seen"
+    return f"{text}, {shift.state}"
+
+
+def _note(shifts: list[Change]) -> Markup:
+    kinds = {shift.kind for shift in shifts}
+    categories = (
+        " For categories: the one that differs most from the most frequent one."
+        if "category" in kinds
+        else ""
+    )
+    absent = " “Missing”: rows without a value against the others." if "missing" in kinds else ""
+    return Markup("All columns: {}.{}{}").format(link("relevance.csv"), categories, absent)

@@ -1,0 +1,187 @@
+"""May the probabilities, intervals or counts be taken at face value? Judged by rows not learned from."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import Section, figure, join, paragraph, sentences
+from gpmcflow.studies.analysis.page.judgement_panels import (
+    MOST_POINTS,
+    calibration_panel,
+    quantile_panel,
+    rootogram_panel,
+    scatter_panel,
+)
+from gpmcflow.studies.analysis.page.judging import (
+    count_bins,
+    inside_as_promised,
+    n_inside,
+    probabilities_fit,
+    probability_groups,
+    quantile_shares,
+)
+from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
+
+_HEADINGS = {
+    "binary": "Can the probabilities be taken at face value?",
+    "counts": "Are the counts of the right kind?",
+}
+
+
+def reliability(analysis: Analysis) -> Section:
+    """Calibration (binary), rootogram (counts), or what share the intervals hold."""
+    heading = _HEADINGS.get(analysis.kind, "Do the intervals hold what they promise?")
+    judged = analysis.judged
+    if analysis.kind == "binary" and not judged.empty:
+        judged = judged[judged["probability"].notna()]
+    if judged.empty:
+        text = (
+            "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
+        )
+        return Section("reliability", heading, paragraph(text))
+    if analysis.kind == "binary":
+        body = _calibration(analysis, judged)
+    elif analysis.kind == "counts" and "p_0" in judged:
+        body = _counts(analysis, judged)
+    else:
+        body = _intervals(analysis, judged)
+    return Section("reliability", heading, body)
+
+
+def _source(analysis: Analysis, n: int) -> str:
+    """Said first where leave-one-out stands in for held-out rows, or there are few of them."""
+    if analysis.by_loo and not analysis["predictions_loo"].empty:
+        return "By leave-one-out, because too few rows were held out."
+    return ""
+
+
+def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
+    if n < ENOUGH_ROWS:
+        return f"{words.rows(n)} are too few to judge by."
+    if good:
+        return f"Yes, as far as {words.rows(n)} {verb}."
+    return "Not quite."
+
+
+def _calibration(analysis: Analysis, judged) -> Markup:
+    groups = probability_groups(judged)
+    good, worst = probabilities_fit(judged)
+    n, positive = len(judged), analysis.info["target"]["positive"]
+    picks = [min(1, len(groups) - 1), max(len(groups) - 2, 0)] if good else [worst]
+    texts = [
+        f"where {'the model' if index == 0 else 'it'} said about {words.percent(groups[k].promised)}, "
+        f"{groups[k].seen} of {groups[k].n} were “{positive}”"
+        for index, k in enumerate(sorted(set(picks)))
+    ]
+    advice = ""
+    if not good and n >= ENOUGH_ROWS:
+        advice = "Take the probabilities as a ranking rather than at face value."
+    caption = (
+        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows in {words.count(len(groups))} "
+        f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, promise "
+        "and outcome agree. Bars: 95 % interval for the share."
+    )
+    panel = calibration_panel(
+        f"{analysis.info['name']}-calibration", groups, f"share that was “{positive}”", caption
+    )
+    text = sentences(
+        [
+            _source(analysis, n),
+            _verdict(analysis, n, good),
+            words.capital("; ".join(texts)) + ".",
+            advice,
+        ]
+    )
+    return join([paragraph(text), figure([panel], caption)])
+
+
+def _intervals(analysis: Analysis, judged) -> Markup:
+    n = len(judged)
+    discrete = analysis.kind != "real"
+    wide = n_inside(judged, "q025", "q975")
+    good = inside_as_promised(wide, n, 0.95, discrete=discrete)
+    parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
+    if {"q25", "q75"} <= set(judged):
+        half = n_inside(judged, "q25", "q75")
+        good = good and inside_as_promised(half, n, 0.5, discrete=discrete)
+        parts.append(f" and {half} ({_share(half, n)}) inside their 50 % interval")
+    direction = ""
+    if not good and n >= ENOUGH_ROWS:
+        direction = (
+            "The intervals are too narrow."
+            if wide < 0.95 * n
+            else "The intervals are wider than they need be."
+        )
+    text = sentences(
+        [_source(analysis, n), _verdict(analysis, n, good), "".join(parts) + ".", direction]
+    )
+    panels, captions = [], []
+    name, target = analysis.info["name"], analysis.with_unit(analysis.info["target"]["name"])
+    if not discrete and {"q25", "q50", "q75"} <= set(judged):
+        captions.append(
+            "Share of rows below a limit of the prediction, against what the limit promises "
+            "(2.5, 25, 50, 75 and 97.5 %); dashes: as promised; bars: two standard errors."
+        )
+    if not analysis.info.get("share"):
+        some = f"{MOST_POINTS} of {words.rows(n)}" if n > MOST_POINTS else f"all {words.rows(n)}"
+        captions.append(
+            f"{'Counted' if discrete else 'Measured'} against predicted, {some}; lines: 95 % interval; "
+            "open circles: outside it; dashes: as predicted."
+        )
+    if not captions:
+        return paragraph(text)
+    if len(captions) == 2:
+        captions = [
+            f"{number}: {caption[0].lower()}{caption[1:]}"
+            for number, caption in zip(("First", "Second"), captions, strict=True)
+        ]
+    caption = " ".join(captions)
+    if not discrete and {"q25", "q50", "q75"} <= set(judged):
+        panels.append(quantile_panel(f"{name}-quantiles", quantile_shares(judged), caption))
+    if not analysis.info.get("share"):
+        panels.append(scatter_panel(f"{name}-scatter", judged, target, caption, counted=discrete))
+    return join([paragraph(text), figure(panels, caption)])
+
+
+def _counts(analysis: Analysis, judged) -> Markup:
+    bins, n = count_bins(judged), len(judged)
+    outside = [one for one in bins if one.outside]
+    wide = n_inside(judged, "q025", "q975")
+    good = len(outside) <= 1 and inside_as_promised(wide, n, 0.95, discrete=True)
+    none = bins[0]
+    zero = (
+        f"The model expects {words.rows(round(none.expected))} with a count of 0 (95 % interval "
+        f"{none.low} to {none.high}); there were {none.seen}."
+    )
+    texts = []
+    for one in outside[:2]:
+        if one is none:
+            continue
+        size = one.name.replace("+", " or more")
+        more = "more" if one.seen > one.high else "fewer"
+        texts.append(
+            f"A count of {size} came up in {words.rows(one.seen)} where about "
+            f"{words.number(one.expected, 2)} "
+            f"were expected ({one.low} to {one.high}): {more} than the model says."
+        )
+    text = sentences(
+        [
+            *(_source(analysis, n), _verdict(analysis, n, good), zero, *texts),
+            f"95 % intervals held {wide} of {n} counts ({_share(wide, n)}).",
+        ]
+    )
+    caption = (
+        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows by their count. Dot: seen; line "
+        "and band: expected with its 95 % interval. The vertical axis is stretched at the bottom "
+        "(square root), so that rare counts can be seen."
+    )
+    panel = rootogram_panel(
+        f"{analysis.info['name']}-counts", bins, f"{analysis.target} of a row", caption
+    )
+    return join([paragraph(text), figure([panel], caption)])
+
+
+def _share(part: int, n: int) -> str:
+    decimals = 1 if n >= 200 else 0
+    return f"{100 * part / n:.{decimals}f} %".replace(".0 %", " %")

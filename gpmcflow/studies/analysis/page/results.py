@@ -1,0 +1,201 @@
+"""What a finished analysis left in its folder, read once and checked, with the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.errors import InputError, StorageError
+
+ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
+_NEEDED = {
+    "columns": ("column", "found", "done"),
+    "models": ("name", "role", "test_score"),
+    "checks": ("check", "model", "limit", "worst", "alarm", "touches", "settle"),
+}
+_OPTIONAL = {
+    "predictions_test": ("row", "outcome", "mean", "q025", "q975"),
+    "predictions_loo": ("row", "outcome", "mean", "q025", "q975"),
+    "predictions_new": ("row", "mean", "q025", "q975"),
+    "relevance": ("column", "kind", "low", "high", "change", "change_low", "change_high"),
+    "effects": ("column", "value", "mean", "low", "high"),
+    "rug": ("column", "value", "outcome"),
+    "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
+    "map": ("x", "y", "mean", "low", "high", "factor"),
+    "points": ("x", "y", "outcome"),
+    "reach": ("direction", "distance", "low", "high"),
+    "hyperparameters": (
+        *("model", "parameter", "prior_q025", "prior_q50", "prior_q975"),
+        *("q025", "q50", "q975"),
+    ),
+}
+_TEXT = {"effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Tables of one analysis by name (empty where there is no file) and its ``info``."""
+
+    info: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+    @property
+    def kind(self) -> str:
+        """``binary``, ``counts``, ``binomial`` or ``real``."""
+        return self.info["target"]["kind"]
+
+    @property
+    def shares(self) -> bool:
+        """Whether means are probabilities."""
+        return self.kind in ("binary", "binomial")
+
+    @property
+    def target(self) -> str:
+        """Name of the outcome, for reading."""
+        return label(self.info["target"]["name"])
+
+    @property
+    def unit(self) -> str:
+        """One unit of the exposure in words ("hour"), or nothing."""
+        target = self.info["target"]
+        return str(target.get("unit_text") or target.get("unit") or "")
+
+    @property
+    def response(self) -> str:
+        """What is predicted on average: "probability that readmitted is yes"."""
+        target = self.info["target"]
+        if self.kind == "binary":
+            return f"probability that {self.target} is {target['positive']}"
+        if self.kind == "binomial":
+            return f"expected share of {self.target} among {label(target['unit'])}"
+        if self.kind == "counts":
+            return f"expected {self.target}" + (f" per {self.unit}" if self.unit else "")
+        return f"expected {self.target}"
+
+    @property
+    def models(self) -> pd.DataFrame:
+        """Rows of the models, the shown one first, then by their score."""
+        frame = self["models"][self["models"]["role"] == "model"]
+        order = np.lexsort(
+            (-frame["test_score"].fillna(-np.inf), frame["name"] != self.info["shown"])
+        )
+        return frame.iloc[order]
+
+    @property
+    def shown(self) -> pd.Series:
+        """Row of the model that the page shows."""
+        return self.models.iloc[0]
+
+    def baseline(self, role: str) -> pd.Series | None:
+        """Row of the simple model (``simple``) or of the base rate (``base``), if there is one."""
+        frame = self["models"][self["models"]["role"] == role]
+        return None if frame.empty else frame.iloc[0]
+
+    @property
+    def by_loo(self) -> bool:
+        """Whether scores are of leave-one-out for want of held-out rows."""
+        return self.info.get("score_by") == "leave-one-out"
+
+    @property
+    def n_scored(self) -> int:
+        """Rows that the scores are of."""
+        return int(self.info["n_learning"] if self.by_loo else self.info["n_test"])
+
+    @property
+    def judged(self) -> pd.DataFrame:
+        """Predictions beside outcomes that calibration is judged by; may be empty."""
+        loo = self["predictions_loo"]
+        return loo if self.by_loo and not loo.empty else self["predictions_test"]
+
+    @property
+    def alarms(self) -> pd.DataFrame:
+        """Rows of checks that failed."""
+        checks = self["checks"]
+        return checks[_truth(checks["alarm"])]
+
+    @property
+    def provisional(self) -> bool:
+        """Whether a failed check touches the shown model."""
+        models = self.alarms["model"]
+        return bool(((models == self.info["shown"]) | models.isna()).any())
+
+    def with_unit(self, column: str) -> str:
+        """Column for an axis, with its unit where the config states one."""
+        unit = self.info.get("units", {}).get(column)
+        return f"{label(column)} ({unit})" if unit else label(column)
+
+    def unit_after(self, column: str) -> str:
+        """Unit to follow a number, with a space before it, or nothing."""
+        unit = self.info.get("units", {}).get(column)
+        return f"\u00a0{unit}" if unit else ""
+
+
+def label(column: str) -> str:
+    """Name of a column as words."""
+    return " ".join(str(column).replace("_", " ").split())
+
+
+def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
+    """Tables of the analysis in ``folder``.
+
+    Raises `StorageError` for a missing or unreadable file, `InputError` where a column is missing,
+    the shown model has no row, or the uses of the rows do not add up.
+    """
+    tables = {name: _read(folder, name, needed, info) for name, needed in _NEEDED.items()}
+    for name, needed in _OPTIONAL.items():
+        exists = (folder / f"{name}.csv").exists()
+        tables[name] = (
+            _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
+        )
+    models = tables["models"]
+    if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
+        raise InputError(
+            f"{folder / 'models.csv'}: no row of the shown model {info['shown']!r}; run the step "
+            "that writes it again."
+        )
+    total = sum(info["uses"].values())
+    if total != info["n_rows"]:
+        raise InputError(
+            f"{folder}: the uses of the rows add up to {total}, the file has {info['n_rows']}; run "
+            "the step that reads the data again."
+        )
+    return Analysis(info, tables)
+
+
+def _read(
+    folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
+) -> pd.DataFrame:
+    path = folder / f"{name}.csv"
+    words = list(_TEXT.get(name, []))
+    if name.startswith("predictions"):
+        words += [*info.get("ids", []), *info.get("shown_columns", [])]
+    try:
+        table = pd.read_csv(
+            path, keep_default_na=False, na_values=[""], dtype={word: str for word in words}
+        )
+    except FileNotFoundError:
+        raise StorageError(f"{path}: no such file; run the step that writes it.") from None
+    except (OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise StorageError(
+            f"{path}: not a readable table ({text}); delete it and run again."
+        ) from error
+    missing = [column for column in needed if column not in table]
+    if missing:
+        raise InputError(
+            f"{path}: no column {missing[0]!r} (columns: {', '.join(table)}); run the step that "
+            "writes it again."
+        )
+    return table
+
+
+def _truth(column: pd.Series) -> pd.Series:
+    return column.map(lambda cell: str(cell).strip().lower() in ("true", "1", "1.0"))

@@ -1,0 +1,218 @@
+"""How good is it? Scores of the models beside no model and a simple one, as table and picture."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import (
+    Head,
+    Section,
+    bold,
+    figure,
+    italic,
+    join,
+    paragraph,
+    quiet,
+    sentences,
+    table,
+)
+from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
+from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis, label
+from gpmcflow.studies.analysis.page.standing import simple_name, what_came
+
+
+def scores(analysis: Analysis) -> Section:
+    """Third section: one row a model; differences are paired, row by row, with the simple model."""
+    order = score_rows(analysis)
+    heading = "How good is it?"
+    if order["test_score"].isna().all():
+        return Section(
+            "score", heading, paragraph("No rows were held out, and no score was computed.")
+        )
+    heads, cells = _columns(analysis, order)
+    body = [paragraph(_introduction(analysis)), table(heads, cells, best=0)]
+    simple = analysis.baseline("simple")
+    if simple is not None:
+        body.append(quiet(_comparison(analysis, order)))
+        picture = _picture(analysis, order)
+        if picture:
+            body.append(picture)
+    return Section("score", heading, join(body))
+
+
+def score_rows(analysis: Analysis) -> pd.DataFrame:
+    """Shown model, other models by score, simple model, base rate."""
+    models = analysis["models"]
+    parts = [analysis.models, models[models["role"] == "simple"], models[models["role"] == "base"]]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _introduction(analysis: Analysis) -> Markup:
+    n = analysis.n_scored
+    if analysis.by_loo:
+        held = analysis.info["n_test"]
+        why = "no rows were held out" if held == 0 else f"only {words.rows(held)} were held out"
+        opening = (
+            f"Scores by leave-one-out, because {why}: each of the {words.rows(n)} to learn from is "
+            "predicted from all the others."
+        )
+    else:
+        opening = f"Scores on the {words.rows(n)} held out."
+        if n < ENOUGH_ROWS:
+            opening += " These are too few to judge by."
+    meaning: Markup | str = {
+        "binary": Markup(
+            "<i>Typical probability</i> is what the model had given to what then happened; tossing a "
+            "coin gives 50 %."
+        ),
+        "real": Markup("The <i>typical error</i> is the root of the mean squared error."),
+    }.get(
+        analysis.kind,
+        Markup(
+            "<i>Typical probability</i> is what the model had given to the very number that was then "
+            "counted; the <i>typical error</i> is the mean distance to it."
+        ),
+    )
+    exposed = ""
+    if analysis.info["target"].get("unit"):
+        exposed = f"All of them know {label(analysis.info['target']['unit'])}."
+    shown = Markup("This page shows {}{}.").format(
+        bold(analysis.shown["name"]),
+        ", the model with the best leave-one-out score (see “Which model?”)"
+        if len(analysis.models) > 1
+        and analysis.shown["elpd_loo"] >= analysis.models["elpd_loo"].max()
+        else "",
+    )
+    return sentences([opening, meaning, exposed, shown])
+
+
+def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[list[object]]]:
+    simple = analysis.baseline("simple")
+    heads = [Head("model")]
+    cells: list[list[object]] = [[label(name)] for name in order["name"]]
+
+    def add(head: Head, values: list[object]) -> None:
+        heads.append(head)
+        for line, value in zip(cells, values, strict=True):
+            line.append(value)
+
+    rows = [row for _, row in order.iterrows()]
+    if analysis.kind != "real":
+        add(Head("typical probability, %", True), [_typical(row) for row in rows])
+    if "error" in order and order["error"].notna().any():
+        unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
+        if analysis.kind == "binary":
+            head = Head(f"wrong of {words.fixed(analysis.n_scored, 0)}", True)
+            values = [_or_nothing(row["error"], lambda x: f"{x:.0f}") for row in rows]
+        else:
+            head = Head("typical error" + (f", {unit}" if unit else ""), True)
+            values = [
+                _or_nothing(
+                    row["error"], lambda x, r=row: words.plus_minus(x, r.get("error_se", math.nan))
+                )
+                for row in rows
+            ]
+        add(head, values)
+    if simple is not None:
+        values = [
+            "0"
+            if row["role"] == "simple"
+            else _or_nothing(
+                row["difference"], lambda x, r=row: words.more_text(x, r["difference_se"])
+            )
+            for row in rows
+        ]
+        add(Head(f"more than {_short(simple_name(analysis))}*, %", True), values)
+    return heads, cells
+
+
+def _short(name: str) -> str:
+    """``log. regr.`` for a narrow column."""
+    known = {
+        "logistic regression": "log. regr.",
+        "linear regression": "lin. regr.",
+        "Poisson regression": "Poisson regr.",
+        "binomial regression": "binom. regr.",
+    }
+    return known.get(name, name)
+
+
+def _typical(row: pd.Series) -> str:
+    if not math.isfinite(row["test_score"]):
+        return ""
+    value = 100 * math.exp(row["test_score"])
+    return words.plus_minus(value, value * row.get("test_score_se", math.nan))
+
+
+def _or_nothing(value: float, write) -> str:
+    return write(value) if math.isfinite(value) else ""
+
+
+def _comparison(analysis: Analysis, order: pd.DataFrame) -> Markup:
+    """Footnote of the last column, and which of its differences are resolved."""
+    simple = simple_name(analysis)
+    note = (
+        f"* How much more probability the model gave to {what_came(analysis)}, compared row by row "
+        f"with {simple}, ± one standard error."
+    )
+    by_state: dict[str, list[str]] = {}
+    for _, row in order[order["role"] != "simple"].iterrows():
+        if math.isfinite(row["difference"]):
+            state = words.resolution(row["difference"], row["difference_se"])
+            side = "" if state == "not resolved" else ("+" if row["difference"] > 0 else "-")
+            by_state.setdefault(state + side, []).append(label(row["name"]))
+    texts = {
+        "clear+": "Clearly better",
+        "only just+": "Better, but only just",
+        "not resolved": "Not resolved",
+        "only just-": "Worse, but only just",
+        "clear-": "Clearly worse",
+    }
+    parts: list[Markup | str] = []
+    for state, text in texts.items():
+        names = by_state.get(state, [])
+        if state == "not resolved" and len(names) > 1 and len(names) == len(order) - 1:
+            parts.append("No difference is resolved: zero lies within two standard errors.")
+        elif names:
+            parts.append(Markup("{}: {}.").format(text, words.series([italic(n) for n in names])))
+    return sentences([note, *parts])
+
+
+def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
+    bars = []
+    for _, row in order[order["role"] != "simple"].iterrows():
+        difference, error = row["difference"], row["difference_se"]
+        if math.isfinite(difference) and math.isfinite(error):
+            ends = [
+                words.more_probability(difference + side * 2 * error, 0.0)[0] for side in (0, -1, 1)
+            ]
+            bars.append(
+                Bar(label(row["name"]), *ends, accent=row["name"] == analysis.info["shown"])
+            )
+    if not bars:
+        return None
+    caption = (
+        f"The last column as a picture. Dashes: {simple_name(analysis)}; bars: two standard errors to "
+        "each side. A bar that crosses the dashes is a difference these rows cannot resolve."
+    )
+    wide = max(abs(end) for bar in bars for end in (bar.low, bar.high)) > 900
+    if wide:  # hundreds of percent are read better as a factor
+        bars = [
+            bar._replace(**{end: 1 + getattr(bar, end) / 100 for end in ("value", "low", "high")})
+            for bar in bars
+        ]
+    panel = interval_rows(
+        f"{analysis.info['name']}-scores",
+        bars,
+        f"probability given to {what_came(analysis)}, as a factor"
+        if wide
+        else f"more probability to {what_came(analysis)} (%)",
+        caption,
+        at=1.0 if wide else 0.0,
+        logarithmic=wide,
+    )
+    return figure([panel], caption)

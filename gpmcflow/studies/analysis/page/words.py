@@ -1,0 +1,267 @@
+"""Numbers in words: every sentence of the page is a template filled from stored numbers by these.
+
+``value (low to high)`` is a mean with its 95 % interval, ``value ± error`` an estimate with one
+standard error. A difference is not resolved below two standard errors, and only just up to three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup, escape
+
+SPACE = "\u00a0"  # no break between a number and its unit
+MINUS = "\u2212"
+BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
+_SMALL = "no one two three four five six seven eight nine ten eleven twelve"
+_COUNTS = tuple(_SMALL.split())
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
+    """Value with so many decimals, a true minus and spaces between thousands from 10 000 on."""
+    text = f"{round(value, decimals):{'+' if sign else ''}.{max(decimals, 0)}f}"
+    if float(text) == 0:
+        text = text.lstrip("+-")
+    whole, _, rest = text.partition(".")
+    digits = whole.lstrip("+-")
+    if len(digits) > 4:
+        whole = whole[: len(whole) - len(digits)] + f"{int(digits):,}".replace(",", SPACE)
+    return (whole + ("." + rest if rest else "")).replace("-", MINUS)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Value with so many significant digits; powers of ten only where zeros would fill the line."""
+    if not math.isfinite(value):
+        return "unknown"
+    if value == 0:
+        return "0"
+    exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    if not -4 <= exponent < 9:
+        mantissa = f"{value / 10.0**exponent:.{digits - 1}f}"
+        if "." in mantissa:
+            mantissa = mantissa.rstrip("0").rstrip(".")
+        power = str(exponent).translate(_RAISED)
+        return f"{mantissa}{SPACE}×{SPACE}10{power}".replace("-", MINUS)
+    text = fixed(value, digits - 1 - exponent)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def natural(cell: str, digits: int = 3) -> str:
+    """Cell as stored: a number with few digits, any other text as it is."""
+    try:
+        return number(float(cell), max(digits, 4 if abs(float(cell)) >= 1000 else digits))
+    except ValueError:
+        return str(cell)
+
+
+def decimals_of(error: float) -> int:
+    """Decimals that show an error with two digits if it starts with 1 to 3.5, else with one."""
+    if not (math.isfinite(error) and error > 0):
+        return 2
+    exponent = math.floor(math.log10(error))
+    return (1 if error / 10.0**exponent < 3.55 else 0) - exponent
+
+
+def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
+    """``0.356 ± 0.015``; the value alone where the error is zero or not known."""
+    if not (math.isfinite(error) and error > 0):
+        return signed(value) if sign else number(value)
+    decimals = decimals_of(error)
+    return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, max(decimals, 0))}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Number with its sign; zero without one."""
+    return number(value, digits) if value <= 0 else "+" + number(value, digits)
+
+
+def interval_parts(
+    value: float, low: float, high: float, *, sign: bool = False
+) -> tuple[str, str, str]:
+    """Mean, lower and upper end with the decimals that the interval's width deserves."""
+    decimals = decimals_of((high - low) / 2)
+    if low > 0 and value > 0:
+        decimals = max(decimals, 1 - math.floor(math.log10(value)))
+    if max(abs(low), abs(high)) >= 1e6 or decimals > 5:
+        return tuple(signed(x) if sign else number(x) for x in (value, low, high))
+    low_text, high_text = (fixed(end, max(decimals, 0), sign=sign) for end in (low, high))
+    return fixed(value, max(decimals, 0), sign=sign), low_text, high_text
+
+
+def interval(value: float, low: float, high: float, *, unit: str = "", first: bool = False) -> str:
+    """``1.41 mm/s (1.33 to 1.49)``; the first on the page says that it is a 95 % interval."""
+    middle, lower, upper = interval_parts(value, low, high)
+    return f"{middle}{unit} ({'95 % interval ' if first else ''}{lower} to {upper})"
+
+
+def points_parts(
+    value: float, low: float, high: float, *, sign: bool = False
+) -> tuple[str, str, str]:
+    """Differences of probabilities in percentage points, whole ones unless they are small."""
+    decimals = min(max(decimals_of(50 * (high - low)), 0), 2)
+    return tuple(fixed(100 * end, decimals, sign=sign) for end in (value, low, high))
+
+
+def span(low: float, high: float) -> str:
+    """``0.74 to 2.08`` with the decimals that the width deserves."""
+    return " to ".join(interval_parts((low + high) / 2, low, high)[1:])
+
+
+def near(value: float) -> str:
+    """A place on an axis, read off a picture."""
+    return number(value, 2 if abs(value) < 100 else 3)
+
+
+def percent(share: float) -> str:
+    """``26 %``; a decimal below 1 and above 99 %, and no 0 % or 100 % of what is neither."""
+    value = 100 * share
+    if not math.isfinite(value):
+        return "unknown"
+    if value in (0.0, 100.0):
+        return f"{value:.0f}{SPACE}%"
+    if value < 0.1:
+        return f"below 0.1{SPACE}%"
+    if value > 99.9:
+        return f"above 99.9{SPACE}%"
+    return f"{value:.1f}{SPACE}%" if value < 0.95 or value > 99.05 else f"{value:.0f}{SPACE}%"
+
+
+def percent_range(low: float, high: float) -> str:
+    """``17 to 37 %``."""
+    lower, upper = percent(low), percent(high)
+    shared = lower.removesuffix(SPACE + "%") if not lower.startswith("below") else lower
+    return f"{shared} to {upper}"
+
+
+def percent_interval(value: float, low: float, high: float, *, first: bool = False) -> str:
+    """``26 % (95 % interval 17 to 37 %)``."""
+    return f"{percent(value)} ({'95 % interval ' if first else ''}{percent_range(low, high)})"
+
+
+def rows(n: int) -> str:
+    """``1 row``, ``118 rows``."""
+    return plural(n, "row")
+
+
+def plural(n: int, noun: str, many: str | None = None) -> str:
+    """Number and noun: ``1 check``, ``5 checks``, ``10 000 rows``."""
+    return f"{fixed(n, 0)} {noun if n == 1 else many or noun + 's'}"
+
+
+def count(n: int) -> str:
+    """Small numbers as words: ``two``; from 13 on in digits."""
+    return _COUNTS[n] if 0 <= n < len(_COUNTS) else fixed(n, 0)
+
+
+def capital(text: str) -> str:
+    """Text that starts a sentence."""
+    return text[:1].upper() + text[1:]
+
+
+def series(items: Sequence[str], conjunction: str = "and") -> Markup:
+    """``a``, ``a and b``, ``a, b and c``; items are escaped unless they are markup."""
+    safe = [escape(item) for item in items]
+    if len(safe) < 2:
+        return Markup("").join(safe)
+    return Markup("{} {} {}").format(Markup(", ").join(safe[:-1]), conjunction, safe[-1])
+
+
+def resolution(difference: float, error: float) -> str:
+    """``not resolved`` below two standard errors, ``only just`` up to three, else ``clear``."""
+    if not (math.isfinite(difference) and math.isfinite(error)):
+        return "not resolved"
+    if abs(difference) < 2 * error or difference == 0:
+        return "not resolved"
+    return "only just" if abs(difference) <= 3 * error else "clear"
+
+
+def interval_resolution(value: float, low: float, high: float, at: float = 0.0) -> str:
+    """The same for a 95 % interval: the half towards ``at`` counts as two standard errors."""
+    if not (low > at or high < at):
+        return "not resolved"
+    return (
+        "only just"
+        if abs(value - at) <= 1.5 * abs(value - (low if low > at else high))
+        else "clear"
+    )
+
+
+def more_probability(difference: float, error: float) -> tuple[float, float]:
+    """Percent more probability, and its standard error, of a difference of mean log scores."""
+    factor = math.exp(min(difference, 50.0))
+    return 100 * (factor - 1), 100 * factor * error
+
+
+def more_text(difference: float, error: float) -> str:
+    """``+23 ± 11``, in percent; a factor where percents would be hundreds and more."""
+    more, spread = more_probability(difference, error)
+    if more > 900:
+        return f"×{SPACE}{number(1 + more / 100, 2)}"
+    return plus_minus(more, spread, sign=True)
+
+
+def more_phrase(difference: float, error: float) -> str:
+    """``1.6 % (± 0.5) more``, ``12 times more``."""
+    more, spread = more_probability(difference, error)
+    if more > 900:
+        return f"{number(1 + more / 100, 2)} times more"
+    decimals = max(decimals_of(spread), 0)
+    return f"{fixed(more, decimals)} % (± {fixed(spread, decimals)}) more"
+
+
+def one_digit(value: float) -> str:
+    """Rounded to one digit: 2981 is ``3000``."""
+    return number(float(f"{value:.0e}"), 1)
+
+
+def power(exponent: float) -> Markup:
+    """``e<sup>8</sup>``."""
+    return Markup("e<sup>{}</sup>").format(fixed(exponent, 0))
+
+
+def odds(log_odds: float, error: float) -> Markup:
+    """Odds of the first model against the second, for a table cell; see `odds_phrase`."""
+    size = abs(log_odds)
+    if size < 2 * error:
+        return Markup("not resolved")
+    other = Markup("") if log_odds >= 0 else Markup(" the other way")
+    if size >= BEYOND_DOUBT:
+        return Markup("beyond doubt, {}{}").format(power(size), other)
+    if size < HARDLY:
+        return Markup("hardly: {}\u00a0to\u00a01{}").format(
+            number(math.exp(size), 1 if size > 2.3 else 2), other
+        )
+    if size <= LAST_DECIMAL:
+        return Markup("{} = {}\u00a0to\u00a01{}").format(
+            power(size), one_digit(math.exp(round(size))), other
+        )
+    return Markup("{}\u00a0to\u00a01{}").format(power(size), other)
+
+
+def odds_phrase(log_odds: float, error: float) -> Markup:
+    """Size of the odds in a sentence: ``about e^8 to 1, that is 3000 to 1``."""
+    size = abs(log_odds)
+    if size >= BEYOND_DOUBT:
+        return Markup("{}\u00a0to\u00a01, beyond doubt").format(power(size))
+    if size < HARDLY:
+        return Markup("only about {}\u00a0to\u00a01").format(
+            number(math.exp(size), 1 if size > 2.3 else 2)
+        )
+    if size <= LAST_DECIMAL:
+        return Markup("about {}\u00a0to\u00a01, that is {}\u00a0to\u00a01").format(
+            power(size), one_digit(math.exp(round(size)))
+        )
+    return Markup("about {}\u00a0to\u00a01").format(power(size))
+
+
+def duration(seconds: float) -> str:
+    """``14 s``, ``3 min 12 s``, ``2 h 5 min``."""
+    total = round(seconds)
+    if total < 60:
+        return f"{max(total, 1)}{SPACE}s"
+    if total < 3600:
+        return f"{total // 60}{SPACE}min" + (f" {total % 60}{SPACE}s" if total % 60 else "")
+    minutes = round(total / 60)
+    return f"{minutes // 60}{SPACE}h" + (f" {minutes % 60}{SPACE}min" if minutes % 60 else "")
