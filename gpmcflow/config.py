@@ -87,15 +87,10 @@ def check_config(
     message.
     """
     schema = load_schema(schema_path)
-    _require_yaml_values(config, where)
     config = expanded(config, path, where)
-    problems = config.get("problems")
-    for name, problem in problems.items() if isinstance(problems, dict) else ():
-        if isinstance(problem, dict):
-            refuse_old_keys(problem, f"{where}: problems.{name}")
-    errors = sorted(_Validator(schema).iter_errors(config), key=_order)
-    if errors:
-        raise _as_input_error(errors[0], schema, where)
+    problems = config_problems(config, schema_path, where=where)
+    if problems:
+        raise InputError(problems[0])
     filled = _filled(config, schema, schema)
     catalogue = schema["$defs"]["catalogue"]["enum"]
     _check_datasets(filled, catalogue, where, Path(folder))
@@ -109,6 +104,28 @@ def check_config(
             f"{where}: nothing to run found; give data and models (see gpmcflow new), or studies"
         )
     return filled
+
+
+def config_problems(
+    config: dict,
+    schema_path: str | Path | None = None,
+    *,
+    where: str = "config",
+    path: str | Path | None = None,
+) -> list[str]:
+    """Return all that the schema finds wrong with a config, a line each, the first to mend first."""
+    schema = load_schema(schema_path)
+    try:
+        _require_yaml_values(config, where)
+        config = expanded(config, path, where)
+        problems = config.get("problems")
+        for name, problem in problems.items() if isinstance(problems, dict) else ():
+            if isinstance(problem, dict):
+                refuse_old_keys(problem, f"{where}: problems.{name}")
+    except InputError as error:
+        return [str(error)]
+    errors = sorted(_Validator(schema).iter_errors(config), key=_order)
+    return list(dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors))
 
 
 def portable(config: Mapping[str, Any]) -> dict:

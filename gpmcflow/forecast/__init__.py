@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from gpmcflow.disk import free_disk, human_bytes, require_disk
@@ -16,6 +18,7 @@ from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import share_of_core, startup
 from gpmcflow.plan import PlannedJob, planned_jobs
 from gpmcflow.status import clock
+from gpmcflow.studies.frame.registry import STUDIES
 from gpmcflow.studies.problems import limit_bytes
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
@@ -85,11 +88,11 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     transitions of each method are timed with one block of chains at full size. Seconds are those of a
     quiet machine, for tables and figures a few each; divided by `share` they are those of this one if
     it stays as busy as it is. Jobs whose data are not here are left out of the sums. `folder` is where
-    results go.
+    the workflow runs.
     """
     pin_blas()
     with tempfile.TemporaryDirectory(dir=folder, prefix=".forecast-") as place:
-        context = Context(config, Path(place))
+        context = Context(config, Path(place), Path(folder), cores)
         jobs = [_job(context, job) for job in planned_jobs(config)]
     limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
     return Forecast(
@@ -118,7 +121,16 @@ def require_fit(found: Forecast) -> None:
     require_disk(found.disk, found.folder, "the results and their state")
 
 
+@cache
+def _of_studies() -> dict[str, Callable[[Context, PlannedJob], Cost]]:
+    return {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
+
+
 def _job(context: Context, job: PlannedJob) -> JobForecast:
+    rule = _of_studies().get(job.rule)
+    if rule is not None:
+        cost = rule(context, job)
+        return JobForecast(job, cost, cost.cores)
     cores = context.workers if job.rule in SAMPLING else 1
     rule = RULES.get(job.rule)
     if rule is None:
@@ -165,7 +177,7 @@ def forecast_table(found: Forecast) -> str:
     """Return a forecast as a table for people: a row for each rule and problem, then the totals."""
     groups: dict[tuple[str, str], list[JobForecast]] = {}
     for job in found.jobs:
-        known = job.job.rule in RULES
+        known = job.job.rule in RULES or job.job.rule in _of_studies()
         key = (job.job.rule, job.job.problem or "") if known else ("tables, figures, report", "")
         groups.setdefault(key, []).append(job)
     rows = [("rule", "problem", "jobs", "cores", "time each", "time", "memory", "disk")]

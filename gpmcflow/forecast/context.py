@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,20 +18,23 @@ from gpmcflow.studies.problems import WITH_OPTIONS, prepare_data
 SMALL = 200_000  # bytes of a results file without its draws
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """What one job needs."""
 
     seconds: float  #: on a quiet machine
     memory: int  #: bytes of its processes and arrays
     disk: int  #: bytes of its output and its state
+    cores: int = 1  #: that it takes
 
 
 class Context:
     """A checked config with its data sets, and what has been measured so far."""
 
-    def __init__(self, config: dict, folder: Path) -> None:
-        self.config, self.folder = config, folder
+    def __init__(
+        self, config: dict, folder: Path, home: Path | None = None, cores: int = 1
+    ) -> None:
+        self.config, self.folder, self.cores = config, folder, cores
+        self.home = home or Path()  #: where the workflow runs
         self._made: dict[Any, Any] = {}
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:

@@ -15,7 +15,21 @@ ANALYSIS_CODE = (
 ANALYSIS_STEPS = ("data", "models", "effects", "summaries", "leave_one_out", "fitting")
 
 
-def analysis_memory(settings, threads, attempt):
+def settings_of(analysis, *keys):
+    """What a step has to know of the settings."""
+    return {
+        key: ANALYSES[analysis][key]
+        for key in ("models", "likelihood", "priors", *keys)
+    }
+
+
+def draw_threads(wildcards):
+    """As many as chains, each of which is a block of its own; a cluster's workers are elsewhere."""
+    chains = ANALYSES[wildcards.analysis]["sampling"]["chains"]
+    return 1 if config["execution"]["scheduler"] else chains
+
+
+def analysis_memory(threads, attempt):
     """MB: matrices of a model and its draws; a job that was killed for memory gets twice as much."""
     return 2000 * max(1, threads) * attempt
 
@@ -67,15 +81,10 @@ rule analysis_fit:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(
-            ANALYSES[w.analysis], threads, attempt
-        ),
+        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
-        settings=lambda w: {
-            key: ANALYSES[w.analysis][key]
-            for key in ("models", "likelihood", "priors", "evidence")
-        },
+        settings=lambda w: settings_of(w.analysis, "evidence"),
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE, *(f"studies.analysis.{step}" for step in ANALYSIS_STEPS)
@@ -84,7 +93,6 @@ rule analysis_fit:
         "../scripts/analysis/fit.py"
 
 
-# As many threads as chains: each is a block of its own.
 rule analysis_draw:
     input:
         data=rules.analysis_read.output.results,
@@ -97,21 +105,12 @@ rule analysis_draw:
         "results/benchmarks/{analysis}/{model}/draw.tsv"
     conda:
         "../envs/gpmcflow.yaml"
-    threads: lambda w: (
-        1
-        if config["execution"]["scheduler"]
-        else ANALYSES[w.analysis]["sampling"]["chains"]
-    )
+    threads: draw_threads
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(
-            ANALYSES[w.analysis], threads, attempt
-        ),
+        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
-        settings=lambda w: {
-            key: ANALYSES[w.analysis][key]
-            for key in ("models", "likelihood", "priors", "sampling")
-        },
+        settings=lambda w: settings_of(w.analysis, "sampling"),
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE,
@@ -136,9 +135,7 @@ rule analysis_summarise:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(
-            ANALYSES[w.analysis], threads, attempt
-        ),
+        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
         settings=rules.analysis_fit.params.settings,

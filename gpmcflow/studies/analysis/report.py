@@ -89,7 +89,7 @@ def write_report(
         made["predictions_loo"] = tables.predictions_loo(own, data)
     if data.new is not None:
         cells = pd.read_csv(folder / "new_rows.csv", dtype=str, keep_default_na=False)
-        made["predictions_new"] = tables.predictions_new(own, data, cells)
+        made["predictions_new"] = tables.predictions_new(own["new"].to_dataset(), data, cells)
     if places.grid is not None:
         kind, table = tables.grid(own, places.grid, data)
         made[kind] = table

@@ -92,7 +92,7 @@ def describe(
         rows = {"held_out": data.held_out, "new": data.new}.get(name)
         units = {} if rows is None else rows.units(kind)
         eta = mixture([_plain(part) for part in own], **units)
-        groups[name] = _predictions(eta, rows, data)
+        groups[name] = predictions_of(eta, rows, data)
     for draws, sweep in zip(averages, places.swept, strict=True):
         values = _natural(data, np.concatenate(draws))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
@@ -115,8 +115,11 @@ def _natural(data: Data, values: np.ndarray) -> np.ndarray:
     return values * target.scale + target.shift
 
 
-def _predictions(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
-    """Predictions of rows in natural units; with their outcomes, the log density of these."""
+def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
+    """Predictions by case in natural units; of rows with outcomes, the log density of these, too.
+
+    ``eta`` are the predictors with the units of the rows.
+    """
     kind, target = data.target.kind, data.target
     table = predictive(eta).drop_vars(["latent_mean", "latent_sd"])
     for name in ("response_mean", "response_quantile"):

@@ -51,10 +51,10 @@ def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     return table
 
 
-def predictions_new(shown: xr.DataTree, data: Data, cells: pd.DataFrame) -> pd.DataFrame:
+def predictions_new(group: xr.Dataset, data: Data, cells: pd.DataFrame) -> pd.DataFrame:
     """Predictions of new rows: row, ids, prediction, note, and the cells they were made from."""
     ids = list(data.encoding.ids)
-    table = predictions(shown["new"].to_dataset(), data, data.new.row)
+    table = predictions(group, data, data.new.row)
     front = cells[[name for name in ids if name in cells]]
     rest = cells.drop(columns=[*front.columns, "row", "note"])
     note = cells[["note"]]

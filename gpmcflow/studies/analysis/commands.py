@@ -1,0 +1,159 @@
+"""The commands for own data: a config for a new file, all its problems at once, predictions of new rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from gpmcflow.approximations.prediction import mixture, predictors
+from gpmcflow.config import check_config, config_problems, load_yaml
+from gpmcflow.datasets.own_table import Part, TableErrors, encode_new
+from gpmcflow.datasets.suggestions import suggest
+from gpmcflow.errors import GpmcflowError, InputError, StorageError
+from gpmcflow.forecast import Forecast, forecast
+from gpmcflow.storage import load_results, write_csv, write_text
+from gpmcflow.studies.analysis import tables
+from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
+from gpmcflow.studies.analysis.fitting import N_PREDICTED, quick_predictor
+from gpmcflow.studies.analysis.models import build_model
+from gpmcflow.studies.analysis.reading import cells_of, prepare
+from gpmcflow.studies.analysis.study import RESERVED
+from gpmcflow.studies.analysis.summaries import predictions_of
+from gpmcflow.studies.stated_models import check_models
+
+
+def new(
+    csv: str | Path, target: str, *, positive: str | None = None, force: bool = False
+) -> list[str]:
+    """Write a commented config for a CSV file into this folder; return lines that say what was seen.
+
+    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for a
+    file that cannot be read.
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-") or "analysis"
+    name = f"my-{name}" if name in RESERVED else name
+    config = Path(f"{name}.yaml")
+    if config.exists() and not force:
+        raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
+    suggestion = suggest(csv, target, positive=positive)
+    write_text(suggestion.text(name, csv=os.path.relpath(csv)), config)
+    return [
+        *suggestion.summary().splitlines(),
+        f"wrote {config}; read it, then: gpmcflow check {config}",
+    ]
+
+
+def problems(path: str | Path) -> list[str]:
+    """All that is wrong with a config file and the CSV files it names, a line each."""
+    folder = Path(path).resolve().parent
+    config = load_yaml(path)
+    lines = config_problems(config, where=str(path), path=path)
+    if lines:
+        return lines
+    try:
+        checked = check_config(config, where=str(path), folder=folder, path=path)
+        check_models(checked, where=str(path))
+    except InputError as error:
+        return [str(error)]
+    for name, settings in checked["analyses"].items():
+        lines += _analysis_problems(name, settings, folder, checked["seed"])
+    return lines
+
+
+def _analysis_problems(name: str, settings: Mapping, folder: Path, seed: int) -> Iterator[str]:
+    try:
+        if "table" in settings["data"]:
+            return
+        data = data_of(data_tree(prepare(name, settings, folder, seed, "data")))
+    except TableErrors as errors:
+        yield from errors.problems
+        return
+    except InputError as error:
+        yield str(error)
+        return
+    for model in settings["models"]:
+        try:
+            build_model(settings, model, data, name)
+        except GpmcflowError as error:
+            yield str(error).removeprefix(f"{name}.")
+
+
+def forecast_of(path: str | Path, cores: int, *, quick: bool = False) -> Forecast:
+    """Forecast of a config file that has no problems."""
+    config = load_yaml(path) | ({"quick": True} if quick else {})
+    folder = Path(path).resolve().parent
+    checked = check_config(config, where=str(path), folder=folder, path=path)
+    return forecast(checked, cores=cores, folder=folder)
+
+
+def results_folder(name: str) -> Path:
+    """Folder of the results of an analysis, by its name, its config file or the folder itself.
+
+    Raises `StorageError` where no finished analysis is there.
+    """
+    given = Path(name)
+    candidates = [Path("results", name), given]
+    if given.suffix in (".yaml", ".yml"):
+        candidates = [given.parent / "results" / given.stem]
+    for folder in candidates:
+        if (folder / "info.json").is_file():
+            return folder
+    there = sorted(path.parent.name for path in Path("results").glob("*/info.json"))
+    raise StorageError(
+        f"predict: no finished analysis {name!r}: {candidates[0]}/info.json is not there; allowed: "
+        f"{', '.join(there) or 'none in results/ here'}; run gpmcflow run first"
+    )
+
+
+def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
+    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say what was done.
+
+    The file gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or no
+    the probability, note. Raises `StorageError` and `TableErrors` for results and files that cannot be read.
+    """
+    folder = results_folder(name)
+    info = json.loads((folder / "info.json").read_text(encoding="utf-8"))
+    settings = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    data = data_of(load_results(folder / "data.nc"))
+    part = encode_new(data.encoding, Path(csv))
+    rows = rows_of(part)
+    model = build_model(settings, info["shown"], data, info["name"])
+    if info["quick"]:
+        theta = load_results(folder / info["shown"] / "fit.nc")["maximum/theta"].values
+        own: Any = [quick_predictor(model, theta)]
+    else:
+        draws = load_results(folder / info["shown"] / "posterior.nc")
+        own = predictors(draws, model=model, n_draws=N_PREDICTED)
+    coded = model.new_inputs(rows.X)
+    eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
+    group = predictions_of(eta, rows, data)
+    table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
+    write_csv(table, Path(output))
+    return list(_told(table, part, info, Path(output)))
+
+
+def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Iterator[str]:
+    unseen = [note for note in part.note if "not seen" in note]
+    outside = [note for note in part.note if "seen in learning" in note]
+    yield f"{len(part.row)} rows read, {len(table)} predicted"
+    if unseen:
+        yield f"  {len(unseen)} name a category not seen before ({unseen[0]}): see column note"
+    if outside:
+        yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
+    first = table.iloc[0]
+    shown = (
+        f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
+        if info["target"]["kind"] in ("binary", "binomial")
+        else f"{info['target']['name']} {first['mean']:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
+    )
+    yield f"  first row: {shown}"
+    front = [name for name in table if name in ("row", *info["ids"])]
+    names = ", ".join([*front, "mean", "sd", "quantiles", "note"])
+    yield f"wrote {output}: {names}; {len(table)} rows, none left out"
