@@ -4,7 +4,7 @@
 
 The first run is killed (its last segment removed, and its process gone); the second one's first
 step of computing is timed from the call of `run` on. Then a job of about `--seconds` (256 particles
-at n = 767, a checkpoint every 25 temperatures, as in the default config) tells the seconds inside
+at n = 767, a checkpoint every 25 temperatures, as in config/replications.yaml) tells the seconds inside
 the code that writes segments and checkpoints, of which most is waiting for the disk.
 """
 

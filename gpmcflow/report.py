@@ -6,10 +6,10 @@ import base64
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import pandas as pd
@@ -20,6 +20,7 @@ from gpmcflow.errors import InputError, StorageError
 from gpmcflow.report_tables import (
     approximations_table,
     evidence_table,
+    lead,
     plain_table,
     summary,
     verdict_table,
@@ -35,20 +36,28 @@ _TABLES = {
 }
 
 
+class Answer(NamedTuple):
+    """What an analysis of own data found, for the top of the page."""
+
+    title: str
+    link: str  # to the analysis's own report, relative to this one
+    html: str  # goes onto the page as it is
+
+
 def build_report(
     studies: Mapping[str, Mapping[str, Any]],
     *,
     title: str,
     config: Mapping[str, Any] | None = None,
+    answers: Sequence[Answer] = (),
 ) -> str:
     """HTML of the report: inline style, embedded figures, no script, nothing loaded from elsewhere.
 
     ``studies`` maps a study's name to ``title``, ``frames`` (name of a table to its path, in the
-    order of the page), ``figures`` (list of (path of a PNG, caption)) and, if wanted, ``files``
-    (paths to name). The tables ``verdict`` of all studies come first; ``evidence`` and
-    ``approximations`` have a layout of their own, any other table is shown as it is. ``config``,
-    the run's whole config, is summarised. The same files give the same text: no clock, host or
-    absolute path goes in.
+    order of the page), ``figures`` (list of (path of a PNG, caption)) and, if wanted, ``n_open``
+    (figures that are not folded away; all by default) and ``files`` (paths to name). ``answers`` come first, then the studies with figures before tables, and folded
+    at the end the tables ``verdict`` that have rows, and ``config``, the run's whole config. The same
+    files give the same text: no clock, host or absolute path goes in.
 
     Raises `StorageError` for a file that is missing or unreadable, `InputError` for a table that
     lacks a column.
@@ -71,8 +80,9 @@ def build_report(
                 frames[name]["verdict"], _shown(study["frames"]["verdict"]), study["title"]
             )
             for name, study in studies.items()
-            if "verdict" in frames[name]
+            if "verdict" in frames[name] and len(frames[name]["verdict"])
         ],
+        answers=answers,
         sections=[_section(name, study, frames[name]) for name, study in studies.items()],
     )
 
@@ -96,9 +106,11 @@ def _section(
     return {
         "name": name,
         "title": study["title"],
+        "lead": lead(frames),
         "summary": summary(frames),
         "tables": tables,
         "figures": figures,
+        "n_open": study.get("n_open", len(figures)),
         "files": [_shown(path) for path in dict.fromkeys([*paths, *study.get("files", [])])],
     }
 

@@ -13,7 +13,6 @@ import pandas as pd
 from gpmcflow.figures.estimates import best_rows, combine_replicates, require_columns, series_name
 
 _VERDICT = ["unit", "printed", "recomputed", "ours", "mcse", "tolerance"]
-_VERDICT_KINDS = {"agrees": "good", "holds": "good", "differs": "bad", "does not hold": "bad"}
 _APPROXIMATIONS = {  # column -> label
     "dataset": "data set",
     "n": "cases",
@@ -66,6 +65,12 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
     return list(dict.fromkeys(found))  # tables of the same problems and methods say so once
 
 
+def lead(frames: Mapping[str, pd.DataFrame]) -> str:
+    """Problems and methods of a study, for a list of all studies."""
+    said = dict(summary(frames))
+    return "; ".join(f"{name}: {said[name]}" for name in ("problems", "methods") if name in said)
+
+
 def verdict_table(frame: pd.DataFrame, path: str, title: str) -> dict[str, Any]:
     """Printed numbers beside ours, a block of rows per table of the paper."""
     require_columns(frame, ["table", "row", "column", *_VERDICT, "verdict", "why"], path)
@@ -89,12 +94,12 @@ def verdict_table(frame: pd.DataFrame, path: str, title: str) -> dict[str, Any]:
         cells = [
             _cell(_text(row["row"])),
             _cell(_text(row["column"])),
-            _cell("", mark=(verdict, _VERDICT_KINDS.get(verdict, "other"))),
+            _cell("", mark=verdict),
             *(_cell(written[name], "number") for name in numbers),
             _cell(_text(row["unit"])),
             _cell(_text(row["why"]), "note"),
         ]
-        rows.append({"group": _text(row["table"]), "cells": cells, "bad": verdict == "differs"})
+        rows.append({"group": _text(row["table"]), "cells": cells})
     return {
         "caption": f"{title}: the printed numbers beside ours",
         "path": path,
@@ -118,7 +123,7 @@ def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         made = ", ".join(filter(None, (_text(row[n]) for n in ("sampler", "reference", "ladder"))))
         cells = [
             _cell(series_name(_text(row["method"]), _text(row["direction"]))),
-            _cell(f"{value} ± {error}", "number", ("ALARM", "bad") if alarm else ("", "")),
+            _cell(f"{value} ± {error}", "number", "ALARM" if alarm else ""),
             _cell(alarm or "none", "note" if alarm else "name"),
             _cell(_number(row["effective_size"], digits=3), "number"),
             _cell(_number(row["acceptance_rate"], 2), "number"),
@@ -130,7 +135,7 @@ def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             _cell(_number(row["seconds"], digits=3), "number"),
             _cell(made),
         ]
-        rows.append({"group": _text(row["problem"]), "cells": cells, "bad": bool(alarm)})
+        rows.append({"group": _text(row["problem"]), "cells": cells, "useless": bool(alarm)})
     return {
         "caption": "Evidence: the best estimate of each method",
         "path": path,
@@ -177,7 +182,7 @@ def which_method_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             _cell(f"{value} ± {error}", "number"),
         ]
         useless = _number(row["seconds_to_0.05"]) == ""
-        rows.append({"group": _text(row["problem"]), "cells": cells, "bad": useless})
+        rows.append({"group": _text(row["problem"]), "cells": cells, "useless": useless})
     return {
         "caption": "Which method to use",
         "path": path,
@@ -215,7 +220,7 @@ def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     for name, label in _APPROXIMATIONS.items():
         if frame[name].notna().any():
             values = [_cell(_approximation(name, value), "number") for value in frame[name]]
-            rows.append({"group": "", "cells": [_cell(label), *values], "bad": False})
+            rows.append({"group": "", "cells": [_cell(label), *values]})
     problems = map(str, frame["problem"])
     return {
         "caption": "Approximations: log evidence and predictions of Laplace and EP",
@@ -246,7 +251,7 @@ def plain_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             if decimals is not None and text:
                 text = f"{text} ± {float(error):.{decimals}f}"
             cells.append(_cell(text, kinds[name]))
-        rows.append({"group": _text(row.get("problem", "")), "cells": cells, "bad": False})
+        rows.append({"group": _text(row.get("problem", "")), "cells": cells})
     labels = [name.replace("_", " ") + " ± mcse" * (name in errors) for name in names]
     columns = zip(labels, kinds.values(), strict=True)
     return {
@@ -274,9 +279,9 @@ def _columns(*labels: str, kind: str = "name") -> list[dict[str, str]]:
     return [{"label": label, "kind": kind} for label in labels]
 
 
-def _cell(text: str, kind: str = "name", mark: tuple[str, str] = ("", "")) -> dict[str, str]:
-    """Text of a kind (name, number, note), after a word in a frame and the kind of that."""
-    return {"text": text, "kind": kind, "mark": mark[0], "mark_kind": mark[1]}
+def _cell(text: str, kind: str = "name", mark: str = "") -> dict[str, str]:
+    """Text of a kind (name, number, note), after a word that stands out."""
+    return {"text": text, "kind": kind, "mark": mark}
 
 
 def _grouped(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

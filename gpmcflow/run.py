@@ -39,7 +39,7 @@ def run(path: str | Path, cores: int | None = None, options: Sequence[str] = ())
 
     ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
     printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
-    Ctrl-C, SIGTERM and SIGHUP are handed to Snakemake and its jobs; the same call goes on from there.
+    Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there.
     """
     config = check_for_run(path)
     command = snakemake_command(config, cores, options)
@@ -49,7 +49,7 @@ def run(path: str | Path, cores: int | None = None, options: Sequence[str] = ())
         command, stdout=shown, stderr=shown and subprocess.STDOUT, text=True, start_new_session=True
     )
     messages = Messages(config.parent)
-    with _handing_on_signals(process) as came:
+    with _stopped_by_signals(process) as came:
         if process.stdout is not None:
             for line in messages.steps(process.stdout):
                 print(line, flush=True)
@@ -124,21 +124,22 @@ class Messages:
 
 
 @contextlib.contextmanager
-def _handing_on_signals(process: subprocess.Popen) -> Iterator[list[int]]:
-    """Hand signals to Snakemake's process group; give a list that holds those that came.
+def _stopped_by_signals(process: subprocess.Popen) -> Iterator[list[int]]:
+    """Stop Snakemake's process group by SIGINT on any signal; give a list that holds those that came.
 
-    Snakemake has a session of its own, so that a Ctrl-C reaches it and its jobs once, from here.
+    Snakemake has a session of its own, so that a Ctrl-C reaches it and its jobs once, from here. Its own
+    handler of SIGTERM takes a lock and hangs where it interrupts a holder of that lock.
     """
     came: list[int] = []
 
-    def hand_on(number: int, _: object) -> None:
+    def stop(number: int, _: object) -> None:
         came.append(number)
         if process.poll() is None:
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal.SIGINT)
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, hand_on) for number in heard}
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield came
     finally:

@@ -89,7 +89,8 @@ def _weight_panel(axes: Axes, label: str, sign: float, values: np.ndarray) -> No
     axes.axvline(values.mean(), color="black", linewidth=1.2, linestyle=(0, (4, 2)))
     fraction = float(effective_size(sign * values)) / len(values)
     spread = f"sd {values.std(ddof=1):.2g}" if len(values) > 1 else "one particle"
-    axes.set_title(f"{label}: {spread}, effective {100 * fraction:.2g} %", fontsize=9)
+    effective = f"{100 * fraction:.0f}" if fraction >= 0.1 else f"{100 * fraction:.2g}"
+    axes.set_title(f"{label}: {spread}, effective {effective} %", fontsize=9)
     axes.locator_params(axis="x", nbins=5)
     axes.locator_params(axis="y", nbins=4)
 

@@ -1,4 +1,4 @@
-"""The default study shows what it is there to show, at its smallest ladder lengths."""
+"""The digits of config/replications.yaml show what they are there to show, at the smallest ladder lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpmcflow.config import check_config
 from gpmcflow.studies import stages
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
 
-CONFIG = Path(__file__).parents[2] / "config" / "config.yaml"
+CONFIG = Path(__file__).parents[2] / "config" / "replications.yaml"
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 64, "segment_length": 25}
 LENGTHS = (10, 30)
 COST_RATIO = 1.5  # methods whose gradients differ by no more than that cost the same

@@ -68,6 +68,9 @@ def test_whole_run_ends_in_tables_and_one_page(finished):
     for study, tables in TABLES.items():
         for table in tables:
             assert len((results / study / f"{table}.csv").read_text().splitlines()) > 1
+        verdict = (results / study / "verdict.csv").read_text()
+        assert ",missing," not in verdict
+        assert ",not run," not in verdict
     page = (results / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 10 + 7
     assert str(finished) not in page
@@ -97,11 +100,11 @@ def test_keys_that_do_not_change_the_numbers_run_nothing_again(finished, tmp_pat
 def test_block_size_runs_the_chains_again_and_nothing_before_them(finished, tmp_path):
     path = write_config(tmp_path, execution={**EXECUTION, "block_size": 4})
     dry = snakemake(finished, "--dry-run", "--quiet", "rules", config=path)
-    planned = dry.stdout + dry.stderr
+    jobs = dry.stdout + dry.stderr
     for rule in (*CHAINS, *BEHIND):
-        assert f"\n{rule} " in planned
+        assert f"\n{rule} " in jobs
     for rule in BEFORE:
-        assert f"\n{rule} " not in planned
+        assert f"\n{rule} " not in jobs
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -150,11 +153,33 @@ def test_data_file_keeps_what_the_data_set_says_of_itself(finished):
         assert tree.attrs[word]
 
 
-def test_default_config_plans_every_stage(tmp_path):
-    dry = snakemake(tmp_path, "--dry-run", "--quiet", "rules", config=ROOT / "config/config.yaml")
+def planned(folder: Path, config: Path) -> dict[str, int]:
+    """Jobs of each rule that a run of a config would have."""
+    dry = snakemake(folder, "--dry-run", "--quiet", "rules", config=config)
     assert dry.returncode == 0, dry.stderr
-    for rule in (*BEFORE, *CHAINS, *BEHIND):
-        assert f"\n{rule} " in dry.stdout + dry.stderr
+    lines = re.findall(r"^(\w+) +(\d+)$", dry.stdout + dry.stderr, flags=re.MULTILINE)
+    return {rule: int(count) for rule, count in lines}
+
+
+def test_replications_plan_every_stage(tmp_path):
+    assert {*BEFORE, *CHAINS, *BEHIND} <= set(planned(tmp_path, ROOT / "config/replications.yaml"))
+
+
+def test_default_job_is_small_and_has_a_run_of_each_study(tmp_path):
+    jobs = planned(tmp_path, ROOT / "config/config.yaml")
+    for study in ("rmhmc_ais", "split_hmc", "fast_likelihood", "surrogate_slice"):
+        assert jobs[f"{study}_summarise"] == 1
+    assert not [rule for rule in jobs if "illustrat" in rule]
+    assert jobs["total"] <= 32
+
+
+def test_default_config_is_that_of_the_workflow_in_any_folder(tmp_path):
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile"), "-n"]
+    dry = subprocess.run(
+        [*command, "--quiet", "rules"], capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
+    assert dry.returncode == 0, dry.stderr
+    assert "fast_likelihood_tune" in dry.stdout + dry.stderr
 
 
 @pytest.mark.parametrize("study", TABLES)
@@ -163,10 +188,10 @@ def test_a_study_that_is_not_in_the_config_has_no_rules(tmp_path, study):
     path = write_config(tmp_path, studies={study: CONFIG["studies"][study]})
     dry = snakemake(tmp_path, "--dry-run", "--quiet", "rules", config=path)
     assert dry.returncode == 0, dry.stderr
-    planned = dry.stdout + dry.stderr
-    assert f"\n{study}_summarise " in planned
-    assert f"\n{other}_" not in planned
-    assert "\nbuild_report " in planned
+    jobs = dry.stdout + dry.stderr
+    assert f"\n{study}_summarise " in jobs
+    assert f"\n{other}_" not in jobs
+    assert "\nbuild_report " in jobs
 
 
 def test_draws_of_one_method_run_that_method_again_and_no_other(finished, tmp_path):

@@ -25,8 +25,8 @@ REPORT["fast_likelihood"] = {
         [f"results/fast_likelihood/figures/{name}.png", text]
         for name, text in {
             "figure_2": f"{FAST_LIKELIHOOD_SHOWN}: autocorrelation of the log likelihood "
-            "for the discretizing chain and for tempered transitions; a thin line a "
-            "data set.",
+            "for the discretizing chain, and for tempered transitions where they were run; a thin "
+            "line a data set.",
             "cost": "What an iteration costs against the autocorrelation time, a panel "
             "a type; on a dashed line an effective draw costs the same, on the solid one "
             "as much as by standard slice sampling.",

@@ -15,10 +15,10 @@ WEIGHTED = [
 REPORT["rmhmc_ais"] = {
     "title": "Evidence by annealing (Paquet & Fraccaro 2018)",
     "tables": ["verdict", "which_method", "evidence", "approximations"],
+    "n_open": len(RMHMC_AIS["problems"]),
     "figures": [
         *[
             [f"results/rmhmc_ais/figures/{problem}/{name}.png", f"{problem}: {text}"]
-            for problem in RMHMC_AIS["problems"]
             for name, text in {
                 "evidence_against_time": "log evidence against compute time and floating-point "
                 "operations, with error bars; lines are EP, corrected EP and Laplace.",
@@ -30,6 +30,7 @@ REPORT["rmhmc_ais"] = {
                     for method in WEIGHTED
                 },
             }.items()
+            for problem in RMHMC_AIS["problems"]
             if ANNEALING or name not in ("effective_size", "acceptance")
             if RMHMC_AIS["sampling"] or name != "posterior"
         ],

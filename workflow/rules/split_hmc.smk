@@ -6,6 +6,7 @@ SPLIT_HMC = split_hmc_methods(STUDIES["split_hmc"])
 REPORT["split_hmc"] = {
     "title": "Split Hamiltonian Monte Carlo (Shahbaba, Lan, Johnson & Neal 2014)",
     "tables": ["verdict", "runs"],
+    "n_open": 1,
     "figures": [
         [f"results/split_hmc/figures/{name}.png", text]
         for name, text in {

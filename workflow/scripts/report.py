@@ -14,5 +14,5 @@ if __name__ == "__main__":
         }
         for path in snakemake.input.tables:
             studies[Path(path).parent.name]["frames"][Path(path).stem] = path
-        page = build_report(studies, title="gpmcflow", config=snakemake.params.config)
+        page = build_report(studies, title="Results", config=snakemake.params.config)
         write_text(page, snakemake.output.report)

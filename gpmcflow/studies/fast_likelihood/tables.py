@@ -26,7 +26,7 @@ from gpmcflow.studies.fast_likelihood.estimates import (
 )
 from gpmcflow.studies.fast_likelihood.parts import replicate_part, tuning_part
 from gpmcflow.studies.fast_likelihood.types import TYPES
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, verdict_row
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
 
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
 
@@ -36,7 +36,7 @@ def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, p
     parts = [
         tuning_part(path) if Path(path).stem == "tuning" else replicate_part(path) for path in paths
     ]
-    return tables(parts, yaml.safe_load(Path(published).read_text()))
+    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def shown_series(

@@ -15,7 +15,7 @@ import yaml
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows, hardest_setting_rows, reference_estimate
 from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run
 
 
 def summarise(
@@ -33,7 +33,7 @@ def summarise(
     parts += [evidence_part(path) for path in evidence]
     if map_path is not None:
         parts.append(map_part(map_path))
-    return tables(parts, yaml.safe_load(Path(published).read_text()))
+    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

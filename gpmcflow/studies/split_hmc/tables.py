@@ -15,7 +15,7 @@ import yaml
 
 from gpmcflow.studies.split_hmc.claims import claim_rows
 from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, verdict_row
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
 
 STUDY = "split_hmc"
 REFERENCE = "independent computation"
@@ -55,7 +55,7 @@ def summarise(
     parts += [chain_part(path) for path in chains.values()]
     if illustrations is not None:
         parts.append(illustrations_part(illustrations))
-    return tables(parts, yaml.safe_load(Path(published).read_text()))
+    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -33,7 +33,7 @@ from gpmcflow.studies.surrogate_slice.parts import replicate_part
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
 from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS, joint_rows, which_sampler_rows
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, verdict_row
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, of_this_run, verdict_row
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
@@ -42,7 +42,7 @@ SECOND_TABLE = "independent computation"
 def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
     """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the result files of the study."""
     parts = [replicate_part(path) for path in paths]
-    return tables(parts, yaml.safe_load(Path(published).read_text()))
+    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -1,0 +1,159 @@
+"""`gpmcflow run`: one line for each finished step, one for each error, and signals handed on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpmcflow.cli import main
+from gpmcflow.run import Messages, snakemake_command
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-c", "import sys; from gpmcflow.cli import main; sys.exit(main())"]
+CONFIG = """
+datasets: {mine: {csv: mine.csv, target: y}}
+problems: {p: {dataset: mine, hyperparameters: {select: maximum}}}
+studies:
+  rmhmc_ais:
+    problems: [p]
+    illustrations: false
+    methods: {is_ep: {kind: importance_sampling, particles: 50}}
+"""
+ROWS = "a,y\n" + "".join(f"{0.1 * k},{k * k % 3 == 1:d}\n" for k in range(12))
+OUTPUT = """Building DAG of jobs...
+[Sun Nov 22 07:00:00 2026]
+localrule prepare:
+    output: results/data/a.nc
+    log: results/logs/data/a.log
+    jobid: 3
+    wildcards: dataset=a
+    resources: tmpdir=/tmp
+[Sun Nov 22 07:00:00 2026]
+rule fit:
+    jobid: 5
+    wildcards: problem=p, method=hmc
+INFO: 3 of 5 segments
+Finished jobid: 5 (Rule: fit)
+1 of 4 steps (25%) done
+ERROR: a.csv: column 'x' is empty
+Error in rule prepare:
+    message: None
+    jobid: 3
+    log: results/logs/data/a.log (check log file(s) for error details)
+"""
+
+
+def gpmcflow(folder: Path, *arguments: str, stop: int | None = None) -> subprocess.CompletedProcess:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
+    environment["PYTHONPATH"] = str(ROOT)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env=environment,
+    )
+    first = process.stdout.readline() if stop else ""
+    if stop:
+        process.send_signal(stop)
+    out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(arguments, process.returncode, first + out, err)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Folder with a subfolder that holds a config and its data."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.yaml").write_text(CONFIG)
+    (tmp_path / "own" / "mine.csv").write_text(ROWS)
+    return tmp_path
+
+
+def test_results_lie_beside_the_config_and_each_step_is_a_line(project):
+    done = gpmcflow(project, "run", "own/mine.yaml", "--cores", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    *steps, last = done.stdout.splitlines()
+    assert [line.split()[0] for line in steps] == [f"{k + 1}/{len(steps)}" for k in range(len(steps))]
+    assert steps[0].split()[1:3] == ["prepare", "mine"]
+    assert last.startswith("done in ")
+    assert last.endswith("own/results/report.html")
+    assert (project / "own" / "results" / "report.html").is_file()
+    assert sorted(path.name for path in project.iterdir()) == ["own"]
+    again = gpmcflow(project, "run", "own/mine.yaml")
+    assert (again.returncode, len(again.stdout.splitlines())) == (0, 1)
+
+
+def test_error_of_a_job_is_shown_with_its_log(project):
+    (project / "own" / "mine.csv").write_text("a,y\n1,0\n2,1\nnan,0\n")
+    failed = gpmcflow(project, "run", "own/mine.yaml", "--cores", "1")
+    assert failed.returncode == 1
+    message, where, end = failed.stderr.splitlines()
+    assert "column 'a', row 4" in message
+    assert where == "failed: prepare, log: own/results/logs/data/mine.log"
+    assert (project / "own/results/logs/data/mine.log").is_file()
+    assert end.startswith("gpmcflow run: not finished")
+
+
+def test_wrong_config_is_told_before_snakemake_starts(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "own" / "mine.csv").unlink()
+    assert main(["run", "own/mine.yaml"]) == 1
+    assert "datasets.mine.csv: no file 'mine.csv'" in capsys.readouterr().err
+    (project / "own" / "mine.yaml").write_text(CONFIG + "sede: 3\n")
+    assert main(["run", "own/mine.yaml"]) == 1
+    assert capsys.readouterr().err.startswith("gpmcflow: own/mine.yaml: key: unknown name 'sede'")
+    assert not (project / "own" / ".snakemake").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_snakemake_and_the_same_command_goes_on(tmp_path, number):
+    shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path)
+    stopped = gpmcflow(tmp_path, "run", "small.yaml", "--cores", "1", stop=number)
+    assert stopped.returncode != 0
+    assert stopped.stdout.startswith(" 1/30")
+    assert stopped.stderr == "stopped; the same command goes on from here\n"
+    rest = gpmcflow(tmp_path, "run", "small.yaml", "--", "--dry-run", "--quiet", "rules")
+    assert rest.returncode == 0, rest.stderr  # not locked
+    assert 0 < len((rest.stdout + rest.stderr).splitlines())
+
+
+def test_options_behind_two_dashes_go_to_snakemake(project):
+    dry = gpmcflow(project, "run", "own/mine.yaml", "--", "--dry-run", "--quiet", "rules")
+    assert dry.returncode == 0
+    assert "rmhmc_ais_evidence" in dry.stdout + dry.stderr
+    assert not (project / "own" / "results").exists()
+    command = snakemake_command(project / "a.yaml", None, ["--forceall"])
+    assert command[command.index("--cores") + 1] == "all"
+    assert command[command.index("--directory") + 1] == str(project)
+    assert command[-1] == "--forceall"
+
+
+def test_options_of_snakemake_are_refused_elsewhere(capsys):
+    assert main(["datasets", "--", "-n"]) == 1
+    assert "allowed: with gpmcflow run" in capsys.readouterr().err
+
+
+def test_messages_of_snakemake_become_steps_and_errors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    messages = Messages(tmp_path / "own")
+    (step,) = messages.steps(OUTPUT.splitlines(keepends=True))
+    assert step.split() == ["1/3", "fit", "p", "hmc", "0", "s"]
+    assert messages.failure() == [
+        "a.csv: column 'x' is empty",
+        "failed: prepare, log: own/results/logs/data/a.log",
+        "gpmcflow run: not finished; what is finished stays in own/results",
+    ]
+
+
+def test_failure_that_no_job_explains_shows_the_last_lines(tmp_path):
+    messages = Messages(tmp_path)
+    assert list(messages.steps(["LockException:\n", "Directory cannot be locked.\n"])) == []
+    assert messages.failure()[:2] == ["LockException:", "Directory cannot be locked."]
