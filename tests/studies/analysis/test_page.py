@@ -317,3 +317,42 @@ def test_trials_are_shown_as_shares(finished):
         page, "answer"
     )
     assert "118 (100 %) lie inside their 95 % interval" in _section(page, "reliability")
+
+
+def test_a_map_with_other_columns_shows_both(finished):
+    folder, info = finished("birds")
+    rows = [("easting", 1.9, 1.4, 2.5), ("tide", 2.4, 1.8, 3.2), ("cloud", 1.1, 0.8, 1.4)]
+    relevance = pd.DataFrame(rows, columns=["column", "change", "change_low", "change_high"])
+    relevance.assign(kind="number", low=1, high=5).to_csv(folder / "relevance.csv", index=False)
+    page = build_page(folder, info)
+    assert "Beside the place, tide stands out." in _section(page, "answer")
+    assert "tide | 1 to 5 | 2.4 (1.8 to 3.2)" in _section(page, "relevance")
+    assert "easting |" not in _section(page, "relevance")
+    assert 'id="reach"' in page
+
+
+def test_tables_with_a_header_only_are_no_error(finished):
+    folder, info = finished("birds")
+    for table in ("checks", "points", "hyperparameters", "reach"):
+        _edit(folder, table, lambda t: t.head(0))
+    page = build_page(folder, info)
+    assert "No check applies to this run." in _text(page)
+    assert 'id="learned"' not in page
+    assert 'id="reach"' not in page
+
+
+def test_several_failed_checks_are_counted(finished):
+    folder, info = finished("birds")
+    _edit(folder, "checks", lambda t: t.assign(model="map", alarm=t.index < 2))
+    page = build_page(folder, info)
+    assert "Provisional: two checks failed" in _section(page, "answer")
+    assert "Two checks failed. “R-hat” of map is 1.01" in _section(page, "trust")
+    assert "The other three checks passed." in _section(page, "trust")
+
+
+def test_rows_that_leave_one_out_cannot_score_are_said(finished):
+    folder, info = finished("machine")
+    _edit(folder, "models", lambda t: t.assign(loo_bad_share=[0.0, 0.06, 0.05, 0, None, None]))
+    models = _section(build_page(folder, info), "models")
+    assert models.count("not resolved ‡") == 2  # in the table and in the text, for one model
+    assert "A check of very smooth failed, or its leave-one-out cannot be relied on" in models

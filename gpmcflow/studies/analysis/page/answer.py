@@ -11,6 +11,7 @@ from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.columns import columns_answer, curve_answer
 from gpmcflow.studies.analysis.page.html import (
     Section,
+    bold,
     italic,
     join,
     paragraph,
@@ -34,20 +35,37 @@ def title_of(analysis: Analysis) -> str:
 def answer(analysis: Analysis) -> Section:
     """First section: what goes with the outcome, by how much, how sure, and how good it is."""
     if not analysis["map"].empty:
-        main = map_answer(analysis)
+        main = sentences([map_answer(analysis), _beside_the_place(analysis)])
     elif not analysis["curve"].empty:
         main = curve_answer(analysis)
     else:
         main = columns_answer(analysis)
     if analysis.provisional:
         main = Markup(
-            "<b>Provisional:</b> one check failed (see “Can I trust the computation?”). {}"
-        ).format(main)
+            "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
+        ).format(_failed(len(analysis.alarms)), main)
     return Section(
         "answer",
         "The answer",
         join([paragraph(main, "answer"), paragraph(_score(analysis)), quiet(_notes(analysis))]),
     )
+
+
+def _failed(n: int) -> str:
+    return "one check" if n == 1 else f"{words.count(n)} checks"
+
+
+def _beside_the_place(analysis: Analysis) -> Markup:
+    """Columns other than the coordinates that stand out."""
+    clear = [
+        bold(shift.name)
+        for shift in changes(analysis)
+        if shift.state == "clear" and shift.column not in analysis.info["coordinates"]
+    ]
+    if not clear:
+        return Markup("")
+    verb = "stands" if len(clear) == 1 else "stand"
+    return Markup("Beside the place, {} {} out.").format(words.series(clear[:4]), verb)
 
 
 def _score(analysis: Analysis) -> Markup:

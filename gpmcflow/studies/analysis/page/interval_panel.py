@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
+from matplotlib.ticker import NullLocator
 
 from gpmcflow.studies.analysis.page.canvas import (
     ACCENT,
@@ -21,6 +21,11 @@ from gpmcflow.studies.analysis.page.canvas import (
     wrapped,
 )
 from gpmcflow.studies.analysis.page.words import number
+
+_DECADES = [
+    *(((1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8), 1), ((1, 1.5, 2, 3, 4, 5, 7), 1)),
+    *(((1, 1.5, 2, 3, 5), 1), ((1, 2, 5), 1), ((1, 3), 1), ((1,), 1), ((1,), 2), ((1,), 5)),
+]
 
 
 class Bar(NamedTuple):
@@ -76,22 +81,15 @@ def interval_rows(
 
 
 def _log_ticks(axes: Axes) -> None:
-    """At most five ticks at 1, 2, 5 times powers of ten, fewer kinds where the axis is long."""
+    """At most six ticks: as many round numbers a decade as fit, or every few decades one."""
     low, high = axes.get_xlim()
-    for mantissas, stride in (
-        ((1, 2, 5), 1),
-        ((1, 3), 1),
-        ((1,), 1),
-        ((1,), 2),
-        ((1,), 3),
-        ((1,), 5),
-    ):
-        exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks: list[float] = []
+    for mantissas, stride in _DECADES:
         ticks = [m * 10.0**e for e in exponents if e % stride == 0 for m in mantissas]
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= 6:
             break
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticks(ticks, [number(tick) for tick in ticks])
 

@@ -41,7 +41,7 @@ def effect_panels(
 ) -> list[Markup]:
     """One panel a column: average response with its band, all on one vertical axis."""
     share = kind in ("binary", "binomial")
-    limits = _limits(effects, rug, kind)
+    limits = _limits(effects, rug, kind, base)
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         points = rug[rug["column"] == column]
@@ -169,12 +169,14 @@ def _rug(
     )
 
 
-def _limits(effects: pd.DataFrame, rug: pd.DataFrame, kind: str) -> tuple[float, float]:
+def _limits(
+    effects: pd.DataFrame, rug: pd.DataFrame, kind: str, base: float
+) -> tuple[float, float]:
     if kind == "binary":
         return -0.09, 1.09
     if kind == "binomial":
         return -0.02, 1.02
-    low, high = effects["low"].min(), effects["high"].max()
+    low, high = min(effects["low"].min(), base), max(effects["high"].max(), base)
     if kind == "real" and not rug.empty:
         ends = rug["outcome"].quantile([0.005, 0.995])
         low, high = min(low, ends.iloc[0]), max(high, ends.iloc[1])

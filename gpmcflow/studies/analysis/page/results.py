@@ -15,7 +15,13 @@ from gpmcflow.errors import InputError, StorageError
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _NEEDED = {
     "columns": ("column", "found", "done"),
-    "models": ("name", "role", "test_score"),
+    "models": (
+        *("name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se"),
+        *("evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference_se", "loo_bad_share"),
+        *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
+        *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
+        "seconds",
+    ),
     "checks": ("check", "model", "limit", "worst", "alarm", "touches", "settle"),
 }
 _OPTIONAL = {
@@ -156,6 +162,8 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
             _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
         )
     models = tables["models"]
+    for words in ("covariance", "can_do"):
+        models[words] = models[words].fillna("").astype(str)
     if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
         raise InputError(
             f"{folder / 'models.csv'}: no row of the shown model {info['shown']!r}; run the step "
@@ -198,4 +206,4 @@ def _read(
 
 
 def _truth(column: pd.Series) -> pd.Series:
-    return column.map(lambda cell: str(cell).strip().lower() in ("true", "1", "1.0"))
+    return column.map(lambda cell: str(cell).strip().lower() in ("true", "1", "1.0")).astype(bool)

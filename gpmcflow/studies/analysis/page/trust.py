@@ -19,6 +19,8 @@ def trust(analysis: Analysis) -> Section:
     quick = bool(analysis.info.get("quick"))
     alarms = analysis.alarms
     first = [_failed(analysis, row) for _, row in alarms.iterrows()]
+    if len(first) > 1:
+        first.insert(0, Markup("{} checks failed.").format(words.capital(words.count(len(first)))))
     rest = [_quick(analysis)] if quick else [_agreement(analysis), _passed(analysis)]
     rest += [_quick_difference(analysis), _new_rows(analysis), _limit_of_checks(analysis)]
     opening = _opening(analysis, quick)
@@ -44,8 +46,9 @@ def _failed(analysis: Analysis, row: pd.Series) -> Markup:
         if isinstance(row["model"], str)
         else Markup("")
     )
-    text = Markup("One check failed: “{}”{} is {}, where {} is allowed.").format(
-        row["check"], of, _value(row["worst"]), _value(row["limit"])
+    opening = "One check failed: " if len(analysis.alarms) == 1 else ""
+    text = Markup("{}“{}”{} is {}, where {} is allowed.").format(
+        opening, row["check"], of, _value(row["worst"]), _value(row["limit"])
     )
     parts = [text]
     if isinstance(row["touches"], str) and row["touches"].strip():
