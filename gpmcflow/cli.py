@@ -1,11 +1,13 @@
-"""Command line: `gpmcflow datasets`, `check`, `run`, `show`, `status`, `clean`, `keep`, `verdict`, `forecast`."""
+"""Command line: `gpmcflow new`, `check`, `run`, `predict` for own data; `status`, `forecast` and others."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpmcflow
@@ -44,19 +46,39 @@ def _parser() -> argparse.ArgumentParser:
     datasets = commands.add_parser("datasets", help="list the data sets known by name")
     datasets.set_defaults(command=_datasets)
 
-    check = commands.add_parser("check", help="check a config file")
-    check.add_argument("config", help="such as config/own_data.yaml")
+    new = commands.add_parser(
+        "new", help="look at a CSV file of yours and write a config for it", description=NEW
+    )
+    new.add_argument("csv", help="such as patients.csv")
+    new.add_argument("--target", required=True, help="column of the outcome")
+    new.add_argument("--positive", help="value of the target that counts as yes")
+    new.add_argument("--force", action="store_true", help="overwrite a config that is there")
+    new.set_defaults(command=_new)
+
+    check = commands.add_parser("check", help="list all problems of a config file and its data")
+    check.add_argument("config", help="such as patients.yaml")
+    check.add_argument("--cores", type=_count, help="for the forecast; default: all")
+    check.add_argument("--quick", action="store_true", help="forecast of run --quick")
     check.set_defaults(command=_check)
 
     run = commands.add_parser(
         "run",
         help="check a config file and run it",
         description=RUN,
-        usage="%(prog)s [-h] [--cores N] config [-- snakemake options]",
+        usage="%(prog)s [-h] [--cores N] [--quick] config [-- snakemake options]",
     )
-    run.add_argument("config", help="such as mine.yaml; the results go into its folder")
+    run.add_argument("config", help="such as patients.yaml; the results go into its folder")
     run.add_argument("--cores", type=_count, help="jobs at a time; default: all cores")
+    run.add_argument("--quick", action="store_true", help="an analysis by approximations only")
     run.set_defaults(command=_run)
+
+    predict = commands.add_parser(
+        "predict", help="predict new rows with a finished analysis", description=PREDICT
+    )
+    predict.add_argument("analysis", help="its name, or its config file, such as patients")
+    predict.add_argument("csv", help="file of new rows, with the columns of the first file")
+    predict.add_argument("-o", "--output", default="predictions.csv", help="default: %(default)s")
+    predict.set_defaults(command=_predict)
 
     show = commands.add_parser("show", help="show what a results file holds")
     show.add_argument("file", help="such as results/rmhmc_ais/digits-hard/approximation.nc")
@@ -102,6 +124,14 @@ def _parser() -> argparse.ArgumentParser:
     forecast.set_defaults(command=_forecast)
     return parser
 
+
+NEW = """Look at a CSV file: which columns hold numbers, categories, dates, ids, how many cells are missing,
+what kind of outcome the target is. Writes a commented YAML file that says what was found and what will be
+done with each column; change in it what you like."""
+
+PREDICT = """Predict the rows of another CSV file with the model that the report of a finished analysis shows.
+Each row gets a prediction; the column note says where a cell was missing, outside the range of the learning
+rows, or of a category not seen before."""
 
 RUN = """Check a config file as `gpmcflow check` does, then run its workflow with the config file's
 folder as working directory: relative paths in it start there, and results/ appears beside it. A line is
@@ -154,19 +184,49 @@ def _datasets(options: argparse.Namespace) -> None:
         print(f"{name:{width}}  {entry.title}: {entry.description}")
 
 
-def _check(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.stated_models import check_models
+def _new(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.analysis.commands import new
 
-    config = check_config(load_yaml(options.config), where=options.config)
-    check_models(config, where=options.config)
-    problems, runs = len(config["problems"]), count_runs(config)
-    print(f"{options.config}: ok, {problems} problems, {runs} runs of a method")
+    lines = new(options.csv, options.target, positive=options.positive, force=options.force)
+    print("\n".join(lines))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from gpmcflow.studies.analysis.commands import forecast_of, problems
+
+    lines = problems(options.config)
+    if lines:
+        count = f"{len(lines)} problem{'s' if len(lines) > 1 else ''}"
+        print(f"{options.config}: {count}", *(f"  {line}" for line in lines), sep="\n")
+        print("nothing was run")
+        return 1
+    config = check_config(
+        load_yaml(options.config),
+        where=options.config,
+        folder=Path(options.config).resolve().parent,
+        path=options.config,
+    )
+    if config["studies"]:
+        n, runs = len(config["problems"]), count_runs(config)
+        print(f"{options.config}: ok, {n} problems of studies, {runs} runs of a method")
+    if config["analyses"]:
+        cores = options.cores or os.cpu_count() or 1
+        forecast = forecast_of(options.config, cores, quick=options.quick)
+        print(f"{options.config}: no problems; {forecast.in_words}")
+        print(f"next: gpmcflow run {options.config}{' --quick' * options.quick} --cores {cores}")
+    return 0
+
+
+def _predict(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.analysis.commands import predict_file
+
+    print("\n".join(predict_file(options.analysis, options.csv, options.output)))
 
 
 def _run(options: argparse.Namespace) -> int:
     from gpmcflow.run import run
 
-    return run(options.config, options.cores, options.snakemake)
+    return run(options.config, options.cores, options.snakemake, quick=options.quick)
 
 
 def _show(options: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.installation import workflow_home
-from gpmcflow.studies.analysis.study import expanded
+from gpmcflow.studies.analysis.study import expanded, is_single
 from gpmcflow.studies.frame.registry import STUDIES
 from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
@@ -87,11 +87,10 @@ def check_config(
     message.
     """
     schema = load_schema(schema_path)
-    config = expanded(config, path, where)
-    problems = config_problems(config, schema_path, where=where)
+    problems = config_problems(config, schema_path, where=where, path=path)
     if problems:
         raise InputError(problems[0])
-    filled = _filled(config, schema, schema)
+    filled = _filled(expanded(config, path, where), schema, schema)
     catalogue = schema["$defs"]["catalogue"]["enum"]
     _check_datasets(filled, catalogue, where, Path(folder))
     _check_problems(filled, catalogue, where)
@@ -114,7 +113,7 @@ def config_problems(
     path: str | Path | None = None,
 ) -> list[str]:
     """Return all that the schema finds wrong with a config, a line each, the first to mend first."""
-    schema = load_schema(schema_path)
+    schema, single = load_schema(schema_path), is_single(config)
     try:
         _require_yaml_values(config, where)
         config = expanded(config, path, where)
@@ -125,7 +124,11 @@ def config_problems(
     except InputError as error:
         return [str(error)]
     errors = sorted(_Validator(schema).iter_errors(config), key=_order)
-    return list(dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors))
+    lines = dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors)
+    if single:  # its keys stand at the top
+        (name,) = config["analyses"]
+        return [line.replace(f"{where}: analyses.{name}.", f"{where}: ") for line in lines]
+    return list(lines)
 
 
 def portable(config: Mapping[str, Any]) -> dict:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpmcflow.config import check_config, load_yaml
+from gpmcflow.errors import InputError
 from gpmcflow.installation import workflow_home
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
@@ -22,29 +23,46 @@ _STEPS = re.compile(r"(\d+) of (\d+) steps")
 _TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
 
 
-def check_for_run(path: str | Path) -> Path:
-    """Check a config as it will be run, beside itself; return its absolute path.
+def check_for_run(path: str | Path) -> dict:
+    """Return a config, checked as it will be run, beside itself.
 
     Raises `InputError` or `StorageError` in one line, as `check_config` and `check_models` do.
     """
     from gpmcflow.studies.stated_models import check_models
 
-    config = check_config(load_yaml(path), where=str(path), folder=Path(path).parent)
+    folder = Path(path).resolve().parent
+    config = check_config(load_yaml(path), where=str(path), folder=folder, path=path)
     check_models(config, where=str(path))
-    return Path(path).resolve()
+    return config
 
 
-def run(path: str | Path, cores: int | None = None, options: Sequence[str] = ()) -> int:
+def run(
+    path: str | Path,
+    cores: int | None = None,
+    options: Sequence[str] = (),
+    *,
+    quick: bool = False,
+) -> int:
     """Run the workflow of a config file in the file's folder; return Snakemake's exit code.
 
     ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
     printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
+    ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
     Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there.
     """
-    config = check_for_run(path)
+    checked, config = check_for_run(path), Path(path).resolve()
+    if quick:
+        if len(checked["analyses"]) != 1 or checked["studies"]:
+            raise InputError(f"{path}: --quick is for the config of one analysis; leave it out")
+        options = ("--config", "quick=True", *options)
+    elif checked["analyses"]:
+        from gpmcflow.studies.analysis.commands import forecast_of
+
+        print(forecast_of(path, cores or os.cpu_count() or 1).in_words, flush=True)
     command = snakemake_command(config, cores, options)
+    told = not options or (quick and len(options) == 2)
     began = time.monotonic()
-    shown = None if options else subprocess.PIPE
+    shown = subprocess.PIPE if told else None
     process = subprocess.Popen(
         command, stdout=shown, stderr=shown and subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -56,11 +74,13 @@ def run(path: str | Path, cores: int | None = None, options: Sequence[str] = ())
         code = process.wait()
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
-    elif code and not options:
+    elif code and told:
         print("\n".join(messages.failure()), file=sys.stderr)
-    elif not options:
-        done = f"done in {_duration(time.monotonic() - began)}"
-        print(f"{done}: {os.path.relpath(config.parent / 'results' / 'report.html')}")
+    elif told:
+        print(f"done in {_duration(time.monotonic() - began)}")
+        for name in (*checked["analyses"], *(["."] if checked["studies"] else [])):
+            report = config.parent / "results" / name / "report.html"
+            print(f"report: {os.path.relpath(report)}")
     return code if code >= 0 else 128 - code
 
 

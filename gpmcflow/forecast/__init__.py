@@ -23,6 +23,7 @@ from gpmcflow.studies.problems import limit_bytes
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 
+BUSY = 0.7  # share of a core below which the time now is told, too
 TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside the start of Python
 
 
@@ -74,6 +75,14 @@ class Forecast:
     disk: int
     disk_free: int | None
     folder: str
+
+    @property
+    def in_words(self) -> str:
+        """Time and memory in a few words."""
+        busy = self.share < BUSY
+        now = f" ({_spoken(self.seconds / self.share)} while the machine is as busy as now)" * busy
+        cores = f"{self.cores} core{'s' * (self.cores > 1)}"
+        return f"about {_spoken(self.seconds)} on {cores}{now}, {human_bytes(self.memory)}"
 
     @property
     def unknown(self) -> list[JobForecast]:
@@ -171,6 +180,13 @@ def _peak_memory(jobs: list[JobForecast], cores: int) -> int:
             free -= wanted
             total += job.cost.memory
     return total
+
+
+def _spoken(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5)):g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def forecast_table(found: Forecast) -> str:

@@ -78,7 +78,9 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path / "mine.yaml")
     checked = in_wheel(unpacked, tmp_path, "-c", CODE, "check", "mine.yaml")
     assert checked.stdout == "mine.yaml: ok, 2 problems, 10 runs of a method\n", checked.stderr
-    dry = in_wheel(unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules")
+    dry = in_wheel(
+        unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules"
+    )
     assert dry.returncode == 0, dry.stderr
     assert "build_report" in dry.stdout + dry.stderr
     assert str(ROOT) not in dry.stdout + dry.stderr

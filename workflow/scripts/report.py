@@ -6,13 +6,22 @@ if __name__ == "__main__":
     with workflow_job(snakemake):
         from pathlib import Path
 
-        from gpmcflow.report import build_report
+        from gpmcflow.report import Answer, build_report
         from gpmcflow.storage import write_text
+        from gpmcflow.studies.frame.registry import STUDIES
 
         studies = {
             name: {**study, "frames": {}} for name, study in snakemake.params.studies.items()
         }
         for path in snakemake.input.tables:
             studies[Path(path).parent.name]["frames"][Path(path).stem] = path
-        page = build_report(studies, title="Results", config=snakemake.params.config)
+        answers = [
+            Answer(*answer)
+            for study in STUDIES
+            if snakemake.config[study.key]
+            for answer in study.load("answers")(snakemake.config, ".")
+        ]
+        page = build_report(
+            studies, title="Results", config=snakemake.params.config, answers=answers
+        )
         write_text(page, snakemake.output.report)

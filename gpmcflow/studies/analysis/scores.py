@@ -17,6 +17,12 @@ from gpmcflow.studies.analysis.data import Data, Rows
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
+COLUMNS = (
+    "name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm", "elpd_loo",
+    "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score", "test_score_se",
+    "difference", "difference_se", "error", "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail",
+    "acceptance", "quick_difference", "seconds",
+)  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
@@ -94,7 +100,7 @@ def models_table(
                 **_error(data.target.kind, scored, other.mean),
             }
         )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _cross_validated(data: Data) -> list[Baseline]:
