@@ -114,7 +114,7 @@ def test_the_answer_of_machine_ranks_the_columns(finished):
         "load (rising) and tool age (rising), less coolant (highest near 32) and feed."
     ) in answer
     assert "changes by 1.41 mm/s (95 % interval 1.33 to 1.49)" in answer
-    assert "pressure, humidity and batch no show no influence that 1200 rows" in answer
+    assert "For pressure, humidity and batch no, 1200 rows reveal no influence." in answer
     assert "The model beats linear regression" in answer
     assert "0.030 (0.003 to 0.060), none seen" in _section(page, "relevance")
     assert "14 are unlike the learning data" in _section(page, "trust")
@@ -356,3 +356,40 @@ def test_rows_that_leave_one_out_cannot_score_are_said(finished):
     models = _section(build_page(folder, info), "models")
     assert models.count("not resolved ‡") == 2  # in the table and in the text, for one model
     assert "A check of very smooth failed, or its leave-one-out cannot be relied on" in models
+
+
+def test_tables_hold_the_stored_numbers(finished):
+    folder, info = finished("patients")
+    page = build_page(folder, info)
+    assert "relevance | 55.9 ± 2.0 | 32 | −0.4 ± 1.8 |" in _section(page, "score")
+    assert "base rate | 50.3 ± 1.5 | 52 | −10.4 ± 3.1 |" in _section(page, "score")
+    relevance = _section(page, "relevance")
+    assert "creatinine | 57 to 131 | +34 (+20 to +46) |" in relevance
+    assert "ward | medicine to surgery | +8 (+1 to +16), only just |" in relevance
+    assert "bmi | 21.6 to 32.6 | −5 (−15 to +4), not resolved |" in relevance
+    models = _section(page, "models")
+    # 470 rows: exp(7.5 / 470) is 1.6 % more, 2.2 / 470 its error
+    assert "it gave them 1.6 % (± 0.5) more probability than plain" in models
+    assert "plain | straight lines | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
+    assert "its lead over smooth is not resolved" in models
+    data = _section(page, "data")
+    assert "470 to learn from, 118 held out and 12 without an outcome" in data
+    assert "470 + 118 + 12 = 600. Of the rows to learn from, 202 have “yes” and 268" in data
+    assert "It has 12 columns: the outcome, 2 dropped, 9 used." in data
+    predicted = pd.read_csv(folder / "predictions_new.csv").iloc[0]
+    low, high = (round(100 * predicted[end]) for end in ("q025", "q975"))
+    assert (
+        f"P-0601 | {round(100 * predicted['probability'])} % | {low} to {high} % |"
+    ) in _section(page, "predictions")
+    assert "rests on the equivalent of at least 1900 independent samples" in _section(page, "trust")
+
+
+def test_a_model_ahead_of_the_shown_one_is_said(finished):
+    folder, info = finished("machine", shown="one_length")
+    models = _section(build_page(folder, info), "models")
+    assert "are predicted by one length" in models
+    assert "predicted best" not in models
+    assert "decides here" not in models
+    assert "best leave-one-out" not in _section(build_page(folder, info), "score")
+    assert "relevance gave them 50.7 %" in models
+    assert "relevance | curves that may bend sharply | −33.6" in models

@@ -110,9 +110,8 @@ def _none_seen(analysis: Analysis) -> Markup:
     if not 0 < len(names) <= 4 or len(names) == len(shifts):
         return Markup("")
     n = words.rows(int(analysis.info["n_learning"]))
-    verb = "shows" if len(names) == 1 else "show"
-    return Markup("{} {} no influence that {} could reveal.").format(
-        words.series([italic(name) for name in names]), verb, n
+    return Markup("For {}, {} reveal no influence.").format(
+        words.series([italic(name) for name in names]), n
     )
 
 

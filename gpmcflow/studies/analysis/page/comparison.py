@@ -65,6 +65,11 @@ def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
     return difference, row["loo_difference_se"] / n
 
 
+def is_best(analysis: Analysis) -> bool:
+    """Whether no model is ahead of the shown one by leave-one-out."""
+    return not (analysis.models["elpd_loo"] > analysis.shown["elpd_loo"]).any()
+
+
 def touched_by_alarm(row: pd.Series) -> bool:
     """Whether the evidence of this model raised an alarm."""
     return isinstance(row["evidence_alarm"], str) and bool(row["evidence_alarm"].strip())
@@ -86,10 +91,11 @@ def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
 def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
     n = int(analysis.info["n_learning"])
-    best = not (analysis.models["elpd_loo"] > shown["elpd_loo"]).any()
     opening = Markup(
         "The {} to learn from are predicted {}by {} ({}), when each is predicted from all the others"
-    ).format(words.rows(n), "best " * best, bold(label(shown["name"])), shown["can_do"])
+    ).format(
+        words.rows(n), "best " * is_best(analysis), bold(label(shown["name"])), shown["can_do"]
+    )
     phrases, leads = [], []
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
@@ -146,11 +152,15 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
     if agree:
         parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
     if against:
+        decides = (
+            "; leave-one-out, which averages over the settings, decides here"
+            if is_best(analysis)
+            else ""
+        )
         parts.append(
-            Markup(
-                "The evidence, at each model’s best settings, prefers {}; leave-one-out, which "
-                "averages over the settings, decides here."
-            ).format(words.series(against))
+            Markup("The evidence, at each model’s best settings, prefers {}{}.").format(
+                words.series(against), decides
+            )
         )
     if hardly:
         parts.append(Markup("The evidence hardly tells it from {}.").format(words.series(hardly)))

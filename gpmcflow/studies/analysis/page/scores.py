@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.comparison import is_best
 from gpmcflow.studies.analysis.page.html import (
     Head,
     Section,
@@ -83,8 +84,7 @@ def _introduction(analysis: Analysis) -> Markup:
     shown = Markup("This page shows {}{}.").format(
         bold(analysis.shown["name"]),
         ", the model with the best leave-one-out score (see “Which model?”)"
-        if len(analysis.models) > 1
-        and analysis.shown["elpd_loo"] >= analysis.models["elpd_loo"].max()
+        if len(analysis.models) > 1 and is_best(analysis)
         else "",
     )
     return sentences([opening, meaning, exposed, shown])
