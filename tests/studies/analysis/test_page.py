@@ -386,6 +386,7 @@ def test_tables_hold_the_stored_numbers(finished):
 
 def test_a_model_ahead_of_the_shown_one_is_said(finished):
     folder, info = finished("machine", shown="one_length")
+    _edit(folder, "models", lambda t: t.assign(loo_difference_se=20.0))
     models = _section(build_page(folder, info), "models")
     assert "are predicted by one length" in models
     assert "predicted best" not in models
