@@ -1,0 +1,217 @@
+"""What the page says when something is missing, failed, or unlike the usual."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.studies.analysis.page import build_page
+
+from .reading import edit, section_of, text_of
+
+NAMES = ["patients", "birds", "machine"]
+
+
+def test_no_relevant_column_is_said(finished):
+    folder, info = finished("patients")
+    edit(folder, "relevance", lambda t: t.assign(change_low=-0.1, change_high=0.1, change=0.01))
+    page = build_page(folder, info)
+    assert "These columns do not predict the outcome readmitted" in section_of(page, "answer")
+    assert 'id="picture"' in page
+    assert "All ten bars cross the dashes" in section_of(page, "relevance")
+
+
+def test_worse_than_the_base_rate_is_said(finished):
+    folder, info = finished("patients")
+    edit(folder, "models", lambda t: t.assign(test_score=np.where(t["role"] == "model", -1, -0.68)))
+    answer = section_of(build_page(folder, info), "answer")
+    assert "do not predict the outcome readmitted (the model did worse than" in answer
+
+
+def test_a_better_simple_model_is_said(finished):
+    folder, info = finished("machine")
+    edit(folder, "models", lambda t: t.assign(difference=-0.2, difference_se=0.04))
+    answer = section_of(build_page(folder, info), "answer")
+    assert "Linear regression (typical error 0.585 mm/s), which is simpler, does better" in answer
+
+
+def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):
+    folder, info = finished("patients")
+
+    def alarm(checks):
+        checks["model"] = checks["model"].astype(object)
+        checks["touches"] = checks["settle"] = ""
+        checks.loc[0, ["model", "worst", "alarm"]] = ["relevance", 1.08, True]
+        checks.loc[0, "touches"] = "every number of relevance"
+        checks.loc[0, "settle"] = "gpmcflow run patients.yaml --effort 4"
+
+    edit(folder, "checks", alarm)
+    page = build_page(folder, info)
+    assert "Provisional: one check failed" in section_of(page, "answer")
+    trust = section_of(page, "trust")
+    assert "One check failed: “R-hat” of relevance is 1.08, where 1.01 is allowed." in trust
+    assert "What it touches: every number of relevance. To settle it, run gpmcflow run" in trust
+    assert "agreed" not in trust
+    assert section_of(page, "models").count("not resolved ‡") == 4
+
+
+def test_one_model_has_no_odds(finished):
+    folder, info = finished("patients")
+    edit(folder, "models", lambda t: t[~t["name"].isin(["smooth", "plain"])])
+    models = section_of(build_page(folder, info), "models")
+    assert "One model was run, relevance" in models
+    assert "under models: in patients.yaml" in models
+    assert "odds" not in models
+
+
+def test_the_evidence_may_prefer_another_model(finished):
+    folder, info = finished("patients")
+    edit(folder, "models", lambda t: t.assign(log_evidence=t["log_evidence"].replace(-291.4, -277)))
+    models = section_of(build_page(folder, info), "models")
+    assert "prefers smooth (about e6 to 1, that is 400 to 1); leave-one-out" in models
+    assert "e6 = 400 to 1 the other way" in models
+
+
+def test_quick_mode_says_what_was_not_checked(finished):
+    folder, info = finished("patients", quick=True)
+    page = build_page(folder, info)
+    assert "quick: approximations only" in page
+    assert "its intervals may be too narrow" in section_of(page, "answer")
+    assert "The full answer: gpmcflow run patients.yaml --cores 2" in section_of(page, "trust")
+    assert "R-hat, effective sizes" not in page
+
+
+def test_leave_one_out_is_said_first_without_held_out_rows(finished):
+    uses = {"learning": 588, "no outcome": 12}
+    folder, info = finished(
+        "patients", uses=uses, n_learning=588, n_test=0, score_by="leave-one-out", new_csv=None
+    )
+    (folder / "predictions_test.csv").rename(folder / "predictions_loo.csv")
+    (folder / "predictions_new.csv").unlink()
+    page = build_page(folder, info)
+    assert "Scores by leave-one-out, because no rows were held out" in section_of(page, "score")
+    assert "By leave-one-out, because" in section_of(page, "reliability")
+    assert "gpmcflow predict patients new.csv" in section_of(page, "predictions")
+    assert "588 + 12 = 600." in section_of(page, "data")
+
+
+def test_few_held_out_rows_are_too_few_to_judge_by(finished):
+    folder, info = finished("patients", n_test=20, n_learning=568)
+    info["uses"] = {"learning": 568, "held out": 20, "no outcome": 12}
+    edit(folder, "predictions_test", lambda t: t.head(20))
+    page = build_page(folder, info)
+    assert "too few to judge by" in section_of(page, "score")
+    assert "20 rows are too few to judge by" in section_of(page, "reliability")
+
+
+def test_without_a_new_file_held_out_rows_are_shown(finished):
+    folder, info = finished("machine", new_csv=None)
+    predictions = section_of(build_page(folder, info), "predictions")
+    assert "First 5 of 300 rows held out." in predictions
+    assert "gpmcflow predict machine new.csv -o predictions.csv" in predictions
+
+
+def test_shared_pages_have_no_ids_and_no_single_rows(finished):
+    for name in NAMES:
+        folder, info = finished(name)
+        open_page = build_page(folder, info)
+        page = build_page(folder, {**info, "share": True})
+        assert len(page) < len(open_page)
+        assert "First 5" not in page
+        assert "P-06" not in page
+        assert "Each tick is a row" not in page
+        assert "Dots: the" not in page
+        assert "Measured against predicted" not in page
+        assert "geriatrics" not in page
+    assert "P-06" in build_page(*finished("patients"))
+
+
+def test_one_input_is_drawn_as_a_curve(finished):
+    folder, info = finished("machine")
+    x = np.linspace(800, 3200, 60)
+    mean = 4.2 + 1.3 * np.exp(-(((x - 2030) / 420) ** 2))
+    curve = pd.DataFrame({"value": x, "mean": mean, "low": mean - 0.1, "high": mean + 0.1})
+    curve["predictive_low"], curve["predictive_high"] = mean - 0.7, mean + 0.7
+    curve.to_csv(folder / "curve.csv", index=False)
+    edit(folder, "relevance", lambda t: t.head(1))
+    page = build_page(folder, info)
+    assert "expected vibration is highest near speed 2020 rpm, with 5.50 mm/s" in section_of(
+        page, "answer"
+    )
+    assert "Outer band: 95 % interval of one new row" in section_of(page, "picture")
+
+
+def test_a_flat_map_has_no_centre(finished):
+    folder, info = finished("birds")
+    edit(folder, "map", lambda t: t.assign(mean=1.07, low=0.8, high=1.4, factor=1.3))
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert "is not seen to differ from place to place" in answer
+    assert "centre" not in answer
+    assert "Hatched" not in section_of(page, "picture")
+
+
+def test_trials_are_shown_as_shares(finished):
+    folder, info = finished("patients", new_csv=None)
+    info["target"] = {**info["target"], "name": "sprouted", "kind": "binomial", "unit": "seeds"}
+    edit(
+        folder,
+        "predictions_test",
+        lambda t: t.assign(mean=10.0, outcome=10, q025=6, q25=8, q50=10, q75=12, q975=14),
+    )
+    page = build_page(folder, info)
+    assert "the expected share of sprouted among seeds is 34 points higher" in section_of(
+        page, "answer"
+    )
+    assert "118 (100 %) lie inside their 95 % interval" in section_of(page, "reliability")
+
+
+def test_a_map_with_other_columns_shows_both(finished):
+    folder, info = finished("birds")
+    rows = [("easting", 1.9, 1.4, 2.5), ("tide", 2.4, 1.8, 3.2), ("cloud", 1.1, 0.8, 1.4)]
+    relevance = pd.DataFrame(rows, columns=["column", "change", "change_low", "change_high"])
+    relevance.assign(kind="number", low=1, high=5).to_csv(folder / "relevance.csv", index=False)
+    page = build_page(folder, info)
+    assert "Beside the place, tide stands out." in section_of(page, "answer")
+    assert "tide | 1 to 5 | 2.4 (1.8 to 3.2)" in section_of(page, "relevance")
+    assert "easting |" not in section_of(page, "relevance")
+    assert 'id="reach"' in page
+
+
+def test_tables_with_a_header_only_are_no_error(finished):
+    folder, info = finished("birds")
+    for table in ("checks", "points", "hyperparameters", "reach"):
+        edit(folder, table, lambda t: t.head(0))
+    page = build_page(folder, info)
+    assert "No check applies to this run." in text_of(page)
+    assert 'id="learned"' not in page
+    assert 'id="reach"' not in page
+
+
+def test_several_failed_checks_are_counted(finished):
+    folder, info = finished("birds")
+    edit(folder, "checks", lambda t: t.assign(model="map", alarm=t.index < 2))
+    page = build_page(folder, info)
+    assert "Provisional: two checks failed" in section_of(page, "answer")
+    assert "Two checks failed. “R-hat” of map is 1.01" in section_of(page, "trust")
+    assert "The other three checks passed." in section_of(page, "trust")
+
+
+def test_rows_that_leave_one_out_cannot_score_are_said(finished):
+    folder, info = finished("machine")
+    edit(folder, "models", lambda t: t.assign(loo_bad_share=[0.0, 0.06, 0.05, 0, None, None]))
+    models = section_of(build_page(folder, info), "models")
+    assert models.count("not resolved ‡") == 2  # in the table and in the text, for one model
+    assert "A check of very smooth failed, or its leave-one-out cannot be relied on" in models
+
+
+def test_a_model_ahead_of_the_shown_one_is_said(finished):
+    folder, info = finished("machine", shown="one_length")
+    edit(folder, "models", lambda t: t.assign(loo_difference_se=20.0))
+    models = section_of(build_page(folder, info), "models")
+    assert "are predicted by one length" in models
+    assert "predicted best" not in models
+    assert "decides here" not in models
+    assert "best leave-one-out" not in section_of(build_page(folder, info), "score")
+    assert "relevance gave them 50.7 %" in models
+    assert "relevance | curves that may bend sharply | −33.6" in models
