@@ -1,4 +1,4 @@
-"""Command line: `gpmcflow datasets`, `check`, `run`, `show`, `status`, `clean`, `keep`, `verdict`, `forecast`."""
+"""Command line: `gpmcflow check`, `run`, `status`, `forecast` and others (`gpmcflow --help`)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ def test_results_lie_beside_the_config_and_each_step_is_a_line(project):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     *steps, last = done.stdout.splitlines()
-    assert [line.split()[0] for line in steps] == [f"{k + 1}/{len(steps)}" for k in range(len(steps))]
+    assert [line.split()[0] for line in steps] == [
+        f"{k + 1}/{len(steps)}" for k in range(len(steps))
+    ]
     assert steps[0].split()[1:3] == ["prepare", "mine"]
     assert last.startswith("done in ")
     assert last.endswith("own/results/report.html")
@@ -122,7 +124,7 @@ def test_signal_ends_snakemake_and_the_same_command_goes_on(tmp_path, number):
     assert stopped.stderr == "stopped; the same command goes on from here\n"
     rest = gpmcflow(tmp_path, "run", "small.yaml", "--", "--dry-run", "--quiet", "rules")
     assert rest.returncode == 0, rest.stderr  # not locked
-    assert 0 < len((rest.stdout + rest.stderr).splitlines())
+    assert len((rest.stdout + rest.stderr).splitlines()) > 0
 
 
 def test_options_behind_two_dashes_go_to_snakemake(project):

@@ -78,7 +78,9 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path / "mine.yaml")
     checked = in_wheel(unpacked, tmp_path, "-c", CODE, "check", "mine.yaml")
     assert checked.stdout == "mine.yaml: ok, 2 problems, 10 runs of a method\n", checked.stderr
-    dry = in_wheel(unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules")
+    dry = in_wheel(
+        unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules"
+    )
     assert dry.returncode == 0, dry.stderr
     assert "build_report" in dry.stdout + dry.stderr
     assert str(ROOT) not in dry.stdout + dry.stderr
@@ -100,7 +102,7 @@ def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
 def test_clone_has_its_own_workflow_and_a_package_without_one_says_so(tmp_path, monkeypatch):
     assert workflow_home() == ROOT
     monkeypatch.setattr("gpmcflow.installation.PACKAGE", tmp_path / "gpmcflow")
-    with pytest.raises(InputError, match="no workflow found.*install it again"):
+    with pytest.raises(InputError, match=r"no workflow found.*install it again"):
         workflow_home()
     (tmp_path / "gpmcflow" / "bundled" / "workflow").mkdir(parents=True)
     (tmp_path / "gpmcflow" / "bundled" / "Snakefile").touch()
