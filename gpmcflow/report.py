@@ -55,9 +55,10 @@ def build_report(
 
     ``studies`` maps a study's name to ``title``, ``frames`` (name of a table to its path, in the
     order of the page), ``figures`` (list of (path of a PNG, caption)) and, if wanted, ``n_open``
-    (figures that are not folded away; all by default) and ``files`` (paths to name). ``answers`` come first, then the studies with figures before tables, and folded
-    at the end the tables ``verdict`` that have rows, and ``config``, the run's whole config. The same
-    files give the same text: no clock, host or absolute path goes in.
+    (figures that are not folded away; all by default) and ``files`` (paths to name). ``answers`` come
+    first, then the studies with figures before tables; folded at the end are the tables ``verdict``
+    that have rows, and ``config``, the run's whole config. The same files give the same text: no clock,
+    host or absolute path goes in.
 
     Raises `StorageError` for a file that is missing or unreadable, `InputError` for a table that
     lacks a column.

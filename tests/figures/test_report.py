@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from gpmcflow.errors import InputError, StorageError
-from gpmcflow.report import build_report
+from gpmcflow.report import Answer, build_report
 from gpmcflow.report_tables import summary
 from gpmcflow.storage import write_csv, write_figure
 
@@ -29,11 +29,13 @@ class Page(HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.open, self.elements, self.text, self.rows = [], [], [], []
+        self.elements_and_ends = []
         self.feed(text)
         assert self.open == []
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
+        self.elements_and_ends.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
         if tag == "tr":
@@ -43,6 +45,7 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        self.elements_and_ends.append((f"/{tag}", {}))
 
     def handle_data(self, data):
         self.text.append(data)
@@ -77,14 +80,86 @@ def page(studies):
     return Page(build_report(studies, title="A report <b>", config=CONFIG))
 
 
-def test_it_opens_with_what_was_run_and_the_verdict(studies, page):
+def in_order(page, *parts):
     text = "".join(page.text)
-    order = ["A report <b>", "gpmcflow 0.", "20181", "digits-hard (digits-3v5, 365 cases, probit)"]
-    order += ["1 agrees, 1 differs, 1 machine-dependent", "Verdicts"]
-    order += ["classifier: the printed numbers", "Evidence: the best"]
-    order += ["Approximations:", "Figure 1.", "results/rmhmc_ais/verdict.csv"]
-    places = [text.index(part) for part in order[:-1]] + [text.rindex(order[-1])]
+    places = [text.index(part) for part in parts]
     assert places == sorted(places)
+
+
+def test_it_opens_with_what_was_run_and_pictures_and_ends_with_verdicts_and_config(page):
+    in_order(
+        page, "A report <b>", "What was run", "digits-hard (digits-3v5, 365 cases, probit)",
+        "Figure 1.", "Evidence: the best", "Approximations:",
+        "1 agrees, 1 differs, 1 machine-dependent", "gpmcflow 0.", "seed 20181",
+        "classifier: the printed numbers", "Config of the run", "block_size",
+    )  # fmt: skip
+
+
+def test_answers_of_analyses_come_first_with_a_link(studies):
+    answers = [
+        Answer("Who is readmitted & why?", "patients/report.html", "<p>In <b>part</b>.</p>"),
+        Answer("Where?", "birds/report.html", "<p>North.</p>"),
+    ]
+    page = Page(build_report(studies, title="t", answers=answers))
+    in_order(
+        page,
+        "Who is readmitted & why?",
+        "part",
+        "Where?",
+        "North.",
+        "Methods of papers",
+        "Figure 1.",
+    )
+    assert [a["href"] for a in page.all("a")][:2] == ["patients/report.html", "birds/report.html"]
+    alone = Page(build_report({}, title="t", answers=answers))
+    assert len(alone.all("section")) == 3
+    assert not alone.all("img")
+
+
+def folded(page):
+    """Tables inside of <details>, by position on the page."""
+    depth, found = 0, []
+    for tag, _ in page.elements_and_ends:
+        depth += {"details": 1, "/details": -1}.get(tag, 0)
+        if tag == "table":
+            found.append(depth > 0)
+    return found
+
+
+def test_only_the_verdict_is_folded_and_nothing_is_red(studies, page):
+    assert folded(page) == [False, False, True]
+    style = build_report(studies, title="t").partition("</style>")[0]
+    colours = {word.rstrip(";") for word in style.split() if word.startswith("#")}
+    for colour in colours:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        red, green, blue = (int(digits[k : k + 2], 16) for k in (0, 2, 4))
+        assert red <= max(green, blue), colour
+
+
+def test_a_verdict_without_rows_is_left_out(studies, tmp_path, verdict):
+    path = tmp_path / "results" / "empty" / "verdict.csv"
+    write_csv(verdict.iloc[:0], path)
+    study = {"title": "Nothing to compare", "frames": {"verdict": str(path)}, "figures": []}
+    page = Page(build_report({**studies, "empty": study}, title="t"))
+    assert len(page.all("table")) == 3
+    assert "Nothing to compare: the printed numbers beside ours" not in page.text
+    alone = Page(build_report({"empty": study}, title="t"))
+    assert "Printed numbers and claims" not in "".join(alone.text)
+
+
+def test_figures_behind_the_open_ones_are_folded(studies):
+    study = studies["rmhmc_ais"]
+    path, caption = study["figures"][0]
+    study |= {"figures": [(path, f"{caption} {k}") for k in range(3)], "n_open": 1}
+    page = Page(build_report(studies, title="t"))
+    assert [image["alt"][:9] for image in page.all("img")] == [
+        "Figure 1.",
+        "Figure 2.",
+        "Figure 3.",
+    ]
+    tags = [tag for tag, _ in page.elements_and_ends if tag in ("img", "details")]
+    assert tags[:3] == ["img", "details", "img"]
+    assert "More figures (2)" in page.text
 
 
 def test_every_table_and_image_is_there(studies, page):
@@ -175,12 +250,12 @@ def test_studies_may_lack_tables_and_config(studies):
     }
     page = Page(build_report(studies, title="t"))
     assert "results/own/a.nc" in page.text
-    assert len(page.all("section")) == 3
-    assert not page.all("details")
-    assert [attrs["href"] for attrs in page.all("a")] == ["#verdicts", "#study-1", "#study-2"]
+    assert len(page.all("section")) == 4
+    assert "Config of the run" not in page.text
+    assert [attrs["href"] for attrs in page.all("a")] == ["#study-1", "#study-2"]
 
 
-def test_verdicts_of_all_studies_come_before_the_other_tables(studies, tmp_path, verdict):
+def test_verdicts_of_all_studies_come_behind_the_other_tables(studies, tmp_path, verdict):
     runs = pd.DataFrame(
         {
             "problem": ["a", "a", "b"],
@@ -198,7 +273,7 @@ def test_verdicts_of_all_studies_come_before_the_other_tables(studies, tmp_path,
     studies["preconditioned_split_hmc"] = {"title": "Split HMC", "frames": frames, "figures": []}
     page = Page(build_report(studies, title="t"))
     text = "".join(page.text)
-    order = ["Split HMC: the printed numbers", "Evidence: the best", "Runs"]
+    order = ["Evidence: the best", "Runs", "classifier: the printed", "Split HMC: the printed"]
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert ["method", "tau ll ± mcse", "n gradient"] in page.rows
@@ -271,7 +346,7 @@ def test_which_method_has_a_block_per_problem_and_no_time_for_a_collapse():
     texts = [cell["text"] for cell in first["cells"]]
     assert texts[:3] == ["a", "first choice", "1.5"]
     assert texts[-1] == "-10.012 ± 0.020"
-    assert not first["bad"]
-    assert second["bad"]
+    assert not first["useless"]
+    assert second["useless"]
     assert second["cells"][2]["text"] == ""
     assert len(table["columns"]) == len(texts)

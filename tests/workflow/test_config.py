@@ -630,7 +630,7 @@ def test_what_the_snakefile_imports_is_light():
 
 
 def test_the_snakefile_imports_nothing_else():
-    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors",
+    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors", "gpmcflow.installation",
                "gpmcflow.cluster_resources", "gpmcflow.study_config",
                "gpmcflow.studies.fast_likelihood.types",
                "gpmcflow.studies.surrogate_slice.settings")  # fmt: skip

@@ -102,7 +102,7 @@ def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
 def test_clone_has_its_own_workflow_and_a_package_without_one_says_so(tmp_path, monkeypatch):
     assert workflow_home() == ROOT
     monkeypatch.setattr("gpmcflow.installation.PACKAGE", tmp_path / "gpmcflow")
-    with pytest.raises(InputError, match="no workflow found.*install it again"):
+    with pytest.raises(InputError, match=r"no workflow found.*install it again"):
         workflow_home()
     (tmp_path / "gpmcflow" / "bundled" / "workflow").mkdir(parents=True)
     (tmp_path / "gpmcflow" / "bundled" / "Snakefile").touch()

@@ -11,8 +11,8 @@ from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.studies.analysis.data import Data
 
-N_ROWS = 50  # learning rows that averages are taken over
-N_POINTS = 8  # of a curve, beside the ends of the usual range
+N_ROWS = 40  # learning rows that averages are taken over
+N_POINTS = 14  # of a curve, beside the ends of the usual range
 FEW_VALUES = 8  # a column of at most so many whole numbers is shown value by value
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
 SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn

@@ -20,7 +20,7 @@ N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
 COLUMNS = (
     "name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm", "elpd_loo",
     "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score", "test_score_se",
-    "difference", "difference_se", "error", "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail",
+    "difference", "difference_se", "base_difference", "base_difference_se", "error", "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail",
     "acceptance", "quick_difference", "seconds",
 )  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
@@ -61,7 +61,9 @@ def models_table(
     by, shown = score_kind(data), shown_model(results)
     scored = data.held_out if by == HELD_OUT else data.learning
     others = baselines(data, data.held_out) if by == HELD_OUT else _cross_validated(data)
-    simple = next(other for other in others if other.role == "simple")
+    simple, base = (
+        next(other for other in others if other.role == role) for role in ("simple", "base")
+    )
     best = results[shown].shown["leave_one_out/log_density"].values
     rows = []
     for name, model in results.items():
@@ -84,7 +86,7 @@ def models_table(
                 "loo_difference": (density - best).sum(),
                 "loo_difference_se": _sum_error(density - best),
                 "loo_bad_share": float(np.mean(loo["pareto_k"].values > 0.7)),
-                **_score(own, simple.log_density),
+                **_score(own, simple.log_density, base.log_density),
                 **_error(data.target.kind, scored, mean),
                 **_diagnostics(model.draws),
                 "quick_difference": _quick_difference(model, data.target.kind),
@@ -96,7 +98,7 @@ def models_table(
             {
                 "name": other.name,
                 "role": other.role,
-                **_score(other.log_density, simple.log_density),
+                **_score(other.log_density, simple.log_density, base.log_density),
                 **_error(data.target.kind, scored, other.mean),
             }
         )
@@ -132,14 +134,15 @@ def _sum_error(values: np.ndarray) -> float:
     return float(np.sqrt(len(values) * values.var(ddof=1))) if len(values) > 1 else np.nan
 
 
-def _score(density: np.ndarray, simple: np.ndarray) -> dict[str, float]:
-    n, difference = len(density), density - simple
-    return {
-        "test_score": density.mean(),
-        "test_score_se": stats.sem(density) if n > 1 else np.nan,
-        "difference": difference.mean(),
-        "difference_se": stats.sem(difference) if n > 1 else np.nan,
+def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[str, float]:
+    scores = {
+        "test_score": density,
+        "difference": density - simple,
+        "base_difference": density - base,
     }
+    means = {name: values.mean() for name, values in scores.items()}
+    error = stats.sem if len(density) > 1 else lambda values: np.nan
+    return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
 
 
 def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:

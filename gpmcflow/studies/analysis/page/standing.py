@@ -27,17 +27,13 @@ def what_came(analysis: Analysis) -> str:
 
 
 def against_base(analysis: Analysis) -> str:
-    """``better``, ``not resolved``, ``worse`` or ``unknown`` against no model at all.
-
-    The paired difference to the base rate is not stored, so its error is bounded by those of the
-    two differences to the simple model.
-    """
-    base, shown = analysis.baseline("base"), analysis.shown
-    if base is None or not math.isfinite(base["test_score"]):
+    """``better``, ``not resolved``, ``worse`` or ``unknown`` against no model at all."""
+    difference, error = (
+        analysis.shown.get(name, math.nan) for name in ("base_difference", "base_difference_se")
+    )
+    if not math.isfinite(difference):
         return "unknown"
-    difference = shown["test_score"] - base["test_score"]
-    errors = [row.get("difference_se", math.nan) for row in (shown, base)]
-    state = words.resolution(difference, math.hypot(*errors))
+    state = words.resolution(difference, error)
     if state == "not resolved":
         return state
     return "worse" if difference < 0 else "better"
