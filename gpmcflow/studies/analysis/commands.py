@@ -34,8 +34,8 @@ def new(
 ) -> list[str]:
     """Write a commented config for a CSV file into this folder; return lines that say what was seen.
 
-    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for a
-    file that cannot be read.
+    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for
+    a file that cannot be read.
     """
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-") or "analysis"
     name = f"my-{name}" if name in RESERVED else name
@@ -115,8 +115,8 @@ def results_folder(name: str) -> Path:
 def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     """Predict the rows of a CSV file with the shown model of an analysis; return lines that say what was done.
 
-    The file gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or no
-    the probability, note. Raises `StorageError` and `TableErrors` for results and files that cannot be read.
+    ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
+    no the probability, note, and the cells. Raises `StorageError` and `TableErrors` for results and files that cannot be read.
     """
     folder = results_folder(name)
     info = json.loads((folder / "info.json").read_text(encoding="utf-8"))

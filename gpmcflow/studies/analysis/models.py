@@ -106,8 +106,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str) -> Covariance:
             raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
     if leaf.levels_allowed:
         raise InputError(
-            f"{where}.covariance: found {leaf.term}({', '.join(columns)}); columns of categories are inputs of "
-            "any other covariance; write, say, squared_exponential(..) of them"
+            f"{where}.covariance: found {leaf.term}({', '.join(columns)}); here columns of categories are "
+            "inputs of any other covariance; write, say, squared_exponential(..) of them"
         )
     groups = {
         column: tuple(encoding.inputs_of(column))

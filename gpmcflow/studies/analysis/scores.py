@@ -20,8 +20,8 @@ N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
 COLUMNS = (
     "name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm", "elpd_loo",
     "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score", "test_score_se",
-    "difference", "difference_se", "base_difference", "base_difference_se", "error", "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail",
-    "acceptance", "quick_difference", "seconds",
+    "difference", "difference_se", "base_difference", "base_difference_se", "error", "error_se", "chains",
+    "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
 )  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 

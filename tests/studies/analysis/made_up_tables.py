@@ -69,7 +69,13 @@ def models_table(models, simple, base, *, differences, loo_errors, quick, exact=
         )
     frame = pd.DataFrame(lines)
     pairs = [*differences[:-1], (0.0, 0.0), differences[-1]]
-    return frame.assign(difference=[d for d, _ in pairs], difference_se=[e for _, e in pairs])
+    below, its_error = pairs[-1]
+    return frame.assign(
+        difference=[d for d, _ in pairs],
+        difference_se=[e for _, e in pairs],
+        base_difference=[d - below for d, _ in pairs],
+        base_difference_se=[np.hypot(e, its_error) for _, e in pairs],
+    )
 
 
 def checks_table():

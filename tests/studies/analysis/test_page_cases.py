@@ -23,7 +23,7 @@ def test_no_relevant_column_is_said(finished):
 
 def test_worse_than_the_base_rate_is_said(finished):
     folder, info = finished("patients")
-    edit(folder, "models", lambda t: t.assign(test_score=np.where(t["role"] == "model", -1, -0.68)))
+    edit(folder, "models", lambda t: t.assign(base_difference=-0.3, base_difference_se=0.1))
     answer = section_of(build_page(folder, info), "answer")
     assert "do not predict the outcome readmitted (the model did worse than" in answer
 
