@@ -196,9 +196,11 @@ def _check(options: argparse.Namespace) -> int:
 
     lines = problems(options.config)
     if lines:
-        count = f"{len(lines)} problem{'s' if len(lines) > 1 else ''}"
-        print(f"{options.config}: {count}", *(f"  {line}" for line in lines), sep="\n")
-        print("nothing was run")
+        told = [line.removeprefix(f"{options.config}: ") for line in lines]
+        if len(told) == 1:
+            raise InputError(f"{options.config}: {told[0]}")
+        print(f"gpmcflow: {options.config}: {len(told)} problems", file=sys.stderr)
+        print(*(f"  {line}" for line in told), sep="\n", file=sys.stderr)
         return 1
     config = check_config(
         load_yaml(options.config),

@@ -170,7 +170,8 @@ def test_default_job_is_small_and_has_a_run_of_each_study(tmp_path):
     for study in ("rmhmc_ais", "split_hmc", "fast_likelihood", "surrogate_slice"):
         assert jobs[f"{study}_summarise"] == 1
     assert not [rule for rule in jobs if "illustrat" in rule]
-    assert jobs["total"] <= 32
+    assert jobs["analysis_report"] == 2
+    assert jobs["total"] <= 50
 
 
 def test_default_config_is_that_of_the_workflow_in_any_folder(tmp_path):

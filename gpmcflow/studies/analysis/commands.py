@@ -113,10 +113,11 @@ def results_folder(name: str) -> Path:
 
 
 def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
-    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say what was done.
+    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say so.
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
-    no the probability, note, and the cells. Raises `StorageError` and `TableErrors` for results and files that cannot be read.
+    no the probability, note, and the cells. Raises `StorageError` and `TableErrors` for results and files
+    that cannot be read.
     """
     folder = results_folder(name)
     info = json.loads((folder / "info.json").read_text(encoding="utf-8"))

@@ -139,7 +139,7 @@ def info(
     return {
         "name": name,
         "title": settings["title"],
-        "csv": Path(of_data["csv"]).name,
+        "csv": Path(of_data.get("csv") or f"{of_data['table']}.csv").name,
         "new_csv": None if new_csv is None else Path(new_csv).name,
         "checksum": attributes["data_checksum"],
         "version": gpmcflow.__version__,
