@@ -21,7 +21,7 @@ from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.effects import Sweep, sampled_averages, sweeps
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
 
-N_EFFECTS = 200  # joint draws of the latent function that effects of columns are averaged over
+N_EFFECTS = 120  # joint draws of the latent function that effects of columns are averaged over
 LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
 MAP_POINTS = 41  # of the grid along the longer side of a map
 CURVE_POINTS = 101
