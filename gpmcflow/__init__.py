@@ -34,6 +34,7 @@ _HOME = {
     "HMC": "samplers",
     "Hyperprior": "parameters.hyperpriors",
     "IndependenceMetropolis": "samplers",
+    "JointIndependence": "samplers",
     "JointSplitHMC": "samplers",
     "laplace": "approximations.laplace",
     "LatentGaussianModel": "models.latent_gaussian",

@@ -9,6 +9,7 @@ from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.density.hmc import DensityHMC
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import UnivariateSlice
+from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
 from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
@@ -29,6 +30,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "fitted_independence": FittedIndependence,
     "hmc": HMC,
     "independence_metropolis": IndependenceMetropolis,
+    "joint_independence": JointIndependence,
     "joint_split_hmc": JointSplitHMC,
     "latent_hmc": LatentHMC,
     "preconditioned_split_hmc": PreconditionedSplitHMC,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.approximations.fitted_density import LEAST_DRAWS, FittedStudent
-from gpmcflow.diagnostics.importance_weights import effective_size, normalised_weights
+from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.adaptation.fitted_proposal import fitted_proposal
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.density.protocol import (
     DensityInfo,
@@ -76,28 +76,20 @@ class FittedIndependence(DensitySampler):
         require_positive("FittedIndependence: dof", self.dof)
         require_count("FittedIndependence", "n_pilot", self.n_pilot)
 
+    def fitted(
+        self, problem: DensityProblem, rng: np.random.Generator
+    ) -> tuple[FittedIndependence, float]:
+        """The sampler with a proposal, and the effective share of its draws (`fitted_proposal`)."""
+        density = problem.target[0].fresh()
+        proposal, share = fitted_proposal(density, problem.starts[0], rng, self.n_pilot, self.dof)
+        return replace(self, proposal=proposal), share
+
     def adapt(self, problem: DensityProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Fit the proposal, and start chains at draws of it."""
-        proposal = self.proposal
         rng = chain_generators(seed, *key, "fitted_independence", chains=range(1)).generator(0)
-        if proposal is None:
-            density = problem.target[0].fresh()
-            proposal = FittedStudent.at_mode(density, problem.starts[0], self.dof)
-            proposal = self._refitted(proposal, density, rng)
-        starts = np.stack([proposal.draw(rng)[0] for _ in range(N_STARTS)])
-        return Tuned(replace(self, proposal=proposal), replace(problem, starts=starts), {})
-
-    def _refitted(
-        self, proposal: FittedStudent, density: LogDensity, rng: np.random.Generator
-    ) -> FittedStudent:
-        """A fit to weighted draws of the proposal; itself where too few of them carry weight."""
-        draws = [proposal.draw(rng) for _ in range(self.n_pilot)]
-        log_weights = np.array([density(theta) - value for theta, value in draws])
-        if effective_size(log_weights) < LEAST_DRAWS * density.dim:
-            return proposal
-        pilot = np.stack([theta for theta, _ in draws])
-        weights = normalised_weights(log_weights)
-        return FittedStudent.fit(pilot, density.names, self.dof, weights)
+        sampler = self if self.proposal is not None else self.fitted(problem, rng)[0]
+        starts = np.stack([sampler.proposal.draw(rng)[0] for _ in range(N_STARTS)])
+        return Tuned(sampler, replace(problem, starts=starts), {})
 
     def init(self, densities: Sequence[LogDensity], position: np.ndarray) -> DensityState:
         """State at a start; carries log pi and log q."""

@@ -12,14 +12,19 @@ from gpmcflow.approximations.approximate import Approximation, approximate
 from gpmcflow.approximations.conditional import Predictor, State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.prediction import predictors
+from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.samplers import FittedIndependence, JointIndependence, JointSplitHMC, Sampler
+from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
 
+LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: EP at each
 
@@ -89,14 +94,29 @@ def draw(
     key: tuple,
     execution: Execution | None = None,
 ) -> xr.DataTree:
-    """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone."""
-    conjugate = model.likelihood.conjugate
+    """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
+
+    By independence Metropolis where its pilot finds at least `LEAST_SHARE` of the draws effective, else by
+    joint split HMC, which copes with more hyperparameters.
+    """
+    rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
+    sampler: Sampler
+    try:
+        if model.likelihood.conjugate:
+            problem = DensityProblem.of(RegressionDensity(model), model.prior_median())
+            sampler, share = FittedIndependence().fitted(problem, rng)
+        else:
+            sampler, share = JointIndependence().fitted(model, rng)
+    except NumericalError:  # no mode, or no EP fit
+        share = 0.0
+    if share < LEAST_SHARE:
+        sampler = JointSplitHMC()
     return sample(
         model,
-        "fitted_independence" if conjugate else "joint_split_hmc",
+        sampler,
         n_chains=sampling["chains"],
         n_draws=sampling["draws"],
-        n_warmup=0 if conjugate else sampling["warmup"],
+        n_warmup=sampling["warmup"],
         seed=seed,
         key=key,
         execution=execution,

@@ -1,0 +1,216 @@
+"""Independence Metropolis over hyperparameters and latents at once, from EP fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from gpmcflow.approximations.evidence_density import EvidenceDensity
+from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.diagnostics.importance_weights import effective_size
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import chain_generators
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.linear_maps import solve
+from gpmcflow.samplers.adaptation.fitted_proposal import N_FIRST, fitted_proposal
+from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.protocol import (
+    JOINT,
+    Failures,
+    Sampler,
+    Tuned,
+    require_count,
+    require_positive,
+)
+
+N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo
+TOLERANCE = (
+    1e-3  # of the EP fits that latents are proposed from: any fit is exact, this one is fast
+)
+
+
+class IndependenceState(NamedTuple):
+    """Where a chain stands."""
+
+    theta: np.ndarray  #: (d,)
+    latent: np.ndarray  #: f (n,)
+    log_likelihood: float  #: log p(y | f, theta)
+    complete: float  #: log p(y | f, theta) + log N(f; 0, K)
+    log_weight: float  #: log of target over proposal, up to a constant
+
+
+class IndependenceInfo(NamedTuple):
+    """What a transition tells."""
+
+    accepted: bool
+    acceptance_rate: float
+    n_fit: int  #: EP fits
+    n_failed: int  #: proposals without one
+
+
+@dataclass(frozen=True)
+class JointIndependence(Sampler):
+    """Independence Metropolis of hyperparameters and latents, proposed from EP fits.
+
+    theta' ~ q, a Student-t fitted to the EP evidence times the hyperpriors, then frozen, and f' ~ N(m, V),
+    the EP fit at theta'; accepted with probability min(1, w' / w), w = p(theta) N(f; 0, K) p(y | f, theta) /
+    [q(theta) N(f; m, V)]. Draws are nearly independent where EP is good and theta has few coordinates, for
+    the cost of an EP fit each; exact whatever EP does. For many hyperparameters take `JointSplitHMC`.
+
+    Source: Tierney (1994), section 2.3.3, with the EP fit of Rasmussen & Williams (2006), alg. 3.5.
+
+    Attributes
+    ----------
+    dof:
+        Degrees of freedom of the proposal of theta, above 0: few give heavy tails.
+    n_pilot:
+        Draws that its fit at the mode is improved with.
+    proposal:
+        The fitted density of theta; None fits one before the first draw.
+
+    Raises
+    ------
+    InputError:
+        For settings out of range.
+    NumericalError:
+        Where no mode is found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sign(x - 0.4), gp.SquaredExponential(), gp.Probit())
+    >>> draws = gp.sample(model, gp.JointIndependence(n_pilot=100), n_chains=1, n_draws=50)
+    >>> bool(draws.sample_stats["acceptance_rate"].mean() > 0.3)
+    True
+    """
+
+    dof: float = 6.0
+    n_pilot: int = 300
+    proposal: FittedStudent | None = None
+
+    samples = JOINT
+    state = IndependenceState
+    statistics: ClassVar[Mapping[str, str]] = {
+        "acceptance_rate": "<f8", "accepted": "|i1", "n_fit": "<i8", "n_failed": "<i8",
+    }  # fmt: skip
+    failures = Failures(
+        "n_failed", ("n_fit",),
+        "had no EP fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
+    )  # fmt: skip
+    least_acceptance = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("JointIndependence: dof", self.dof)
+        require_count("JointIndependence", "n_pilot", self.n_pilot)
+
+    def fitted(self, model: GPModel, rng: np.random.Generator) -> tuple[JointIndependence, float]:
+        """The sampler with a proposal, and the effective share of joint draws of theta and f from it."""
+        density = EvidenceDensity(model)
+        proposal, share = fitted_proposal(
+            density, model.prior_median(), rng, self.n_pilot, self.dof
+        )
+        sampler = replace(self, proposal=proposal)
+        if share * N_FIRST < model.dim:
+            return sampler, share
+        transition = sampler.bind(model)
+        proposed = [transition.propose(rng) for _ in range(N_FIRST)]
+        log_weights = np.array([-np.inf if s is None else s.log_weight for s in proposed])
+        return sampler, float(effective_size(log_weights) / N_FIRST)
+
+    def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
+        """Fit the proposal of theta, and start chains at draws of it."""
+        rng = chain_generators(seed, *key, "joint_independence", chains=range(1)).generator(0)
+        sampler = self if self.proposal is not None else self.fitted(problem.target, rng)[0]
+        starts = problem.starts
+        if "theta" not in starts:
+            drawn = np.stack([sampler.proposal.draw(rng)[0] for _ in range(N_STARTS)])
+            starts = {**starts, "theta": drawn}
+        return Tuned(sampler, replace(problem, starts=starts), {})
+
+    def bind(self, target: GPModel, chain: int = 0) -> JointIndependenceTransition:
+        """Transitions on a model."""
+        if self.proposal is None:
+            raise InputError(
+                "JointIndependence: no proposal is fitted yet; run it by sample, or give proposal"
+            )
+        return JointIndependenceTransition(self.proposal, target)
+
+
+class JointIndependenceTransition:
+    """Proposals of theta and f on one model, and the decision."""
+
+    def __init__(self, proposal: FittedStudent, model: GPModel) -> None:
+        self.proposal, self.model = proposal.fresh(), model
+        self.density = EvidenceDensity(model, TOLERANCE)
+
+    def init(self, rng: np.random.Generator, start: Mapping[str, np.ndarray]) -> IndependenceState:
+        """State at ``start["theta"]`` and ``start["latent"]``, a draw of the EP fit unless given.
+
+        Raises `NumericalError` where EP does not converge there.
+        """
+        theta = np.array(start["theta"], dtype=np.float64)
+        return self._at(theta, self.proposal.evaluate(theta), rng, start.get("latent"))
+
+    def propose(self, rng: np.random.Generator) -> IndependenceState | None:
+        """A state drawn from the proposal, None where it has no EP fit."""
+        theta, log_proposal = self.proposal.draw(rng)
+        try:
+            return self._at(theta, log_proposal, rng, None)
+        except NumericalError:
+            return None
+
+    def _at(
+        self, theta: np.ndarray, log_proposal: float, rng: np.random.Generator, latent: Any
+    ) -> IndependenceState:
+        """State at theta with its weight; f is drawn from the EP fit, or given.
+
+        With K = L L', f = L x, and x ~ N(m, (W W')^-1) under EP, z = W'(x - m): log N(x; 0, I) -
+        log N(x; m, .) = (|z|^2 - |x|^2) / 2 - log|W|.
+        """
+        fit = self.density.fit(theta)
+        sites, at = fit.sites, fit.sites.model
+        W, mean = sites.whitened_factor, sites.whitened_mean
+        if latent is None:
+            z = rng.standard_normal(len(mean))
+            x = mean + solve_triangular(W, z, trans=1, check_finite=False)
+            latent = at.cholesky @ x
+        else:
+            x = solve(at.cholesky, np.asarray(latent, dtype=np.float64)[None])[0]
+            z = W.T @ (x - mean)
+        log_likelihood = float(at.likelihood.log_density(latent + at.mean, self.model.y))
+        half_square = 0.5 * float(x @ x)
+        log_weight = (
+            log_likelihood + 0.5 * float(z @ z) - half_square - 0.5 * sites.log_det
+            + self.model.log_prior(theta) - log_proposal
+        )  # fmt: skip
+        log_normal = -half_square - float(np.log(np.diag(at.cholesky)).sum())
+        complete = log_likelihood + log_normal - 0.5 * len(x) * np.log(2.0 * np.pi)
+        return IndependenceState(theta, latent, log_likelihood, complete, log_weight)
+
+    def step(
+        self, rng: np.random.Generator, state: IndependenceState
+    ) -> tuple[IndependenceState, IndependenceInfo]:
+        """One proposal and the decision."""
+        proposed = self.propose(rng)
+        if proposed is None or not np.isfinite(proposed.log_weight):
+            return state, IndependenceInfo(False, 0.0, 1, 1)
+        rate = float(np.exp(min(0.0, proposed.log_weight - state.log_weight)))
+        if rng.random() < rate:
+            return proposed, IndependenceInfo(True, rate, 1, 0)
+        return state, IndependenceInfo(False, rate, 1, 0)
+
+    def record(self, rng: np.random.Generator, state: IndependenceState) -> dict[str, Any]:
+        """theta, f, log likelihood, and the log densities of JointSplitHMC's draws."""
+        return {
+            "theta": state.theta,
+            "latent": state.latent,
+            "complete_log_likelihood": state.complete,
+            "log_likelihood": state.log_likelihood,
+            "lp": state.complete + self.model.log_prior(state.theta),
+        }
