@@ -99,7 +99,7 @@ def sampled_averages(
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """R (m, rank) with R R' = covariance. Where the same inputs repeat it is singular, and rows of R are equal."""
+    """R (m, rank) with R R' = covariance; rows of the same inputs, for which it is singular, are equal."""
     least = LEAST_VARIANCE * max(float(np.diag(covariance).max()), 0.0)
     factor, order, rank, _ = lapack.dpstrf(covariance, tol=least, lower=1)
     root = np.empty((len(covariance), rank))

@@ -40,7 +40,7 @@ def test_columns_of_categories_are_all_their_inputs(data, model):
 
 def test_without_columns_all_inputs_count(data, model):
     own = data("binary")
-    made = model(own, "linear() + constant(sd=2.0)")
+    made = model(own, "linear() + constant(signal_sd=2.0)")
     X = own.learning.X.to_numpy()
     np.testing.assert_allclose(matrix(made, **{"linear.sd": 3.0}), 9.0 * X @ X.T + 4.0, atol=1e-10)
 
@@ -85,7 +85,9 @@ def test_two_terms_with_factors_by_column_have_different_names(data, model):
 
 def test_sums_and_products_keep_their_structure(data, model):
     own = data("binary")
-    made = model(own, "linear(age) * matern32(ward) + constant(sd=0.5) + white(sd=0.1)")
+    made = model(
+        own, "linear(age) * matern32(ward) + constant(signal_sd=0.5) + white(signal_sd=0.1)"
+    )
     linear = own.learning.X[["age", "age missing"]].to_numpy()
     a = np.sqrt(3.0 * apart(own, *WARDS))
     expected = linear @ linear.T * (1 + a) * np.exp(-a) + 0.25
