@@ -129,7 +129,7 @@ def noisy(model, theta):
 
 
 def test_leave_one_out_is_in_natural_units(fitted):
-    kind, own, made, quick, _, full = fitted
+    _, own, made, quick, _, full = fitted
     from gpmcflow.studies.analysis.leave_one_out import at_theta
 
     density = at_theta(made, approximate(made).theta) - np.log(own.target.scale)
@@ -141,7 +141,7 @@ def test_leave_one_out_is_in_natural_units(fitted):
 
 @pytest.mark.parametrize("fitted", ["counts"], indirect=True)
 def test_shares_of_counts_sum_to_one(fitted):
-    kind, own, made, quick, _, full = fitted
+    _, own, made, quick, _, full = fitted
     for tree in (quick, full):
         share = tree["held_out/share"].values
         np.testing.assert_allclose(share.sum(0), 1.0, atol=1e-12)
@@ -164,7 +164,7 @@ def test_shares_of_counts_sum_to_one(fitted):
 
 @pytest.mark.parametrize("fitted", ["binary", "binomial", "many"], indirect=True)
 def test_effects_are_in_natural_units_for_one_unit(fitted):
-    kind, own, _, quick, _, full = fitted
+    kind, _, _, quick, _, full = fitted
     column = "dose" if kind == "binomial" else "age"
     for tree in (quick, full):
         averages = tree[f"effects/{column}/average"].values
@@ -181,7 +181,7 @@ def test_effects_are_in_natural_units_for_one_unit(fitted):
 
 
 def test_a_fixed_seed_gives_the_same(fitted):
-    kind, own, made, quick, draws, full = fitted
+    _, own, made, quick, draws, full = fitted
     again = summarise(made, draws, own, seed=1, key=("x", "a"))
     assert again.identical(full)
     other = fit(made, own, EVIDENCE, seed=2, key=("x", "a"))
