@@ -59,7 +59,7 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
         noise = rng.normal(0, 3, n)
         return table.assign(**{"yield": np.round(100 + 8 * z + 5 * (ward == "west") + noise, 2)})
     table.loc[rng.choice(n, n // 8, replace=False), "age"] = ""
-    table["ill"] = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * z)), "yes", "no")
+    table["ill"] = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-4.0 * z)), "yes", "no")
     return table
 
 
