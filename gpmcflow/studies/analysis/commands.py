@@ -34,10 +34,10 @@ def new(
 ) -> list[str]:
     """Write a commented config for a CSV file into this folder; return lines that say what was seen.
 
-    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for a
-    file that cannot be read.
+    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for
+    a file that cannot be read.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-") or "analysis"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-_") or "analysis"
     name = f"my-{name}" if name in RESERVED else name
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
@@ -113,7 +113,7 @@ def results_folder(name: str) -> Path:
 
 
 def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
-    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say what was done.
+    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say what it did.
 
     The file gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or no
     the probability, note. Raises `StorageError` and `TableErrors` for results and files that cannot be read.
@@ -150,7 +150,7 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
     first = table.iloc[0]
     shown = (
         f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
-        if info["target"]["kind"] in ("binary", "binomial")
+        if info["target"]["kind"] == "binary"
         else f"{info['target']['name']} {first['mean']:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
     )
     yield f"  first row: {shown}"

@@ -209,7 +209,7 @@ def test_check_prints_a_forecast_or_all_problems(folder, capsys):
     path = written({**CONFIG, "quick": True})
     assert main(["check", path, "--cores", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.fullmatch(r"mine\.yaml: no problems; about .* on 2 cores, [\d.]+ [MG]B", lines[0])
+    assert re.fullmatch(r"mine\.yaml: no problems; about .* on 2 cores.*, [\d.]+ [MG]B", lines[0])
     assert lines[1] == "next: gpmcflow run mine.yaml --cores 2"
     assert main(["check", written({**CONFIG, "data": {"csv": "file.csv", "target": "il"}})]) == 1
     lines = capsys.readouterr().out.splitlines()
