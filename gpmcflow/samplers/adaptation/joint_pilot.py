@@ -129,7 +129,7 @@ def _steps(angle: float, step: float, largest: int) -> int:
 def _refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> Frame:
     """Mean and shrunk scale of draws of x, and sites at that mean; the old sites where a fit fails.
 
-    The old frame counts as ``weight`` draws, and stays where the draws moved in no, or not in all, directions.
+    The old frame counts as ``weight`` draws, and stays where the draws did not move, or along a line only.
     """
     if not np.ptp(draws, axis=0).all():
         return frame
