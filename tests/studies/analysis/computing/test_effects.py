@@ -186,7 +186,7 @@ def test_change_of_a_rate_is_a_ratio():
 
 
 def test_change_of_a_real_outcome_is_the_span_within_the_usual_range():
-    found = effect_of([[99.0, 2.0, 7.0, 3.0, -99.0]], "real")
+    found = effect_of([[99.0, 2.0, 3.0, 7.0, -99.0]], "real")
     assert found.change == pytest.approx((5.0, 5.0, 5.0))
 
 

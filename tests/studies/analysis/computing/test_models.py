@@ -59,6 +59,11 @@ def test_ard_has_one_length_scale_for_all_levels_of_a_column(data, model):
     np.testing.assert_allclose(matrix(made, **values), expected, atol=1e-12)
 
 
+def test_a_stated_amplitude_counts_once_in_a_product_of_factors(data, model):
+    made = model(data("binary"), "matern32(ard=True, signal_sd=3.0)")
+    np.testing.assert_allclose(np.diag(matrix(made)), 9.0)
+
+
 def test_ard_of_two_columns_of_categories_alone_has_one_amplitude(data, model, table):
     rows = table("binary").assign(town=np.random.default_rng(0).choice(["a", "b", "c"], 40))
     own = data("binary", rows=rows)
