@@ -19,12 +19,18 @@ from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, StorageError, unknown_name
 from gpmcflow.installation import workflow_home
-from gpmcflow.studies.analysis.study import expanded, is_single
+from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
 from gpmcflow.studies.frame.registry import STUDIES
 from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
+_OF_SEVERAL = (
+    "analyses",
+    "problems",
+    "datasets",
+    "studies",
+)  # keys beside which no analysis is at the top
 _OF_THE_NUMBERS = ("block_size",)  # among the keys of `execution`
 
 SHAHBABA_CASES = 10000  # of the data set that comes without a seed
@@ -114,8 +120,14 @@ def config_problems(
 ) -> list[str]:
     """Return all that the schema finds wrong with a config, a line each, the first to mend first."""
     schema, single = load_schema(schema_path), is_single(config)
+    lines: dict[str, None] = {}
     try:
         _require_yaml_values(config, where)
+        if single:  # else the message would not name the keys of an analysis
+            known = (*KEYS, *(key for key in schema["properties"] if key not in _OF_SEVERAL))
+            strange = [key for key in config if key not in (*known, *schema["properties"])]
+            lines = {str(unknown_name(f"{where}: key", key, known)): None for key in strange}
+            config = {key: value for key, value in config.items() if key not in strange}
         config = expanded(config, path, where)
         problems = config.get("problems")
         for name, problem in problems.items() if isinstance(problems, dict) else ():
@@ -124,7 +136,7 @@ def config_problems(
     except InputError as error:
         return [str(error)]
     errors = sorted(_Validator(schema).iter_errors(config), key=_order)
-    lines = dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors)
+    lines |= dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors)
     if single:  # its keys stand at the top
         (name,) = config["analyses"]
         return [line.replace(f"{where}: analyses.{name}.", f"{where}: ") for line in lines]

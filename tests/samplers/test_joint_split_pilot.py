@@ -125,3 +125,11 @@ def test_rounds_fit_frames_and_keep_sites_where_a_fit_fails(monkeypatch, caplog)
     for name in ("center", "scale", "precision", "shift"):  # what was compared is what is frozen
         assert np.array_equal(getattr(last, name), getattr(third, name))
     assert last.n_gradient > 9
+
+
+def test_a_frame_stays_where_draws_moved_along_a_line():
+    before = Frame(np.zeros(3), np.eye(3), ())
+    draws = np.repeat([[0.0, 0.0, 0.0], [1.0, 2.0, -0.5]], 2, axis=0)
+    assert _refit(SimpleNamespace(n_z=0), draws, before, 0.0) is before
+    moved = _refit(SimpleNamespace(n_z=0), np.vstack([draws, [[0.3, -1.0, 0.2]]]), before, 0.0)
+    np.testing.assert_allclose(moved.center, [0.46, 0.6, -0.16])

@@ -18,8 +18,8 @@ def fitted_proposal(
 
     The fit begins with location and curvature at the mode (`FittedStudent.at_mode`) and is made again with
     ``n_pilot`` draws from there, weighted by density / proposal. The share, effective size over draws, is
-    that of the fit's own draws: 1 where it is the density. Where the first `N_FIRST` draws have too few effective
-    ones to fit anything to, the fit at the mode stays.
+    that of the fit's own draws: 1 where it is the density. Where the first `N_FIRST` draws have too few
+    effective ones to fit anything to, the fit at the mode stays.
 
     Raises `NumericalError` where no mode is found. Source: Cappe et al. (2008).
     """

@@ -129,7 +129,7 @@ def _steps(angle: float, step: float, largest: int) -> int:
 def _refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> Frame:
     """Mean and shrunk scale of draws of x, and sites at that mean; the old sites where a fit fails.
 
-    The old frame counts as ``weight`` draws, and stays where the draws did not move.
+    The old frame counts as ``weight`` draws, and stays where the draws did not move, or along a line only.
     """
     if not np.ptp(draws, axis=0).all():
         return frame
@@ -142,13 +142,17 @@ def _refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> 
     center = mean + share * gap
     covariance = (1.0 - share) * (sd[:, None] * correlation * sd + share * np.outer(gap, gap))
     covariance += share * frame.scale @ frame.scale.T
+    try:
+        scale = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return frame
     sites = frame.sites
     if density.n_z:
         try:
             sites = _sites(density, center)
         except NumericalError as error:
             log.warning("joint split HMC: a pilot round keeps its sites, since %s", error)
-    return Frame(center, np.linalg.cholesky(covariance), sites)
+    return Frame(center, scale, sites)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ class Baseline(NamedTuple):
 
     name: str
     role: str  #: "simple" or "base"
-    mean: np.ndarray  #: in natural units; of binary and binomial outcomes the probability (m,)
+    mean: np.ndarray  #: expected outcome in natural units; of a binary one the probability (m,)
     log_density: np.ndarray  #: of what was observed (m,)
 
 
@@ -36,26 +36,36 @@ def baselines(data: Data, rows: Rows) -> list[Baseline]:
     weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
     unit = np.ones(len(rows.row)) if rows.unit is None else rows.unit
     outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
-    base = outcome.sum() / weight.sum()
     if kind == "real":
         return _of_real(learning, rows)
-    if kind == "counts":
+    least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
+    most = np.inf if kind == "counts" else 1.0 - least
+    base = np.clip(outcome.sum() / weight.sum(), least, most)
+    same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
+    if same:  # nothing to learn from, and no regression
+        rate = np.full(len(X_new), base)
+    elif kind == "counts":
         model = PoissonRegressor(alpha=SLIGHT, max_iter=1000).fit(X, outcome / weight, weight)
         rate = model.predict(X_new)
-        both = {"simple": rate * unit, "base": base * unit}
-        densities = {role: stats.poisson.logpmf(rows.outcome, mean) for role, mean in both.items()}
     else:
         twice, labels = np.vstack([X, X]), np.repeat([1.0, 0.0], len(X))
         counts = np.concatenate([outcome, weight - outcome])
         used = counts > 0
         model = LogisticRegression(max_iter=1000).fit(twice[used], labels[used], counts[used])
-        probability = model.predict_proba(X_new)[:, 1]
-        both = {"simple": probability, "base": np.full(len(X_new), base)}
-        densities = {
-            role: stats.binom.logpmf(rows.outcome, unit, mean) for role, mean in both.items()
-        }
-    names = {"simple": SIMPLE[kind], "base": "base rate"}
-    return [Baseline(names[role], role, both[role], densities[role]) for role in both]
+        rate = model.predict_proba(X_new)[:, 1]
+
+    def baseline(name: str, role: str, rate: np.ndarray) -> Baseline:
+        if kind == "counts":
+            density = stats.poisson.logpmf(rows.outcome, rate * unit)
+        else:
+            density = stats.binom.logpmf(rows.outcome, unit, rate)
+        return Baseline(name, role, rate * unit, density)
+
+    base_rate = np.full(len(X_new), base)
+    return [
+        baseline(SIMPLE[kind], "simple", rate),
+        baseline("base rate", "base", base_rate),
+    ]
 
 
 def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:

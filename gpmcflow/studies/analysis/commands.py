@@ -37,7 +37,7 @@ def new(
     Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for
     a file that cannot be read.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-") or "analysis"
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-_") or "analysis"
     name = f"my-{name}" if name in RESERVED else name
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
@@ -151,7 +151,7 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
     first = table.iloc[0]
     shown = (
         f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
-        if info["target"]["kind"] in ("binary", "binomial")
+        if info["target"]["kind"] == "binary"
         else f"{info['target']['name']} {first['mean']:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
     )
     yield f"  first row: {shown}"

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.linalg import lapack
 
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.datasets.codes import CategoryCode
@@ -16,7 +17,7 @@ N_POINTS = 14  # of a curve, beside the ends of the usual range
 FEW_VALUES = 8  # a column of at most so many whole numbers is shown value by value
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
 SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
-JITTER = 1e-9  # of the joint covariance of predictors, relative: rows of the same inputs repeat
+LEAST_VARIANCE = 1e-11  # relative; what is left of a joint covariance below it is not drawn
 
 
 class Sweep(NamedTuple):
@@ -92,20 +93,18 @@ def sampled_averages(
     g = len(sweep.values)
     over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
     mean, covariance = predictor.joint(X, over_rows if linear else None)
-    eta = mean[:1] + rng.standard_normal((n_draws, len(covariance))) @ _root(covariance).T
+    root = _root(covariance)
+    eta = mean[:1] + rng.standard_normal((n_draws, root.shape[1])) @ root.T
     return eta if linear else predictor.likelihood.conditional_mean(eta) @ over_rows.T
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
-    """Lower factor of a covariance that may be singular."""
-    scale = max(float(np.diag(covariance).max()), 1e-300)
-    for jitter in (JITTER, 1e3 * JITTER, 1e6 * JITTER):
-        try:
-            return np.linalg.cholesky(covariance + jitter * scale * np.eye(len(covariance)))
-        except np.linalg.LinAlgError:
-            continue
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    """R (m, rank) with R R' = covariance; rows of the same inputs, for which it is singular, are equal."""
+    least = LEAST_VARIANCE * max(float(np.diag(covariance).max()), 0.0)
+    factor, order, rank, _ = lapack.dpstrf(covariance, tol=least, lower=1)
+    root = np.empty((len(covariance), rank))
+    root[order - 1] = np.tril(factor)[:, :rank]
+    return root
 
 
 def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:

@@ -21,6 +21,7 @@ from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 
 BAD_K = 0.7  # a Pareto k above which an importance-sampled density is not to be trusted
+FEWEST_DRAWS = 25  # whose largest fifth, 5 weights, a tail is fitted to
 
 
 class LeaveOneOut(NamedTuple):
@@ -68,7 +69,8 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
     """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
 
     Draws of p(theta | y) get weights 1 / p(y_i | y_-i, theta), which lead to p(theta | y_-i). Draws at which
-    EP does not converge are left out of all chains.
+    EP does not converge are left out of all chains. Where no tail can be fitted, k is infinite and nothing is
+    smoothed: a tail of one value, as draws that repeat have it, and fewer than `FEWEST_DRAWS`.
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
@@ -79,13 +81,23 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
             "leave-one-out: EP converges at none of the draws; the likelihood and the covariance do not go "
             "together with these data"
         )
+    flat = values.reshape(-1, values.shape[-1])
+    plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
+    smoothed, k = plain.copy(), np.full(len(plain), np.inf)
+    if len(flat) >= FEWEST_DRAWS:
+        n_tail = int(min(len(flat) / 5, 3.0 * np.sqrt(len(flat))))
+        own = np.flatnonzero(np.ptp(np.sort(flat, axis=0)[:n_tail], axis=0) > 0.0)
+        if own.size:
+            smoothed[own], k[own] = _pareto_smoothed(values[..., own])
+    told = np.isfinite(smoothed) & np.isfinite(k)
+    return LeaveOneOut(np.where(told, smoothed, plain), np.where(told, k, np.inf))
+
+
+def _pareto_smoothed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n)."""
     draws = xr.Dataset({"y": (("chain", "draw", "case"), values)})
     tree = xr.DataTree.from_dict({"log_likelihood": draws})
     with warnings.catch_warnings():  # a bad k is told by what is returned
         warnings.simplefilter("ignore")
         elpd = arviz_stats.loo(tree, pointwise=True, reff=1.0)
-    smoothed, k = np.asarray(elpd.elpd_i), np.asarray(elpd.pareto_k)
-    told = np.isfinite(smoothed) & np.isfinite(k)  # no tail can be fitted to draws that repeat
-    flat = values.reshape(-1, values.shape[-1])
-    plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
-    return LeaveOneOut(np.where(told, smoothed, plain), np.where(told, k, np.inf))
+    return np.asarray(elpd.elpd_i), np.asarray(elpd.pareto_k)

@@ -37,6 +37,8 @@ def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
     stated["likelihood"] = (
         stated.get("likelihood") or settings["likelihood"] or LIKELIHOODS[kind][0]
     )
+    if stated["likelihood"] == "binomial":  # the trials are those of the rows
+        stated["likelihood"] = {"binomial": {"trials": 1}}
     stated["priors"] = {**settings["priors"], **stated.get("priors", {})}
     return {**stated, "model": "joint"}
 
@@ -47,7 +49,8 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     Columns are those of the file: a covariance of one with categories takes all inputs made of it; with
     ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
 
-    Raises `InputError` for unknown columns, and a likelihood that the outcome cannot have.
+    Raises `InputError` for unknown columns, a likelihood that the outcome cannot have, and a model without a
+    free parameter.
     """
     kind, path = data.target.kind, f"{where}.models.{name}"
     statement = model_statement(settings, name, kind)
@@ -66,12 +69,21 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         free = likelihood.name not in LIKELIHOODS["real"] and not constant
         mean = Hyperprior("norm", {"loc": level, "scale": MEAN_SD}) if free else level
     elif isinstance(mean, str):
-        mean = priors_of(statement, path)[mean]
+        priors = priors_of(statement, path)
+        if mean not in priors:
+            raise unknown_name(f"{path}.mean", mean, priors)
+        mean = priors[mean]
     likelihood = likelihood.with_constants(**learning.units(kind))
     try:
-        return GPModel(learning.X, learning.y, covariance, likelihood, mean)
+        model = GPModel(learning.X, learning.y, covariance, likelihood, mean)
     except InputError as error:
         raise InputError(f"{path}: {str(error).removeprefix('model: ')}") from None
+    if not model.dim:
+        raise InputError(
+            f"{path}: found a number for every parameter; allowed: one free parameter at least; leave a "
+            "number out of the covariance, or the mean"
+        )
+    return model
 
 
 def overall_level(rows: Rows, likelihood: str) -> float:
@@ -88,16 +100,19 @@ def overall_level(rows: Rows, likelihood: str) -> float:
 
 def over_inputs(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
     """The covariance with inputs in the place of columns of the file."""
-    if isinstance(covariance, Leaf):
-        return _leaf_over_inputs(covariance, encoding, where)
-    pair = Sum if isinstance(covariance, Sum) else Product
-    return pair(
-        over_inputs(covariance.left, encoding, where),
-        over_inputs(covariance.right, encoding, where),
-    )
+    several = sum(bool(getattr(leaf, "ard", False)) for leaf in covariance.leaves()) > 1
+
+    def replaced(part: Covariance) -> Covariance:
+        if isinstance(part, Leaf):
+            return _leaf_over_inputs(part, encoding, where, several)
+        pair = Sum if isinstance(part, Sum) else Product
+        return pair(replaced(part.left), replaced(part.right))
+
+    return replaced(covariance)
 
 
-def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str) -> Covariance:
+def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool) -> Covariance:
+    """A term over inputs. Of ``several`` terms with factors by column, these are named by both."""
     if isinstance(leaf, Constant) or leaf.term == "white":
         return leaf
     columns = encoding.columns if leaf.columns is None else [str(c) for c in leaf.columns]
@@ -106,8 +121,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str) -> Covariance:
             raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
     if leaf.levels_allowed:
         raise InputError(
-            f"{where}.covariance: found {leaf.term}({', '.join(columns)}); here columns of categories are "
-            "inputs of any other covariance; write, say, squared_exponential(..) of them"
+            f"{where}.covariance: found {leaf.term}({', '.join(columns)}); columns of categories are inputs "
+            "of any other covariance; write, say, squared_exponential(..) of them"
         )
     groups = {
         column: tuple(encoding.inputs_of(column))
@@ -122,7 +137,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str) -> Covariance:
         return replace(leaf, columns=everything, **({"ard": False} if ard and not alone else {}))
     factors: list[Covariance] = [replace(leaf, columns=alone)] if alone else []
     for column, inputs in groups.items():
-        plain = {"ard": False, "name": re.sub(r"\W+", "_", column)}
+        own = f"{leaf.name or leaf.term}_{column}" if several else column
+        plain = {"ard": False, "name": re.sub(r"\W+", "_", own)}
         if factors:
             plain["signal_sd"] = None
         factors.append(replace(leaf, columns=inputs, **plain))

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table
+from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import unknown_name
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
@@ -34,9 +34,7 @@ def prepare(
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
         kept |= {stated[key] for key in ("exposure", "trials", "test_by") if stated.get(key)}
         path = folder / Path(stated["csv"]).expanduser()
-        columns = [
-            str(column) for column in pd.read_csv(path, nrows=0, sep=stated.get("separator", ","))
-        ]
+        columns = list(read_table(path, stated.get("separator", ",")).columns)
         for column in use:
             if column not in columns:
                 raise unknown_name(f"{where}.use: column", column, columns)

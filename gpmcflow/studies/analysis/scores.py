@@ -159,8 +159,7 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
     if kind == "counts":
         apart = np.abs(outcome - mean)
         return {"error": apart.mean(), "error_se": stats.sem(apart)}
-    expected = mean * rows.unit if kind == "binomial" else mean
-    squares = (outcome - expected) ** 2
+    squares = (outcome - mean) ** 2
     root = np.sqrt(squares.mean())
     return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
 

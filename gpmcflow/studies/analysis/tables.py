@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
@@ -145,6 +146,8 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     target = data.target
     if kind == "counts":
         low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
+    elif kind == "binomial":
+        low, high = expit(latent["q025"]), expit(latent["q975"])
     elif kind == "real":
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
     else:
@@ -159,6 +162,8 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     (name,) = inputs.columns
     value = data.encoding.natural(name, inputs[name].to_numpy())
     predictive = {"predictive_low": quantiles["q025"], "predictive_high": quantiles["q975"]}
+    if kind == "binomial":  # a share of how many is not said
+        predictive = dict.fromkeys(predictive, np.nan)
     return "curve", pd.DataFrame({"value": value, **limits, **predictive})
 
 

@@ -1,0 +1,94 @@
+"""Independence Metropolis from a fitted density: its settings, its fit, its starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpmcflow as gp
+from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution.randomness import chain_generators
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.density.fitted_independence import N_STARTS, FittedIndependence
+from gpmcflow.samplers.density.problem import DensityProblem
+
+MEAN, SD = np.array([1.0, -2.0]), np.array([0.5, 2.0])
+NAMES = ("a", "b")
+
+
+class Normal(LogDensity):
+    """N(MEAN, SD^2), or without a maximum."""
+
+    names = NAMES
+
+    def __init__(self, bounded=True):
+        self.bounded = bounded
+
+    def evaluate(self, theta):
+        return self.value_and_gradient(theta)[0]
+
+    def value_and_gradient(self, theta):
+        z = (theta - MEAN) / SD
+        return (-0.5 * z @ z, -z / SD) if self.bounded else (theta.sum(), np.ones(2))
+
+
+def adapted(sampler, density=None):
+    problem = DensityProblem((density or Normal(),), np.zeros((2, 2)))
+    return sampler.adapt(problem, seed=1, key=("x",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [({"dof": 0.0}, "dof"), ({"dof": -1.0}, "dof"), ({"dof": np.nan}, "dof"),
+     ({"n_pilot": 0}, "n_pilot"), ({"n_pilot": 2.5}, "n_pilot")],
+)  # fmt: skip
+def test_settings_out_of_range(settings, name):
+    with pytest.raises(InputError, match=rf"FittedIndependence: .*{name}|{name}.*allowed"):
+        FittedIndependence(**settings)
+
+
+def test_the_fit_is_close_to_a_normal_density():
+    proposal = adapted(FittedIndependence(dof=100.0)).sampler.proposal
+    assert proposal.dof == 100.0
+    np.testing.assert_allclose(proposal.location, MEAN, atol=0.15 * SD.max())
+    spread = np.sqrt(np.diag(proposal.scale_factor @ proposal.scale_factor.T))
+    np.testing.assert_allclose(spread, SD, rtol=0.15)
+
+
+def test_a_given_proposal_is_kept_and_starts_are_its_draws():
+    given = FittedStudent(MEAN + 30.0, np.diag([0.1, 0.2]), 5.0, NAMES)
+    tuned = adapted(FittedIndependence(proposal=given))
+    assert tuned.sampler.proposal is given
+    starts = tuned.problem.starts
+    assert starts.shape == (N_STARTS, 2)
+    rng = chain_generators(1, "x", "fitted_independence", chains=range(1)).generator(0)
+    np.testing.assert_array_equal(starts, [given.draw(rng)[0] for _ in range(N_STARTS)])
+    assert len(np.unique(starts[:, 0])) == N_STARTS
+
+
+def test_without_a_fit_there_is_no_start():
+    with pytest.raises(InputError, match="no proposal is fitted yet"):
+        FittedIndependence().init((Normal(),), np.zeros(2))
+
+
+def test_a_density_without_a_mode_is_refused():
+    with pytest.raises(NumericalError):
+        adapted(FittedIndependence(), Normal(bounded=False))
+
+
+def test_few_useful_pilot_draws_leave_the_fit_at_the_mode():
+    at_mode = FittedStudent.at_mode(Normal(), np.zeros(2), 6.0)
+    kept = adapted(FittedIndependence(n_pilot=5)).sampler.proposal
+    np.testing.assert_allclose(kept.location, at_mode.location)
+    refitted = adapted(FittedIndependence()).sampler.proposal
+    assert not np.allclose(refitted.location, at_mode.location, rtol=0, atol=1e-6)
+
+
+def test_chains_start_apart_by_sample():
+    x = np.linspace(0.0, 1.0, 15)
+    model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian())
+    draws = gp.sample(model, "fitted_independence", n_draws=40, n_chains=3, seed=2)
+    assert float(draws.sample_stats["acceptance_rate"].mean()) > 0.5
+    first = draws.posterior["theta"].values[:, 0]
+    assert len(np.unique(first[:, 0])) == 3

@@ -1,0 +1,214 @@
+"""Whole analyses, from files to the report, and predictions of a finished one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpmcflow.errors import StorageError
+from gpmcflow.studies.analysis.answers import answers
+from gpmcflow.studies.analysis.commands import predict_file, results_folder
+from gpmcflow.studies.analysis.report import can_do
+
+SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
+EVIDENCE = {"temperatures": 3, "particles": 8}
+CASES = {
+    "binary": (
+        {"target": "ill", "new": "new.csv"},
+        {"age": {"covariance": "squared_exponential(age)"}, "plain": {"covariance": "linear()"}},
+        {},
+    ),
+    "counts": (
+        {"target": "count", "exposure": "hours", "coordinates": ["east", "north"], "new": "new.csv"},
+        {"map": {"covariance": "matern32()"}},
+        {},
+    ),
+    "binomial": (
+        {"target": "sick", "trials": "tested", "new": "new.csv"},
+        {"smooth": {"covariance": "matern32()"}},
+        {},
+    ),
+    "real": ({"target": "yield", "new": "new.csv"}, {"smooth": {"covariance": "matern32()"}}, {}),
+    "many": (
+        {"target": "yield", "new": "new.csv"},
+        {"relevance": {"covariance": "squared_exponential(ard=True)"}},
+        {"share": True, "title": "How much does it yield?"},
+    ),
+    "nothing held out": (
+        {"target": "ill", "test_fraction": 0.0, "new": "new.csv"},
+        {"age": {"covariance": "matern32(age)"}},
+        {},
+    ),
+    "quick": (
+        {"target": "count", "exposure": "hours", "new": "new.csv"},
+        {"smooth": {"covariance": "matern32()"}, "plain": {"covariance": "linear()"}},
+        {"quick": True},
+    ),
+}  # fmt: skip
+KIND = {"nothing held out": "binary", "quick": "counts"}
+EXTRA = {"counts": {"map", "points", "reach"}, "real": {"curve"}, "binomial": {"curve"},
+         "nothing held out": {"predictions_loo"}}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=CASES)
+def done(request, tmp_path_factory, table, analysis):
+    """A finished analysis: its case, the folder of its files, and what was run."""
+    case = request.param
+    data, models, more = CASES[case]
+    kind = KIND.get(case, case)
+    folder = tmp_path_factory.mktemp(kind)
+    rows = table(kind, 26).astype(object)
+    rows.loc[5, data["target"]] = ""  # no outcome
+    rows.to_csv(folder / "file.csv", index=False)
+    new = table(kind, 9, seed=8).drop(columns=data["target"]).astype(object)
+    if "ward" in new:
+        new.loc[2, "ward"] = "east"  # not seen before
+    new.to_csv(folder / "new.csv", index=False)
+    config = {"data": {"csv": "file.csv", **data}, "models": models, "sampling": SAMPLING,
+              "evidence": EVIDENCE, "seed": 3, **more}  # fmt: skip
+    return case, folder, analysis(folder, config)
+
+
+def test_report_and_tables_are_written(done):
+    case, _, run = done
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    info = json.loads((run.folder / "info.json").read_text(encoding="utf-8"))
+    data = run.data
+    tables = {path.stem for path in run.folder.glob("*.csv")}
+    expected = {"rows", "columns", "new_rows", "models", "relevance", "effects", "rug",
+                "hyperparameters", "checks", "predictions_new"}  # fmt: skip
+    expected |= EXTRA.get(case, set())
+    if case != "nothing held out":
+        expected |= {"predictions_test"}
+    if case == "binary":  # fewer held-out rows than 30
+        expected |= {"predictions_loo"}
+    if case == "quick":
+        expected -= {"map", "points", "reach"}
+    assert tables == expected
+    assert info["target"]["kind"] == data.target.kind
+    assert info["n_learning"] == len(data.learning.row)
+    assert info["n_test"] == (0 if data.held_out is None else len(data.held_out.row))
+    assert info["seconds"] == len(run.settings["models"]) * (1.0 if case == "quick" else 7.0)
+    unit = 1.0 if data.learning.unit is None else data.learning.unit
+    base = data.learning.outcome.sum() / np.sum(np.ones(len(data.learning.row)) * unit)
+    assert info["base"] == pytest.approx(base)
+    assert info["score_by"] == "leave-one-out"
+    assert info["quick"] == (case == "quick")
+    models = pd.read_csv(run.folder / "models.csv")
+    own = models[models["role"] == "model"]
+    assert info["shown"] == own.loc[own["elpd_loo"].idxmax(), "name"]
+    assert own["chains"].isna().all() == (case == "quick")
+    title, link, answer = next(iter(answers({"analyses": {"mine": None}}, run.folder.parents[1])))
+    assert link == "mine/report.html"
+    assert data.target.name in answer
+    assert title
+
+
+def test_uses_of_rows_add_up_to_the_file(done):
+    _, _, run = done
+    rows = pd.read_csv(run.folder / "rows.csv")
+    assert list(rows["row"]) == list(range(2, 28))
+    info = json.loads((run.folder / "info.json").read_text(encoding="utf-8"))
+    assert sum(info["uses"].values()) == info["n_rows"] == 26
+    assert info["uses"]["no outcome"] == 1
+    assert rows.loc[rows["row"] == 7, "use"].item() == "no outcome"
+    used = [*run.data.learning.row, *([] if run.data.held_out is None else run.data.held_out.row)]
+    assert sorted(used) == sorted(rows.loc[rows["use"].isin(["learning", "held out"]), "row"])
+
+
+def test_each_new_row_has_a_prediction(done):
+    _, _, run = done
+    table = pd.read_csv(run.folder / "predictions_new.csv", keep_default_na=False)
+    assert list(table["row"]) == list(range(2, 11))
+    assert np.isfinite(table[["mean", "sd", "q025", "q975"]].to_numpy(float)).all()
+    if "ward" in table:
+        assert 'ward "east" was not seen' in table["note"][2]
+    if "id" in table:
+        assert list(table.columns[:2]) == ["row", "id"]
+        assert table["id"][0] == "P000"
+
+
+def test_ids_are_left_out_of_a_page_to_share(done):
+    case, _, run = done
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    if case == "many":
+        assert "P000" not in page
+        assert "How much does it yield?" in page
+    elif case == "binary":
+        assert "P000" in page
+
+
+def test_the_report_again_is_the_same_to_the_byte(done):
+    _, _, run = done
+    before = {path: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
+    stale = run.folder / "curve.csv"
+    if stale not in before:
+        stale.write_text("of an earlier run")
+    run.report()
+    after = {path: path.read_bytes() for path in run.folder.iterdir() if path.is_file()}
+    assert after == before
+
+
+def test_predictions_of_a_file_are_those_of_the_report(done, monkeypatch):
+    _, folder, run = done
+    monkeypatch.chdir(folder)
+    told = predict_file("mine", "new.csv", "mine.csv")
+    mine = pd.read_csv("mine.csv", keep_default_na=False)
+    report = pd.read_csv(run.folder / "predictions_new.csv", keep_default_na=False)
+    assert list(mine.columns) == list(report.columns)
+    numbers = [name for name in mine if mine[name].dtype.kind == "f"]
+    np.testing.assert_allclose(mine[numbers], report[numbers], rtol=1e-6)
+    others = [name for name in mine if name not in numbers]
+    pd.testing.assert_frame_equal(mine[others], report[others])
+    assert told[0] == "9 rows read, 9 predicted"
+    assert told[-1].endswith("9 rows, none left out")
+    assert any("not seen before" in line for line in told) == ("ward" in mine)
+    first = next(line for line in told if line.startswith("  first row: "))
+    if run.data.target.kind == "binary":
+        assert f"probability {mine['mean'][0]:.0%} (" in first
+    else:
+        assert f"{run.data.target.name} {mine['mean'][0]:.3g} (" in first
+
+
+def test_results_are_named_in_three_ways(done, monkeypatch):
+    _, folder, run = done
+    monkeypatch.chdir(folder)
+    for name in ("mine", "mine.yaml", "results/mine", str(run.folder), str(folder / "mine.yaml")):
+        assert results_folder(name).resolve() == run.folder.resolve()
+    with pytest.raises(StorageError, match=r"no finished analysis 'other'.*allowed: mine; run"):
+        results_folder("other")
+
+
+def test_tables_of_an_earlier_run_go(tmp_path, table, analysis):
+    table("real", 24).to_csv(tmp_path / "file.csv", index=False)
+    table("real", 5).to_csv(tmp_path / "new.csv", index=False)
+    data = {"csv": "file.csv", "target": "yield", "new": "new.csv"}
+    config = {"data": data, "models": {"a": {"covariance": "linear()"}}, "quick": True}
+    run = analysis(tmp_path, config)
+    optional = ("predictions_new", "predictions_test", "curve")
+    assert all((run.folder / f"{name}.csv").is_file() for name in optional)
+    changed = table("real", 24).assign(other=np.arange(24) % 7)
+    changed.to_csv(tmp_path / "file.csv", index=False)
+    config["data"] = {"csv": "file.csv", "target": "yield", "test_fraction": 0.0}
+    analysis(tmp_path, config)
+    assert not any((run.folder / f"{name}.csv").is_file() for name in optional)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "words"),
+    [
+        ("squared_exponential(ard=True)", "smooth curves, own weight for each column"),
+        ("matern32()", "curves that may bend sharply, all columns alike"),
+        ("matern32(age, bmi) + linear()", "curves that may bend sharply"),
+        ("linear() + constant()", "straight lines"),
+        ("constant()", "one level"),
+        ("matern32(age) * periodic(day, period=7.0)",
+         "curves that may bend sharply and repeating curves"),
+    ],
+)  # fmt: skip
+def test_what_a_model_can_do_in_words(covariance, words):
+    assert can_do({"models": {"a": {"covariance": covariance}}}, "a") == words

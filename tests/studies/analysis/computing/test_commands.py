@@ -1,0 +1,233 @@
+"""The commands for own data, all problems of a config, names of analyses, and forecasts."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from gpmcflow.cli import main
+from gpmcflow.config import check_config, config_problems
+from gpmcflow.errors import InputError
+from gpmcflow.forecast.context import Context
+from gpmcflow.studies.analysis.commands import forecast_of, new, problems
+from gpmcflow.studies.analysis.costs import COSTS
+from gpmcflow.studies.analysis.study import ANALYSIS, expanded, jobs
+
+CONFIG = {
+    "data": {"csv": "file.csv", "target": "ill"},
+    "models": {"a": {"covariance": "matern32(age)"}, "b": {"covariance": "linear()"}},
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, table):
+    """The working directory, with a file of patients."""
+    monkeypatch.chdir(tmp_path)
+    table("binary", 24).to_csv("file.csv", index=False)
+    return tmp_path
+
+
+def written(config, name="mine.yaml"):
+    Path(name).write_text(yaml.safe_dump(config), encoding="utf-8")
+    return name
+
+
+def test_new_writes_a_config_without_problems(folder):
+    told = new("file.csv", "ill")
+    assert told[-1] == "wrote file.yaml; read it, then: gpmcflow check file.yaml"
+    assert problems("file.yaml") == []
+    config = yaml.safe_load(Path("file.yaml").read_text())
+    assert config["data"]["csv"] == "file.csv"
+    assert config["data"]["target"] == "ill"
+
+
+def test_new_does_not_overwrite(folder):
+    Path("file.yaml").write_text("mine")
+    with pytest.raises(InputError, match=r"^file\.yaml: is there already; .*--force$"):
+        new("file.csv", "ill")
+    assert Path("file.yaml").read_text() == "mine"
+    new("file.csv", "ill", force=True)
+    assert "ill" in Path("file.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("file", "config"),
+    [("data.csv", "my-data.yaml"), ("my file (2).csv", "my-file-2.yaml"), ("_all.csv", "all.yaml"),
+     ("é.csv", "analysis.yaml"), ("sub/deep.csv", "deep.yaml")],
+)  # fmt: skip
+def test_new_gives_names_that_results_can_have(folder, table, file, config):
+    Path(file).parent.mkdir(exist_ok=True)
+    table("binary", 24).to_csv(file, index=False)
+    new(file, "ill")
+    assert problems(config) == []
+
+
+def test_problems_of_the_schema_come_at_once(folder):
+    config = {
+        "data": {"csv": "file.csv", "targt": "ill", "test_fraction": 2},
+        "modles": {},
+        "models": {"a": {"covariance": "linear()", "mean": [1]}},
+    }
+    lines = problems(written(config))
+    assert "mine.yaml: key: unknown name 'modles'; did you mean 'models'?" in lines[0]
+    assert any("mine.yaml: data: key: unknown name 'targt'; did you mean 'target'?" in line
+               for line in lines)  # fmt: skip
+    assert any(line.startswith("mine.yaml: data.test_fraction: found 2; allowed") for line in lines)
+    assert any(line.startswith("mine.yaml: models.a.mean: found [1]") for line in lines)
+    assert any(line.startswith("mine.yaml: data.target: missing") for line in lines)
+    assert len(lines) == 5
+    assert not any("analyses" in line for line in lines)
+
+
+def test_a_config_without_models_says_so(folder):
+    lines = config_problems({"data": {"csv": "file.csv", "target": "ill"}}, path="mine.yaml")
+    assert lines == ["config: models: missing; give a mapping"]
+
+
+def test_problems_of_the_file_come_at_once(folder):
+    config = {
+        **CONFIG,
+        "data": {"csv": "file.csv", "target": "il", "drop": ["aeg"], "exposure": "x"},
+    }
+    lines = problems(written(config))
+    assert lines[:3] == [
+        'data.target: no column "il" in file.csv; did you mean "ill"?',
+        'data.drop: no column "aeg" in file.csv; did you mean "age"?',
+        'data.exposure: no column "x" in file.csv; there are: id, age, ward, smoker, day, ill',
+    ]
+
+
+def test_problems_of_each_model(folder):
+    config = {**CONFIG, "models": {"a": {"covariance": "matern32(aeg)"}, "b": {"covariance": "linear(",},
+                                   "c": {"covariance": "linear()", "likelihood": "poisson"},
+                                   "d": {"covariance": "linear(age)"}}}  # fmt: skip
+    lines = problems(written(config))
+    assert [line.split(":")[0] for line in lines] == [
+        "models.a.covariance", "models.b.covariance", "models.c.likelihood"
+    ]  # fmt: skip
+    assert "did you mean 'age'?" in lines[0]
+    assert not any("\n" in line for line in lines)
+
+
+def test_a_file_that_is_not_there(folder):
+    config = {**CONFIG, "data": {"csv": "flie.csv", "target": "ill"}}
+    (line,) = problems(written(config))
+    assert "no file 'flie.csv'; a relative path starts at" in line
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"csv": "file.csv", "table": "diabetes"}, "allowed: csv or table, one of them"),
+        ({}, "allowed: csv or table, one of them"),
+        ({"csv": "file.csv", "use": ["age"], "drop": ["day"]}, "found use and drop"),
+    ],
+)
+def test_settings_that_contradict_each_other(folder, data, message):
+    (line,) = problems(written({**CONFIG, "data": {"target": "ill", **data}}))
+    assert message in line
+
+
+def test_an_analysis_has_the_name_of_its_file(folder):
+    found = expanded({**CONFIG, "seed": 4, "quick": True}, "some/where/my-file_2.yaml", "config")
+    assert found == {"seed": 4, "analyses": {"my-file_2": {**CONFIG, "quick": True}}}
+    assert list(expanded(CONFIG, None, "config")["analyses"]) == ["analysis"]
+    several = {"analyses": {"a": CONFIG}}
+    assert expanded(several, "x y.yaml", "config") == several
+    filled = check_config(CONFIG, path="mine.yaml")
+    assert filled["analyses"]["mine"]["sampling"] == {"chains": 4, "draws": 500, "warmup": 20}
+
+
+@pytest.mark.parametrize("name", ["my file", "logs", "split_hmc", "-a", "data", "ü"])
+def test_names_that_results_cannot_have(folder, name):
+    with pytest.raises(InputError, match=r"^mine: the file is named .* rename it$"):
+        expanded(CONFIG, f"{name}.yaml", "mine")
+    if name in ("logs", "data"):
+        with pytest.raises(InputError, match=rf"analyses\.{name}: the name of other results"):
+            check_config({"analyses": {name: CONFIG}})
+
+
+def test_an_analysis_at_the_top_and_several_do_not_go_together(folder):
+    with pytest.raises(InputError, match="analyses beside data and models"):
+        expanded({**CONFIG, "analyses": {}}, "mine.yaml", "mine")
+
+
+def test_jobs_wait_for_what_they_need(folder):
+    config = check_config({**CONFIG}, path="mine.yaml")
+    planned = list(jobs(config))
+    made = set()
+    for job in planned:
+        assert set(job.needs) <= made
+        made.add(job.output)
+    assert [job.rule for job in planned].count("analysis_fit") == 2
+    report = planned[-1]
+    assert report.output == "results/mine/report.html"
+    assert len(report.needs) == 1 + 3 * 2
+    quick = list(jobs(check_config({**CONFIG, "quick": True}, path="mine.yaml")))
+    assert [job.rule for job in quick] == [
+        "analysis_read", "analysis_fit", "analysis_fit", "analysis_report"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["binary", "many"])
+def test_every_job_has_a_cost(folder, table, kind):
+    table(kind, 24).to_csv("file.csv", index=False)
+    target = {"binary": "ill", "many": "yield"}[kind]
+    config = {**CONFIG, "data": {"csv": "file.csv", "target": target},
+              "sampling": {"chains": 2, "draws": 200}}  # fmt: skip
+
+    def costs(cores, **sampling):
+        own = {**config, "sampling": {**config["sampling"], **sampling}}
+        filled = check_config(own, path="mine.yaml")
+        context = Context(filled, folder, folder, cores)
+        planned = list(jobs(filled))
+        assert {job.rule for job in planned} == set(COSTS) == set(ANALYSIS.load("costs"))
+        return {(job.rule, job.method): COSTS[job.rule](context, job) for job in planned}
+
+    one, two = costs(1), costs(2)
+    for cost in one.values():
+        assert np.isfinite(cost.seconds)
+        assert cost.seconds > 0
+        assert cost.memory > 0
+        assert cost.cores == 1
+    for model in "ab":
+        assert two["analysis_draw", model].cores == 2
+        assert two["analysis_draw", model].memory > one["analysis_draw", model].memory
+        assert two["analysis_fit", model].cores == 1
+    many = costs(1, draws=200_000)
+    assert many["analysis_draw", "a"].seconds > 2 * one["analysis_draw", "a"].seconds
+    assert many["analysis_draw", "a"].disk > 500 * one["analysis_draw", "a"].disk / 2
+
+
+def test_check_prints_a_forecast_or_all_problems(folder, capsys):
+    path = written({**CONFIG, "quick": True})
+    assert main(["check", path, "--cores", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"mine\.yaml: no problems; about .* on 2 cores.*, [\d.]+ [MG]B", lines[0])
+    assert lines[1] == "next: gpmcflow run mine.yaml --cores 2"
+    assert main(["check", written({**CONFIG, "data": {"csv": "file.csv", "target": "il"}})]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mine.yaml: 1 problem"
+    assert lines[1].startswith('  data.target: no column "il" in file.csv')
+    assert lines[-1] == "nothing was run"
+    assert sorted(os.listdir()) == ["file.csv", "mine.yaml"]
+
+
+def test_forecast_of_a_quick_run_has_no_draws(folder):
+    forecast = forecast_of(written(CONFIG), 1, quick=True)
+    assert not {"analysis_draw", "analysis_summarise"} & {job.job.rule for job in forecast.jobs}
+    assert forecast.seconds > 0
+
+
+def test_paths_start_at_the_folder_of_the_config(folder, monkeypatch):
+    Path("sub").mkdir()
+    Path("file.csv").rename("sub/file.csv")
+    written(CONFIG, "sub/mine.yaml")
+    assert problems("sub/mine.yaml") == []
+    assert len(pd.read_csv("sub/file.csv")) == 24

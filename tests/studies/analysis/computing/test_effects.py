@@ -1,0 +1,204 @@
+"""Effects of columns: averages of the response over rows, their uncertainty, and what is said of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtr
+from scipy.stats import multivariate_normal
+
+import gpmcflow as gp
+from gpmcflow.approximations.conditional import State, regression_predictor
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.studies.analysis.effects import Sweep, effect, sampled_averages, sweeps
+
+
+def sweep_of(X, values, column, kind="number", usual=(0, 1)):
+    """Column ``column`` of rows X (m, p) set to each of the values, and the inputs as an array."""
+    blocks = []
+    for value in values:
+        block = X.copy()
+        block[:, column] = value
+        blocks.append(block)
+    return Sweep("x", kind, tuple(values), usual, pd.DataFrame()), np.concatenate(blocks)
+
+
+def test_linear_averages_have_the_moments_of_dense_algebra():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = X[:, 0] + 0.3 * rng.normal(size=20)
+    covariance = gp.SquaredExponential(1.1, 1.4)
+    model = gp.GPModel(X, y, covariance, gp.Gaussian(), mean=0.7, jitter=0.0)
+    predictor = regression_predictor(model, model.theta_of({"noise_sd": 0.4}))
+    sweep, inputs = sweep_of(X[:6], [-1.0, 0.5, 2.5], 0)
+
+    def k(a, b):
+        return 1.4**2 * np.exp(-0.5 * ((a[:, None] - b) ** 2).sum(-1) / 1.1**2)
+
+    solved = np.linalg.solve(k(X, X) + 0.16 * np.eye(20), k(X, inputs))
+    mean = 0.7 + solved.T @ (y - 0.7)
+    covariance = k(inputs, inputs) - k(inputs, X) @ solved
+    mean = mean.reshape(3, 6).mean(1)
+    covariance = covariance.reshape(3, 6, 3, 6).mean((1, 3))
+    draws = sampled_averages(predictor, sweep, inputs, rng, 200_000, linear=True)
+    assert draws.shape == (200_000, 3)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose(draws.mean(0), mean, atol=0.01 * sd.max())
+    np.testing.assert_allclose(np.cov(draws.T) / np.outer(sd, sd), covariance / np.outer(sd, sd),
+                               atol=0.015)  # fmt: skip
+
+
+def test_averages_of_probabilities_have_their_exact_moments():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(20, 2))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=20) > 0, 1.0, -1.0)
+    model = gp.GPModel(X, y, gp.SquaredExponential(1.0, 1.5), gp.Probit(), mean=0.2)
+    at = model.at(np.zeros(0))
+    predictor = State(at, sites=expectation_propagation(at).sites).predictor()
+    sweep, inputs = sweep_of(X[:2], [-1.0, 1.5], 0)
+    m, S = predictor.joint(inputs)
+    m = m[0]
+    mean = ndtr(m / np.sqrt(1.0 + np.diag(S))).reshape(2, 2).mean(1)
+    second = np.empty((4, 4))  # E[Phi(a) Phi(b)] is an orthant probability
+    for i in range(4):
+        for j in range(4):
+            C = S[np.ix_([i, j], [i, j])] + np.eye(2)
+            second[i, j] = multivariate_normal.cdf(m[[i, j]], np.zeros(2), C)
+    covariance = second.reshape(2, 2, 2, 2).mean((1, 3)) - np.outer(mean, mean)
+    draws = sampled_averages(predictor, sweep, inputs, rng, 100_000, linear=False)
+    np.testing.assert_allclose(draws.mean(0), mean, atol=2e-3)
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.03 * covariance.max())
+    assert covariance[0, 0] > 0.01
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_a_column_that_is_not_used_has_no_effect(linear):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(20, 2))
+    likelihood = gp.Gaussian(0.3) if linear else gp.Poisson()
+    model = gp.GPModel(
+        X, np.floor(rng.random(20) * 4), gp.Matern32(1.0, 1.0, columns=[0]), likelihood
+    )
+    if linear:
+        predictor = regression_predictor(model, np.zeros(0))
+    else:
+        at = model.at(np.zeros(0))
+        predictor = State(at, sites=expectation_propagation(at).sites).predictor()
+    sweep, inputs = sweep_of(X, np.linspace(-2.0, 2.0, 8), 1)
+    draws = sampled_averages(predictor, sweep, inputs, rng, 50, linear=linear)
+    np.testing.assert_allclose(np.ptp(draws, axis=1), 0.0, atol=1e-9)
+    assert draws.std(0).min() > 0.01
+    sweep, inputs = sweep_of(X, np.linspace(-2.0, 2.0, 8), 0)
+    draws = sampled_averages(predictor, sweep, inputs, rng, 50, linear=linear)
+    assert np.ptp(draws, axis=1).min() > 0.01
+
+
+@pytest.fixture(scope="module")
+def swept(data):
+    own = data("binary", 60)
+    return own, {sweep.column: sweep for sweep in sweeps(own, np.random.default_rng(0))}
+
+
+def test_a_number_is_set_in_all_rows_and_counts_as_present(swept):
+    data, own = swept
+    sweep, n = own["age"], len(data.learning.row)
+    assert list(own) == ["age", "ward", "smoker", "day"]
+    assert data.learning.X["age missing"].sum() > 0
+    assert len(sweep.inputs) == n * len(sweep.values)  # fewer rows than 50: all
+    blocks = sweep.inputs.to_numpy().reshape(len(sweep.values), n, -1)
+    names = list(sweep.inputs.columns)
+    assert names == list(data.learning.X.columns)
+    code = data.encoding.code("age")
+    expected = (np.array(sweep.values) - code.mean) / code.scale
+    np.testing.assert_allclose(blocks[:, :, names.index("age")], np.tile(expected[:, None], n))
+    assert np.all(blocks[:, :, names.index("age missing")] == 0.0)
+    others = [k for k, name in enumerate(names) if not name.startswith("age")]
+    np.testing.assert_array_equal(
+        blocks[:, :, others], np.tile(data.learning.X.to_numpy()[:, others], (len(blocks), 1, 1))
+    )
+
+
+def test_usual_range_is_that_of_the_cells_filled_in(swept):
+    data, own = swept
+    X = data.learning.X
+    code = data.encoding.code("age")
+    filled = (X["age"] * code.scale + code.mean)[X["age missing"] == 0.0].to_numpy()
+    low, high = (own["age"].values[place] for place in own["age"].usual)
+    assert low == np.quantile(filled, 0.1, method="nearest")
+    assert high == np.quantile(filled, 0.9, method="nearest")
+    assert own["age"].values[0] == pytest.approx(np.quantile(filled, 0.03))
+    assert own["age"].values[-1] == pytest.approx(np.quantile(filled, 0.97))
+    assert np.all(np.diff(own["age"].values) > 0)
+    assert own["day"].kind == "date"
+    assert own["age"].kind == "number"
+
+
+def test_a_category_is_set_to_each_level(swept):
+    data, own = swept
+    ward, smoker = own["ward"], own["smoker"]
+    assert ward.kind == "category"
+    levels = data.encoding.code("ward").levels
+    assert ward.values == levels
+    assert levels[0] == "north"  # the most frequent
+    n = len(data.learning.row)
+    hot = ward.inputs[[f"ward={level}" for level in levels]].to_numpy().reshape(3, n, 3)
+    np.testing.assert_array_equal(hot, np.tile(np.eye(3)[:, None], (1, n, 1)))
+    assert smoker.values == ("no", "yes")
+    np.testing.assert_array_equal(smoker.inputs["smoker=yes"], np.repeat([0.0, 1.0], n))
+
+
+def test_few_values_are_shown_one_by_one(data, table):
+    rows = table("binary", 60)
+    rows["age"] = np.random.default_rng(0).integers(0, 5, 60)
+    own = data("binary", rows=rows)
+    (sweep,) = (s for s in sweeps(own, np.random.default_rng(0)) if s.column == "age")
+    np.testing.assert_allclose(sweep.values, [0, 1, 2, 3, 4], atol=1e-12)
+    assert sweep.usual == (0, 4)
+
+
+def test_at_most_fifty_rows(data):
+    own = data("real", 80, test_fraction=0.0)
+    (sweep,) = sweeps(own, np.random.default_rng(0))
+    assert len(sweep.inputs) == 50 * len(sweep.values)
+
+
+def effect_of(averages, kind, sweep_kind="number", usual=(1, 3)):
+    g = np.shape(averages)[1]
+    sweep = Sweep("x", sweep_kind, tuple(range(g)), usual, pd.DataFrame())
+    return effect(sweep, np.array(averages, dtype=float), kind)
+
+
+def test_change_of_a_probability_is_a_difference():
+    found = effect_of([[0.9, 0.2, 0.0, 0.5, 0.1], [0.9, 0.3, 0.0, 0.5, 0.1]], "binary")
+    assert found.change == pytest.approx((0.25, 0.2025, 0.2975))
+    assert found.places == (1, 3)
+    np.testing.assert_allclose(found.mean, [0.9, 0.25, 0.0, 0.5, 0.1])
+    np.testing.assert_allclose(found.low[1], 0.2025)
+    np.testing.assert_allclose(found.high[1], 0.2975)
+    falling = effect_of([[0.9, 0.5, 0.0, 0.2]], "binomial")
+    assert falling.change[0] == pytest.approx(-0.3)
+
+
+def test_change_of_a_rate_is_a_ratio():
+    found = effect_of([[9.0, 2.0, 0.5, 3.0], [9.0, 2.0, 0.5, 4.0]], "counts")
+    assert found.change == pytest.approx((1.75, 1.5125, 1.9875))
+
+
+def test_change_of_a_real_outcome_is_the_span_within_the_usual_range():
+    found = effect_of([[99.0, 2.0, 3.0, 7.0, -99.0]], "real")
+    assert found.change == pytest.approx((5.0, 5.0, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "averages", "last", "change"),
+    [
+        ("binary", [[0.5, 0.6, 0.1]], 2, -0.4),
+        ("real", [[5.0, 6.5, 4.0]], 1, 1.5),
+        ("counts", [[2.0, 4.0, 0.5]], 2, 0.25),  # a factor of 4 down counts for more than 2 up
+    ],
+)
+def test_change_of_a_category_is_to_the_level_that_differs_most(kind, averages, last, change):
+    found = effect_of(averages, kind, "category", (0, 0))
+    assert found.places == (0, last)
+    assert found.change[0] == pytest.approx(change)

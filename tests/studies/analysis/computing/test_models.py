@@ -1,0 +1,210 @@
+"""Models of an analysis: columns as inputs, factors by column, likelihoods, means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.gp_model import CovarianceAt
+from gpmcflow.studies.analysis.data import Rows
+from gpmcflow.studies.analysis.models import overall_level
+
+
+def matrix(model, **values):
+    """K of the cases at values of the hyperparameters; 1 unless given."""
+    theta = model.theta_of({name: values.get(name, 0.0 if name == "mean" else 1.0)
+                            for name in model.names})  # fmt: skip
+    return CovarianceAt(model, model.full(theta))(model.X)
+
+
+def apart(data, *inputs):
+    """Squared distances of learning rows (n, n) over some inputs."""
+    X = data.learning.X[list(inputs)].to_numpy()
+    return ((X[:, None] - X) ** 2).sum(-1)
+
+
+WARDS = ("ward=north", "ward=south", "ward=west")
+ALL = ("age", "age missing", *WARDS, "smoker=yes", "day")
+
+
+def test_columns_of_categories_are_all_their_inputs(data, model):
+    own = data("binary")
+    assert tuple(own.learning.X.columns) == ALL
+    made = model(own, "squared_exponential(ward, age)")
+    K = matrix(made, length_scale=2.0, signal_sd=1.5)
+    expected = 2.25 * np.exp(-apart(own, "age", "age missing", *WARDS) / 8.0)
+    np.testing.assert_allclose(K, expected, atol=1e-12)
+
+
+def test_without_columns_all_inputs_count(data, model):
+    own = data("binary")
+    made = model(own, "linear() + constant(signal_sd=2.0)")
+    X = own.learning.X.to_numpy()
+    np.testing.assert_allclose(matrix(made, **{"linear.sd": 3.0}), 9.0 * X @ X.T + 4.0, atol=1e-10)
+
+
+def test_ard_has_one_length_scale_for_all_levels_of_a_column(data, model):
+    own = data("binary")
+    made = model(own, "squared_exponential(ard=True)")
+    alone = ("age", "age missing", "smoker=yes", "day")
+    scales = {f"squared_exponential.length_scale[{name}]": 0.5 + k for k, name in enumerate(alone)}
+    assert made.names == (*scales, "squared_exponential.signal_sd", "ward.length_scale", "mean")
+    values = {**scales, "squared_exponential.signal_sd": 1.5, "ward.length_scale": 0.7}
+    r2 = sum(
+        apart(own, name) / scale**2 for name, scale in zip(alone, scales.values(), strict=True)
+    )
+    expected = 2.25 * np.exp(-0.5 * (r2 + apart(own, *WARDS) / 0.49))
+    np.testing.assert_allclose(matrix(made, **values), expected, atol=1e-12)
+
+
+def test_a_stated_amplitude_counts_once_in_a_product_of_factors(data, model):
+    made = model(data("binary"), "matern32(ard=True, signal_sd=3.0)")
+    np.testing.assert_allclose(np.diag(matrix(made)), 9.0)
+
+
+def test_ard_of_two_columns_of_categories_alone_has_one_amplitude(data, model, table):
+    rows = table("binary").assign(town=np.random.default_rng(0).choice(["a", "b", "c"], 40))
+    own = data("binary", rows=rows)
+    made = model(own, "matern32(ward, town, ard=True)")
+    assert sorted(made.names) == [
+        "mean",
+        "town.length_scale",
+        "ward.length_scale",
+        "ward.signal_sd",
+    ]
+    values = {"ward.length_scale": 0.8, "town.length_scale": 1.7, "ward.signal_sd": 2.0}
+    towns = [f"town={level}" for level in "abc"]
+    a = [np.sqrt(3.0 * apart(own, *WARDS)) / 0.8, np.sqrt(3.0 * apart(own, *towns)) / 1.7]
+    expected = 4.0 * (1 + a[0]) * np.exp(-a[0]) * (1 + a[1]) * np.exp(-a[1])
+    np.testing.assert_allclose(matrix(made, **values), expected, atol=1e-12)
+    one = model(own, "matern32(ward, ard=True)")
+    assert one.names == ("length_scale", "signal_sd", "mean")
+
+
+def test_two_terms_with_factors_by_column_have_different_names(data, model):
+    made = model(data("binary"), "matern32(ard=True) + squared_exponential(ard=True)")
+    assert {"matern32_ward.length_scale", "squared_exponential_ward.length_scale"} < set(made.names)
+
+
+def test_sums_and_products_keep_their_structure(data, model):
+    own = data("binary")
+    made = model(
+        own, "linear(age) * matern32(ward) + constant(signal_sd=0.5) + white(signal_sd=0.1)"
+    )
+    linear = own.learning.X[["age", "age missing"]].to_numpy()
+    a = np.sqrt(3.0 * apart(own, *WARDS))
+    expected = linear @ linear.T * (1 + a) * np.exp(-a) + 0.25
+    K = matrix(made)
+    np.testing.assert_allclose(K - np.diag(np.diag(K)), expected - np.diag(np.diag(expected)),
+                               atol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"covariance": "matern32(aeg)"}, "mine.models.a.covariance: column: unknown name 'aeg'; did"
+         " you mean 'age'?"),
+        ({"covariance": "linear()", "likelihood": "poisson"}, "mine.models.a.likelihood: found poisson"
+         " for an outcome that is binary; allowed: probit, logistic"),
+        ({"covariance": "matern32(length_scale=1.0, signal_sd=1.0)", "mean": 0.0},
+         "mine.models.a: found a number for every parameter"),
+        ({"covariance": "linear()", "likelihood": "probt"}, "mine.models.a.likelihood: unknown name"
+         " 'probt'; did you mean 'probit'?"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_in_one_line(data, model, stated, message):
+    with pytest.raises(InputError) as error:
+        model(data("binary"), **stated)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_categories_have_no_covariance_of_levels(data, model):
+    with pytest.raises(
+        InputError, match="columns of categories are inputs of any other covariance"
+    ):
+        model(data("binary"), "categorical(ward)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "likelihood"),
+    [("binary", "probit"), ("counts", "poisson"), ("binomial", "binomial"), ("many", "gaussian")],
+)
+def test_likelihood_by_the_outcome(data, model, kind, likelihood):
+    own = data(kind)
+    made = model(own, "linear()")
+    assert made.likelihood.name == likelihood
+    for name, unit in own.learning.units(kind).items():
+        np.testing.assert_array_equal(getattr(made.likelihood, name), unit)
+
+
+def test_stated_likelihoods_of_one_model_and_of_all(data):
+    from gpmcflow.studies.analysis.models import build_model
+
+    settings = {
+        "models": {"a": {"covariance": "linear()"}, "b": {"covariance": "linear()"}},
+        "likelihood": "negative_binomial",
+        "priors": {},
+    }
+    settings["models"]["b"]["likelihood"] = {"poisson": {"exposure": 1.0}}
+    own = data("counts")
+    made = {name: build_model(settings, name, own, "mine") for name in "ab"}
+    assert made["a"].likelihood.name == "negative_binomial"
+    assert made["b"].likelihood.name == "poisson"
+    np.testing.assert_array_equal(made["b"].likelihood.exposure, own.learning.unit)
+
+
+def rows(outcome, unit=None):
+    unit = None if unit is None else np.array(unit, dtype=float)
+    return Rows(np.arange(len(outcome)), None, None, np.array(outcome, dtype=float), unit)
+
+
+def test_overall_level_gives_the_mean_outcome():
+    labels, trials = rows([1, 0, 0, 1, 1]), rows([3, 1, 2], [4, 6, 10])
+    assert ndtr(overall_level(labels, "probit")) == pytest.approx(0.6)
+    assert expit(overall_level(labels, "logistic")) == pytest.approx(0.6)
+    assert expit(overall_level(trials, "binomial")) == pytest.approx(0.3)
+    assert np.exp(overall_level(rows([3, 1, 2], [0.5, 1.0, 2.5]), "poisson")) == pytest.approx(1.5)
+    assert np.exp(overall_level(rows([3, 1, 2]), "negative_binomial")) == pytest.approx(2.0)
+    assert overall_level(rows([30.0, 10.0]), "gaussian") == 0.0
+
+
+def test_overall_level_is_finite_where_nothing_was_counted():
+    assert np.exp(overall_level(rows([0, 0], [1.0, 4.0]), "poisson")) == pytest.approx(0.1)
+    assert ndtr(overall_level(rows([0] * 10), "probit")) == pytest.approx(0.05)
+    assert expit(overall_level(rows([4, 6], [4, 6]), "binomial")) == pytest.approx(0.95)
+
+
+def test_mean_is_free_around_the_overall_level(data, model):
+    own = data("binary")
+    level = overall_level(own.learning, "probit")
+    made = model(own, "matern32()")
+    assert made.names[-1] == "mean"
+    median = made.natural(made.prior_median())
+    assert median["mean"] == pytest.approx(level)
+    assert made.parameters.free_priors[-1].quantile([ndtr(1.0)])[0] == pytest.approx(level + 1.0)
+
+
+def test_mean_is_fixed_beside_a_constant_and_for_real_outcomes(data, model):
+    own, real = data("binary"), data("many")
+    beside = model(own, "matern32() + constant()")
+    assert "mean" not in beside.names
+    level = overall_level(own.learning, "probit")
+    assert beside.natural(beside.prior_median())["mean"] == pytest.approx(level)
+    regression = model(real, "matern32()")
+    assert "mean" not in regression.names
+    assert regression.natural(regression.prior_median())["mean"] == 0.0
+
+
+def test_mean_as_stated(data, model):
+    own = data("binary")
+    made = model(own, "matern32()", mean=0.3)
+    assert "mean" not in made.names
+    assert made.natural(made.prior_median())["mean"] == 0.3
+    prior = {"level": {"distribution": "norm", "parameters": {"loc": -2.0}}}
+    with pytest.raises(InputError, match=r"a\.mean: unknown name 'levle'; did you mean 'level'"):
+        model(own, "matern32()", priors=prior, mean="levle")
+    free = model(own, "matern32()", priors=prior, mean="level")
+    assert free.natural(free.prior_median())["mean"] == pytest.approx(-2.0)

@@ -1,0 +1,248 @@
+"""What a fit and draws say: predictions, densities, shares, effects, maps and reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import gpmcflow as gp
+from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.conditional import regression_predictor
+from gpmcflow.studies.analysis.fitting import fit, quick_predictor, summarise
+from gpmcflow.studies.analysis.summaries import Places, _map_inputs, reach
+
+EVIDENCE = {"temperatures": 5, "particles": 8}
+KINDS = {"binary": "squared_exponential(age)", "counts": "matern32()", "binomial": "matern32()",
+         "many": "matern32(age) + linear(ward)"}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, data, model, draw):
+    """Data, model, quick fit, draws and their summary of each kind of outcome."""
+    kind = request.param
+    own = data(kind, 24, test_fraction=0.3)
+    made = model(own, KINDS[kind])
+    quick = fit(made, own, EVIDENCE, seed=1, key=("x", "a"))
+    draws = draw(made)
+    full = summarise(made, draws, own, seed=1, key=("x", "a"))
+    return kind, own, made, quick, draws, full
+
+
+def test_predictions_are_those_of_predict_in_natural_units(fitted):
+    kind, own, made, _, draws, full = fitted
+    rows = own.held_out
+    same = gp.predict(draws, rows.X, model=made, **rows.units(kind))
+    group, target = full["held_out"].to_dataset(), own.target
+    shift, scale = (target.shift, target.scale) if kind == "many" else (0.0, 1.0)
+    for name in ("response_mean", "response_quantile"):
+        natural = same[name].values * scale + shift
+        np.testing.assert_allclose(group[name].values, natural, rtol=1e-10)
+    np.testing.assert_allclose(group["response_sd"], same["response_sd"] * scale, rtol=1e-10)
+    np.testing.assert_allclose(group["latent_quantile"], same["latent_quantile"], rtol=1e-10)
+    if kind == "many":
+        assert group["response_mean"].mean() > 50.0  # the outcome is near 100
+
+
+@pytest.mark.parametrize("fitted", ["counts", "binomial"], indirect=True)
+def test_units_scale_what_is_expected(fitted):
+    kind, own, made, quick, _, _ = fitted
+    best = approximate(made)
+    eta = quick_predictor(made, best.theta).moments(made.new_inputs(own.held_out.X))
+    mean, sd = eta.mean[0], np.sqrt(eta.variance[0])
+    link = np.exp if kind == "counts" else special.expit
+    expected = [
+        integrate.quad(lambda z, m=m, s=s: link(m + s * z) * stats.norm.pdf(z), -9, 9)[0]
+        for m, s in zip(mean, sd, strict=True)
+    ]
+    np.testing.assert_allclose(
+        quick["held_out/response_mean"], own.held_out.unit * expected, rtol=1e-6
+    )
+
+
+def test_densities_of_held_out_rows_by_quadrature(fitted):
+    kind, own, made, quick, _, _ = fitted
+    rows, best = own.held_out, approximate(made)
+    predictor = quick_predictor(made, best.theta)
+    eta = predictor.moments(made.new_inputs(rows.X))
+    mean, sd = eta.mean[0], np.sqrt(eta.variance[0])
+    density = quick["held_out/log_density"].values
+    if kind == "many":
+        noise = predictor.likelihood.noise_sd
+        target = own.target
+        expected = stats.norm.logpdf(
+            rows.outcome,
+            target.shift + target.scale * mean,
+            target.scale * np.sqrt(sd**2 + noise**2),
+        )
+        np.testing.assert_allclose(density, expected, rtol=1e-8)
+        return
+    if kind == "binary":
+        sign = 2.0 * rows.outcome - 1.0
+        np.testing.assert_allclose(
+            density, stats.norm.logcdf(sign * mean / np.sqrt(1.0 + sd**2)), rtol=1e-8
+        )
+        return
+
+    def observed(i, eta):
+        if kind == "counts":
+            return stats.poisson.pmf(rows.outcome[i], rows.unit[i] * np.exp(eta))
+        return stats.binom.pmf(rows.outcome[i], rows.unit[i], special.expit(eta))
+
+    expected = [
+        integrate.quad(
+            lambda z, i=i: observed(i, mean[i] + sd[i] * z) * stats.norm.pdf(z), -9, 9, limit=200
+        )[0]
+        for i in range(len(rows.row))
+    ]
+    np.testing.assert_allclose(density, np.log(expected), atol=1e-4)
+
+
+def test_evidence_is_of_outcomes_in_natural_units(fitted):
+    kind, own, made, quick, _, _ = fitted
+    best, group = approximate(made), quick["evidence"].to_dataset()
+    shift = -len(own.learning.row) * np.log(own.target.scale)
+    assert float(group["approximate_log_evidence"]) == pytest.approx(best.log_evidence + shift)
+    if kind == "many":
+        assert shift < -10.0
+        assert float(group["log_evidence"]) == pytest.approx(best.log_evidence + shift)
+        assert float(group["standard_error"]) == 0.0
+        natural = stats.multivariate_normal(
+            np.full(len(made.y), own.target.shift), own.target.scale**2 * noisy(made, best.theta)
+        )
+        assert float(group["log_evidence"]) == pytest.approx(
+            natural.logpdf(own.learning.outcome), abs=1e-3
+        )
+    else:
+        assert shift == 0.0
+        assert float(group["log_evidence"]) == pytest.approx(best.log_evidence, abs=1.0)
+        assert float(group["standard_error"]) > 0.0
+    np.testing.assert_array_equal(quick["maximum/theta"], best.theta)
+    assert dict(
+        zip(quick["maximum/parameter"].values, quick["maximum/value"].values, strict=True)
+    ) == pytest.approx(dict(best.parameters))
+
+
+def noisy(model, theta):
+    factor = regression_predictor(model, theta).factor
+    return factor @ factor.T
+
+
+def test_leave_one_out_is_in_natural_units(fitted):
+    _, own, made, quick, _, full = fitted
+    from gpmcflow.studies.analysis.leave_one_out import at_theta
+
+    density = at_theta(made, approximate(made).theta) - np.log(own.target.scale)
+    np.testing.assert_allclose(quick["leave_one_out/log_density"], density, rtol=1e-10)
+    assert np.all(quick["leave_one_out/pareto_k"] == 0.0)
+    apart = full["leave_one_out/log_density"] - quick["leave_one_out/log_density"]
+    assert abs(float(apart.mean())) < 0.5
+
+
+@pytest.mark.parametrize("fitted", ["counts"], indirect=True)
+def test_shares_of_counts_sum_to_one(fitted):
+    _, own, made, quick, _, full = fitted
+    for tree in (quick, full):
+        share = tree["held_out/share"].values
+        np.testing.assert_allclose(share.sum(0), 1.0, atol=1e-12)
+        assert share.shape == (8, len(own.held_out.row))
+    best = approximate(made)
+    eta = quick_predictor(made, best.theta).moments(made.new_inputs(own.held_out.X))
+    z, weight = np.polynomial.hermite_e.hermegauss(60)
+    rate = own.held_out.unit[:, None] * np.exp(
+        eta.mean[0][:, None] + np.sqrt(eta.variance[0])[:, None] * z
+    )
+    weight = weight / weight.sum()
+    share = quick["held_out/share"].values
+    for count in range(7):
+        exact = stats.poisson.pmf(count, rate) @ weight
+        np.testing.assert_allclose(share[count], exact, atol=0.04)
+    np.testing.assert_allclose(share[7], stats.poisson.sf(6, rate) @ weight, atol=0.04)
+    latent = quick["held_out/latent_quantile"].values
+    np.testing.assert_allclose(quick["held_out/rate_quantile"], np.exp(latent))
+
+
+@pytest.mark.parametrize("fitted", ["binary", "binomial", "many"], indirect=True)
+def test_effects_are_in_natural_units_for_one_unit(fitted):
+    kind, _, _, quick, _, full = fitted
+    column = "dose" if kind == "binomial" else "age"
+    for tree in (quick, full):
+        averages = tree[f"effects/{column}/average"].values
+        assert len(averages) == 180 or len(averages) == 200  # 60 draws with 3 each, or one with 200
+        if kind == "many":
+            assert 80.0 < averages.mean() < 130.0
+        else:
+            assert np.all((averages >= 0.0) & (averages <= 1.0))
+            assert np.mean(averages[:, -1] - averages[:, 0]) > 0.1  # rising by how it was made
+    unused = {"binary": "ward", "many": "smoker"}.get(kind)
+    if unused:
+        averages = full[f"effects/{unused}/average"].values
+        np.testing.assert_allclose(np.ptp(averages, axis=1), 0.0, atol=1e-6)
+
+
+def test_a_fixed_seed_gives_the_same(fitted):
+    _, own, made, quick, draws, full = fitted
+    again = summarise(made, draws, own, seed=1, key=("x", "a"))
+    assert again.identical(full)
+    other = fit(made, own, EVIDENCE, seed=2, key=("x", "a"))
+    if "effects" in quick.children:
+        name = next(iter(quick["effects"].children))
+        assert not other[f"effects/{name}"].identical(quick[f"effects/{name}"])
+
+
+def test_a_map_spans_the_learning_rows(data, table):
+    rows = table("counts", 40)
+    rows["north"] = rows["north"] / 4.0
+    rows["height"] = np.random.default_rng(0).normal(size=40)
+    own = data("counts", rows=rows)
+    X = own.learning.X
+    grid = _map_inputs(own, ["east", "north"])
+    for name in ("east", "north"):
+        assert grid[name].min() == pytest.approx(X[name].min())
+        assert grid[name].max() == pytest.approx(X[name].max())
+    assert grid["east"].nunique() == 41
+    ratio = np.ptp(X["north"]) / np.ptp(X["east"])
+    assert grid["north"].nunique() == round(41 * ratio)
+    assert len(grid) == 41 * grid["north"].nunique()
+    np.testing.assert_allclose(grid["height"], X["height"].mean())
+    places = Places.of(own, np.random.default_rng(0))
+    assert [sweep.column for sweep in places.swept] == ["height"]
+    assert set(places.tables) == {"held_out", "grid"}
+
+
+def test_a_curve_for_one_column_of_numbers(data):
+    own = data("real")
+    z = own.learning.X["dose"]
+    line = Places.of(own, np.random.default_rng(0)).grid["dose"]
+    assert len(line) == 101
+    assert line.min() == pytest.approx(z.min() - 0.05 * np.ptp(z))
+    assert line.max() == pytest.approx(z.max() + 0.05 * np.ptp(z))
+    assert Places.of(data("many"), np.random.default_rng(0)).grid is None
+
+
+@pytest.mark.parametrize(
+    ("term", "half"),
+    [("matern32", 1.6783469900166605 / np.sqrt(3.0)),
+     ("squared_exponential", np.sqrt(2.0 * np.log(2.0)))],
+)  # fmt: skip
+def test_reach_is_where_the_correlation_is_one_half(data, model, term, half):
+    if term == "matern32":
+        a = half * np.sqrt(3.0)
+        assert (1.0 + a) * np.exp(-a) == pytest.approx(0.5)
+    own = data("counts", 40)
+    made = model(own, f"{term}(ard=True)")
+    values = {f"length_scale[{name}]": scale for name, scale in (("east", 0.5), ("north", 1.1))}
+    theta = made.theta_of({**values, "signal_sd": 3.0, "mean": 0.0})
+    found = reach([quick_predictor(made, theta)] * 2, own)
+    assert found.shape == (2, 2)
+    for k, (name, scale) in enumerate((("east", 0.5), ("north", 1.1))):
+        unit = own.encoding.code(name).scale
+        step = 2.0 * np.ptp(own.learning.X[name]) / 400 * unit
+        assert 0.0 <= found[0, k] - half * scale * unit <= step
+
+
+def test_reach_is_infinite_where_places_stay_alike(data, model):
+    own = data("counts", 40)
+    made = model(own, "matern32(east) + constant(signal_sd=9.0)")
+    theta = made.theta_of({"matern32.length_scale": 0.1, "matern32.signal_sd": 1.0})
+    assert np.all(np.isinf(reach([quick_predictor(made, theta)], own)))
