@@ -33,6 +33,7 @@ from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
 from gpmcflow.samplers.joint import split_dynamics
+from gpmcflow.samplers.joint.fitted_independence import JointIndependenceTransition
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.latent import hamiltonian
@@ -170,7 +171,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 7 * len(LATENT_SAMPLERS) + 7 * 5 + 2 * 2 + 6 + 4
+    assert len(RUN) == 7 * len(LATENT_SAMPLERS) + 7 * 6 + 2 * 2 + 6 + 4
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,6 +268,9 @@ def joint_statistics(model, theta, f) -> np.ndarray:
 
 def move_of(label: str, sampler, model):
     """Function (rng, theta, f) -> (theta, f) of two transitions for the data the model holds then."""
+    if label.endswith("_independence"):
+        student = FittedStudent(np.zeros(model.dim), np.eye(model.dim), 5.0, model.names)
+        sampler = replace(sampler, proposal=student)
     if label == "joint_split_hmc":
         return lambda rng, theta, f: split_move(rng, model, theta, f)
     if kind_of(label).samples == JOINT:
@@ -275,10 +279,6 @@ def move_of(label: str, sampler, model):
         def start(theta, f):
             return {"theta": theta, "latent": f}
     else:
-        if label == "fitted_independence":
-            sampler = replace(
-                sampler, proposal=FittedStudent(np.zeros(3), np.eye(3), 5.0, model.names)
-            )
         stand_ins = [SubsetOfData(model, [0, 2, 5])] if label in NEED_STAND_INS else []
         chain = sampler.bind([RegressionDensity(model), *stand_ins])
 
@@ -332,7 +332,8 @@ def size_of(label: str, name: str, kind: str) -> int:
         return FEWER.get(label, FEW)
     if kind_of(label).samples == DENSITY:
         return QUICK
-    return SLOW if name in FITTED and label.endswith("site") else MANY
+    fitted = label == "joint_independence" or (name in FITTED and label.endswith("site"))
+    return SLOW if fitted else MANY
 
 
 def seed_of(*case: str) -> int:
@@ -491,3 +492,20 @@ def test_annealed_evidence(name, reference):
     z, error = annealing_z(name, reference, seed_of(name, reference))
     assert abs(z) < 4.0
     assert error < (0.05 if reference == "fit" else 0.1)
+
+
+@pytest.mark.parametrize("dropped", ["log_det", "log_prior", "log_proposal"])
+def test_a_joint_independence_with_a_wrong_weight_is_caught(dropped, monkeypatch):
+    exact = JointIndependenceTransition._at
+
+    def wrong(self, theta, log_proposal, rng, latent):
+        state = exact(self, theta, log_proposal, rng, latent)
+        part = {
+            "log_det": lambda: 0.5 * self.density.fit(theta).sites.log_det,
+            "log_prior": lambda: -self.model.log_prior(theta),
+            "log_proposal": lambda: log_proposal,
+        }[dropped]()
+        return state._replace(log_weight=state.log_weight + part)
+
+    monkeypatch.setattr(JointIndependenceTransition, "_at", wrong)
+    assert joint_p_value("joint_independence", "poisson", 2 * MANY, 0) < ALPHA
