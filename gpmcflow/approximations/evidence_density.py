@@ -18,18 +18,18 @@ from gpmcflow.models.log_density import LogDensity
 class EvidenceDensity(LogDensity):
     """log Z_EP(theta) + log p_h(theta) of a `GPModel`: near its log marginal posterior, not equal to it.
 
-    -inf, and counted as failed, where EP does not converge.
+    -inf, and counted as failed, where EP does not converge. ``of_fits`` are settings of the fits.
     """
 
-    def __init__(self, model: GPModel, tolerance: float = 1e-8) -> None:
-        self.model, self.names, self.tolerance = model, model.names, tolerance
+    def __init__(self, model: GPModel, **of_fits: float) -> None:
+        self.model, self.names, self.of_fits = model, model.names, of_fits
 
     def __repr__(self) -> str:
         return f"EvidenceDensity(n={self.model.n_cases}, names={self.names})"
 
     def fit(self, theta: np.ndarray) -> ExpectationPropagation:
         """The EP fit at theta (d,)."""
-        return expectation_propagation(self.model.at(theta), tolerance=self.tolerance)
+        return expectation_propagation(self.model.at(theta), **self.of_fits)
 
     def log_prior(self, theta: np.ndarray) -> float:
         """log p_h(theta)."""

@@ -28,9 +28,8 @@ from gpmcflow.samplers.protocol import (
 )
 
 N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo
-TOLERANCE = (
-    1e-3  # of the EP fits that latents are proposed from: any fit is exact, this one is fast
-)
+# Of the EP fits that latents are proposed from: any fit is exact, these are fast.
+TOLERANCE, DAMPING = 1e-2, 1.0
 
 
 class IndependenceState(NamedTuple):
@@ -147,7 +146,7 @@ class JointIndependenceTransition:
 
     def __init__(self, proposal: FittedStudent, model: GPModel) -> None:
         self.proposal, self.model = proposal.fresh(), model
-        self.density = EvidenceDensity(model, TOLERANCE)
+        self.density = EvidenceDensity(model, tolerance=TOLERANCE, damping=DAMPING)
 
     def init(self, rng: np.random.Generator, start: Mapping[str, np.ndarray]) -> IndependenceState:
         """State at ``start["theta"]`` and ``start["latent"]``, a draw of the EP fit unless given.

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import gpmcflow as gp
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.studies.analysis.effects import Sweep, effect, sampled_averages, sweeps
+from gpmcflow.studies.analysis.effects import N_ROWS, Sweep, effect, sampled_averages, sweeps
 
 
 def sweep_of(X, values, column, kind="number", usual=(0, 1)):
@@ -96,7 +96,7 @@ def test_a_column_that_is_not_used_has_no_effect(linear):
 
 @pytest.fixture(scope="module")
 def swept(data):
-    own = data("binary", 60)
+    own = data("binary", 48)  # fewer learning rows than N_ROWS: all are taken
     return own, {sweep.column: sweep for sweep in sweeps(own, np.random.default_rng(0))}
 
 
@@ -105,7 +105,7 @@ def test_a_number_is_set_in_all_rows_and_counts_as_present(swept):
     sweep, n = own["age"], len(data.learning.row)
     assert list(own) == ["age", "ward", "smoker", "day"]
     assert data.learning.X["age missing"].sum() > 0
-    assert len(sweep.inputs) == n * len(sweep.values)  # fewer rows than 50: all
+    assert len(sweep.inputs) == n * len(sweep.values)
     blocks = sweep.inputs.to_numpy().reshape(len(sweep.values), n, -1)
     names = list(sweep.inputs.columns)
     assert names == list(data.learning.X.columns)
@@ -157,10 +157,10 @@ def test_few_values_are_shown_one_by_one(data, table):
     assert sweep.usual == (0, 4)
 
 
-def test_at_most_fifty_rows(data):
+def test_averages_are_over_at_most_so_many_rows(data):
     own = data("real", 80, test_fraction=0.0)
     (sweep,) = sweeps(own, np.random.default_rng(0))
-    assert len(sweep.inputs) == 50 * len(sweep.values)
+    assert len(sweep.inputs) == N_ROWS * len(sweep.values)
 
 
 def effect_of(averages, kind, sweep_kind="number", usual=(1, 3)):

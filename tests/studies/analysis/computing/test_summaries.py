@@ -10,7 +10,7 @@ import gpmcflow as gp
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import regression_predictor
 from gpmcflow.studies.analysis.fitting import fit, quick_predictor, summarise
-from gpmcflow.studies.analysis.summaries import Places, _map_inputs, reach
+from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places, _map_inputs, reach
 
 EVIDENCE = {"temperatures": 5, "particles": 8}
 KINDS = {"binary": "squared_exponential(age)", "counts": "matern32()", "binomial": "matern32()",
@@ -168,7 +168,7 @@ def test_effects_are_in_natural_units_for_one_unit(fitted):
     column = "dose" if kind == "binomial" else "age"
     for tree in (quick, full):
         averages = tree[f"effects/{column}/average"].values
-        assert len(averages) == 180 or len(averages) == 200  # 60 draws with 3 each, or one with 200
+        assert len(averages) == N_EFFECTS  # of 60 draws two each, or of one fit all
         if kind == "many":
             assert 80.0 < averages.mean() < 130.0
         else:
