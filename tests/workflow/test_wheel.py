@@ -58,7 +58,7 @@ def in_wheel(unpacked: Path, folder: Path, *arguments: str) -> subprocess.Comple
         text=True,
         cwd=folder,
         env=environment,
-        timeout=120,
+        timeout=600,
     )
 
 
@@ -77,7 +77,10 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     assert where.stdout.startswith(str(unpacked))
     shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path / "mine.yaml")
     checked = in_wheel(unpacked, tmp_path, "-c", CODE, "check", "mine.yaml")
-    assert checked.stdout == "mine.yaml: ok, 2 problems, 10 runs of a method\n", checked.stderr
+    said = (
+        "mine.yaml: ok, 2 problems of studies, 10 runs of a method\nmine.yaml: no problems; about "
+    )
+    assert checked.stdout.startswith(said), checked.stderr
     dry = in_wheel(
         unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules"
     )
@@ -87,6 +90,22 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     table = ROOT / "docs" / "results" / "split_hmc" / "parts"
     verdict = in_wheel(unpacked, tmp_path, "-c", CODE, "verdict", "split_hmc", str(table))
     assert verdict.stdout.startswith("study,table,row"), verdict.stderr
+
+
+def test_own_data_from_a_file_to_predictions(unpacked, tmp_path):
+    rows = [f"{k},{k % 7},{'yes' if k % 7 > 3 or k % 5 == 0 else 'no'}" for k in range(60)]
+    (tmp_path / "visits.csv").write_text("week,dose,ill\n" + "\n".join(rows) + "\n")
+    (tmp_path / "next.csv").write_text("week,dose\n61,2\n62,6\n")
+    for command in (
+        ["new", "visits.csv", "--target", "ill"],
+        ["run", "visits.yaml", "--cores", "2", "--quick"],
+        ["predict", "visits", "next.csv", "-o", "next_predicted.csv"],
+    ):
+        done = in_wheel(unpacked, tmp_path, "-c", CODE, *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 rows read, 2 predicted" in done.stdout
+    assert len((tmp_path / "next_predicted.csv").read_text().splitlines()) == 3
+    assert (tmp_path / "results" / "visits" / "report.html").is_file()
 
 
 def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
