@@ -30,6 +30,7 @@ from gpmcflow.samplers.protocol import (
 N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo
 # Of the EP fits that latents are proposed from: any fit is exact, these are fast.
 TOLERANCE, DAMPING = 1e-2, 1.0
+PILOT_TOLERANCE = 1e-6  # of those whose evidence and its gradient are used
 
 
 class IndependenceState(NamedTuple):
@@ -90,7 +91,7 @@ class JointIndependence(Sampler):
     """
 
     dof: float = 6.0
-    n_pilot: int = 300
+    n_pilot: int = 200
     proposal: FittedStudent | None = None
 
     samples = JOINT
@@ -110,7 +111,7 @@ class JointIndependence(Sampler):
 
     def fitted(self, model: GPModel, rng: np.random.Generator) -> tuple[JointIndependence, float]:
         """The sampler with a proposal, and the effective share of joint draws of theta and f from it."""
-        density = EvidenceDensity(model)
+        density = EvidenceDensity(model, tolerance=PILOT_TOLERANCE, damping=DAMPING)
         proposal, share = fitted_proposal(
             density, model.prior_median(), rng, self.n_pilot, self.dof
         )
