@@ -173,6 +173,7 @@ rule analysis_report:
     params:
         settings=lambda w: ANALYSES[w.analysis],
         seed=config["seed"],
+        config_name=os.path.basename(CONFIGFILE or "config.yaml"),
         code=code_digest("studies.analysis", "figures.style"),
     script:
         "../scripts/analysis/report.py"

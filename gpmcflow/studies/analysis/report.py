@@ -54,13 +54,14 @@ def read_results(
 
 
 def write_report(
-    folder: str | Path, name: str, settings: Mapping, *, seed: int, seconds_read: float = 0.0
+    folder: str | Path, name: str, settings: Mapping, *, seed: int, config: str | None = None
 ) -> None:
     """Write the tables, `info.json` and `report.html` of an analysis into its folder.
 
+    ``config`` is the name of the file that the analysis stands in, for the commands that run it again.
     Raises `StorageError` for a results file that is missing or damaged.
     """
-    folder, quick = Path(folder), bool(settings["quick"])
+    folder, quick, config = Path(folder), bool(settings["quick"]), config or f"{name}.yaml"
     stored = load_results(folder / "data.nc")
     data = data_of(stored)
     results = read_results(folder, settings, name, data, quick)
@@ -70,9 +71,8 @@ def write_report(
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
     places = Places.of(data, rng)
     effects = tables.effects_of(own, list(places.swept), data.target.kind)
-    columns = pd.read_csv(folder / "columns.csv")
     models = models_table(data, results, {m: can_do(settings, m) for m in results})
-    again = f"gpmcflow run {name}.yaml"
+    again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
         "models": models,
         "relevance": tables.relevance(effects, data),
@@ -109,43 +109,30 @@ def write_report(
             (folder / f"{table}.csv").unlink(missing_ok=True)
     for table, frame in made.items():
         write_csv(frame, folder / f"{table}.csv")
-    seconds = seconds_read + sum(result.seconds for result in results.values())
-    facts = info(
-        name, settings, data, stored.attrs, columns, list(effects), shown, seed, seconds, folder
-    )
+    facts = _facts(settings, data, folder) | {
+        "name": name,
+        "checksum": stored.attrs["data_checksum"],
+        "seed": seed,
+        "seconds": sum(result.seconds for result in results.values()),
+        "shown": shown,
+        "shown_columns": (list(effects) or data.encoding.columns)[:N_SHOWN_COLUMNS],
+        "yaml": config,
+    }
     write_text(json.dumps(facts, indent=1), folder / "info.json")
     write_text(build_page(folder, facts), folder / "report.html")
 
 
-def info(
-    name: str,
-    settings: Mapping,
-    data: Data,
-    attributes: Mapping,
-    columns: pd.DataFrame,
-    relevant: list[str],
-    shown: str,
-    seed: int,
-    seconds: float,
-    folder: Path,
-) -> dict[str, Any]:
-    """Facts of an analysis that are no tables."""
-    target, of_data = data.target, settings["data"]
+def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
+    """What the page says of settings and data beside the tables."""
+    target, of_data, learning = data.target, settings["data"], data.learning
     rows = pd.read_csv(folder / "rows.csv")
-    uses = {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()}
-    learning = data.learning
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
     new_csv = of_data.get("new")
     return {
-        "name": name,
         "title": settings["title"],
         "csv": Path(of_data.get("csv") or f"{of_data['table']}.csv").name,
         "new_csv": None if new_csv is None else Path(new_csv).name,
-        "checksum": attributes["data_checksum"],
         "version": gpmcflow.__version__,
-        "seed": seed,
-        "seconds": seconds,
-        "cores": None,
         "quick": bool(settings["quick"]),
         "share": bool(settings["share"]),
         "target": {
@@ -161,14 +148,10 @@ def info(
         "n_rows": len(rows),
         "n_learning": len(learning.row),
         "n_test": 0 if data.held_out is None else len(data.held_out.row),
-        "n_columns": len(columns),
-        "uses": uses,
+        "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
         "base": float(learning.outcome.sum() / unit),
-        "shown": shown,
         "score_by": score_kind(data),
         "ids": list(data.encoding.ids),
-        "shown_columns": (relevant or list(data.encoding.columns))[:N_SHOWN_COLUMNS],
-        "yaml": f"{name}.yaml",
     }
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 from gpmcflow.datasets.layout import permutation
 from gpmcflow.studies.analysis.baselines import Baseline, baselines
 from gpmcflow.studies.analysis.data import Data, Rows
+from gpmcflow.studies.analysis.leave_one_out import BAD_K
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
@@ -85,7 +86,7 @@ def models_table(
                 "elpd_loo_se": _sum_error(density),
                 "loo_difference": (density - best).sum(),
                 "loo_difference_se": _sum_error(density - best),
-                "loo_bad_share": float(np.mean(loo["pareto_k"].values > 0.7)),
+                "loo_bad_share": float(np.mean(loo["pareto_k"].values > BAD_K)),
                 **_score(own, simple.log_density, base.log_density),
                 **_error(data.target.kind, scored, mean),
                 **_diagnostics(model.draws),

@@ -13,7 +13,6 @@ BASE = {
     "checksum": "7c1e90ab42d5" + "0" * 52,
     "seed": 1,
     "seconds": 192.0,
-    "cores": 2,
     "quick": False,
     "share": False,
     "coordinates": [],

@@ -14,4 +14,10 @@ if __name__ == "__main__":
         name, settings = snakemake.wildcards.analysis, snakemake.params.settings
         folder = Path(snakemake.output.report).parent
         write_text(yaml.safe_dump(settings, sort_keys=False), snakemake.output.config)
-        write_report(folder, name, settings, seed=snakemake.params.seed)
+        write_report(
+            folder,
+            name,
+            settings,
+            seed=snakemake.params.seed,
+            config=snakemake.params.get("config_name"),
+        )

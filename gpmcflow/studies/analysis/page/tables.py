@@ -253,17 +253,12 @@ def again(analysis: Analysis) -> Section:
     """The commands, and what makes the same page again."""
     info = analysis.info
     new = info.get("new_csv") or "new.csv"
-    cores = info.get("cores") or 1
     lines = [
         f"gpmcflow check {info['yaml']}",
-        f"gpmcflow run {info['yaml']} --cores {cores}",
+        f"gpmcflow run {info['yaml']}",
         f"gpmcflow predict {info['name']} {new} -o predictions.csv",
     ]
-    time = (
-        f", {words.duration(info['seconds'])} on {words.plural(cores, 'core')}"
-        if info.get("seconds")
-        else ""
-    )
+    time = f", {words.duration(info['seconds'])} of its jobs" if info.get("seconds") else ""
     note = Markup(
         "gpmcflow {}, seed {}, file {} with SHA-256 {}{}. The same file, seed and version give the same "
         "numbers."

@@ -78,7 +78,7 @@ def _quick(analysis: Analysis) -> Markup:
         "These are approximations only: no random draws were made, so nothing was checked against "
         "them, and the settings of the models are taken as known. Intervals may be too narrow.{} "
         "The full answer: {}."
-    ).format(passed, code(f"gpmcflow run {info['yaml']} --cores {info['cores']}"))
+    ).format(passed, code(f"gpmcflow run {info['yaml']}"))
 
 
 def _agreement(analysis: Analysis) -> str:
