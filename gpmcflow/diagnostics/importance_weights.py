@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 
 MIN_EFFECTIVE_SIZE = 10.0
 MAX_WEIGHT = 0.5
 N_BOOTSTRAP = 1000
+MIN_SMOOTHED = 25  # draws whose tail, a fifth of them, has the five values a fit needs
+LOG_NOTHING = np.log(1e-300)
 
 
 @dataclass(frozen=True)
@@ -87,3 +90,29 @@ def estimate_evidence(log_weights: np.ndarray, rng: np.random.Generator) -> Evid
         max_weight=float(normalised_weights(log_weights).max()),
         n_particles=n,
     )
+
+
+def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Log weights (S,) with their largest ones Pareto-smoothed, on the same scale, and the shape k.
+
+    The tail has the min(S / 5, 3 sqrt(S)) largest. Weights stay as they are, with k = nan, for fewer
+    than 25 of them; with k = -inf where they do not differ; with k = inf where those below the tail
+    are nothing (1e-300) beside the largest, or the fit fails.
+    """
+    n = len(log_weights)
+    if n < MIN_SMOOTHED:
+        return log_weights, np.nan
+    if np.ptp(log_weights) < 1e-9:  # rounding apart, the reference is the posterior
+        return log_weights, -np.inf
+    n_tail = int(3.0 * np.sqrt(n)) if n > 225 else n // 5
+    below = np.argsort(log_weights)[n - n_tail - 1]
+    if log_weights[below] < log_weights.max() + LOG_NOTHING:
+        return log_weights, np.inf
+    # The library takes the logs of inverse weights (its use is leave-one-out cross-validation), and
+    # gives normalised ones; one below the tail, which is not smoothed, tells the scale.
+    with np.errstate(all="ignore"):
+        smoothed, k = array_stats.psislw(-log_weights)
+    smoothed = smoothed + (log_weights[below] - smoothed[below])
+    if not np.isfinite(k):
+        return log_weights, np.inf
+    return smoothed, float(k)

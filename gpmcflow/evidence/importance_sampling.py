@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.expectation_propagation import as_sites
-from gpmcflow.diagnostics.importance_weights import effective_size, normalised_weights
+from gpmcflow.diagnostics.importance_weights import (
+    effective_size,
+    normalised_weights,
+    smooth_weights,
+)
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.ladders import linear
@@ -22,8 +25,6 @@ from gpmcflow.samplers import IndependenceMetropolis
 from gpmcflow.storage import with_attributes
 
 ESTIMATORS = ("plain", "pareto_smoothed")
-MIN_SMOOTHED = 25  # draws whose tail, a fifth of them, has the five values a fit needs
-LOG_NOTHING = np.log(1e-300)
 
 
 def importance_sampling(
@@ -94,29 +95,3 @@ def importance_evidence(draws: xr.Dataset) -> xr.Dataset:
         | {name: ((), value) for name, value in scalars.items()},
         {"estimator": list(ESTIMATORS)},
     )
-
-
-def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Log weights (S,) with their largest ones Pareto-smoothed, on the same scale, and the shape k.
-
-    The tail has the min(S / 5, 3 sqrt(S)) largest. Weights stay as they are, with k = nan, for fewer
-    than 25 of them; with k = -inf where they do not differ; with k = inf where those below the tail
-    are nothing (1e-300) beside the largest, or the fit fails.
-    """
-    n = len(log_weights)
-    if n < MIN_SMOOTHED:
-        return log_weights, np.nan
-    if np.ptp(log_weights) < 1e-9:  # rounding apart, the reference is the posterior
-        return log_weights, -np.inf
-    n_tail = int(3.0 * np.sqrt(n)) if n > 225 else n // 5
-    below = np.argsort(log_weights)[n - n_tail - 1]
-    if log_weights[below] < log_weights.max() + LOG_NOTHING:
-        return log_weights, np.inf
-    # The library takes the logs of inverse weights (its use is leave-one-out cross-validation), and
-    # gives normalised ones; one below the tail, which is not smoothed, tells the scale.
-    with np.errstate(all="ignore"):
-        smoothed, k = array_stats.psislw(-log_weights)
-    smoothed = smoothed + (log_weights[below] - smoothed[below])
-    if not np.isfinite(k):
-        return log_weights, np.inf
-    return smoothed, float(k)

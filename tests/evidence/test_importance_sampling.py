@@ -10,13 +10,10 @@ from scipy.stats import genpareto
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.leaves import SquaredExponential
-from gpmcflow.evidence import importance_sampling as module
+from gpmcflow.diagnostics import importance_weights as module
+from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence.alarms import max_pareto_k
-from gpmcflow.evidence.importance_sampling import (
-    importance_evidence,
-    importance_sampling,
-    smooth_weights,
-)
+from gpmcflow.evidence.importance_sampling import importance_evidence, importance_sampling
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Gaussian, StudentT

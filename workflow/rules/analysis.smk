@@ -114,7 +114,10 @@ rule analysis_draw:
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE,
-            *(f"studies.analysis.{step}" for step in ("data", "models", "fitting")),
+            *(
+                f"studies.analysis.{step}"
+                for step in ("data", "models", "fitting", "convergence")
+            ),
         ),
     script:
         "../scripts/analysis/draw.py"

@@ -11,12 +11,15 @@ from scipy.linalg import solve_triangular
 
 from gpmcflow.approximations.evidence_density import EvidenceDensity
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.diagnostics.importance_weights import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.linear_maps import solve
-from gpmcflow.samplers.adaptation.fitted_proposal import N_FIRST, fitted_proposal
+from gpmcflow.samplers.adaptation.fitted_proposal import (
+    N_JUDGED,
+    effective_share,
+    fitted_proposal,
+)
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.protocol import (
     JOINT,
@@ -116,12 +119,12 @@ class JointIndependence(Sampler):
             density, model.prior_median(), rng, self.n_pilot, self.dof
         )
         sampler = replace(self, proposal=proposal)
-        if share * N_FIRST < model.dim:
+        if share == 0.0:
             return sampler, share
         transition = sampler.bind(model)
-        proposed = [transition.propose(rng) for _ in range(N_FIRST)]
+        proposed = [transition.propose(rng) for _ in range(N_JUDGED)]
         log_weights = np.array([-np.inf if s is None else s.log_weight for s in proposed])
-        return sampler, float(effective_size(log_weights) / N_FIRST)
+        return sampler, effective_share(log_weights)
 
     def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Fit the proposal of theta, and start chains at draws of it."""

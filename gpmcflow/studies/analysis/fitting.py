@@ -20,6 +20,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import FittedIndependence, JointIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
+from gpmcflow.studies.analysis.convergence import converged
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
@@ -96,31 +97,32 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By independence Metropolis where its pilot finds at least `LEAST_SHARE` of the draws effective, else by
-    joint split HMC, which copes with more hyperparameters.
+    By independence Metropolis where its pilot finds at least `LEAST_SHARE` of the draws effective; by joint
+    split HMC, which copes with more hyperparameters, where not, and where these draws have not converged.
     """
     rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
-    sampler: Sampler
+    independent: Sampler | None = None
     try:
         if model.likelihood.conjugate:
             problem = DensityProblem.of(RegressionDensity(model), model.prior_median())
-            sampler, share = FittedIndependence().fitted(problem, rng)
+            independent, share = FittedIndependence().fitted(problem, rng)
         else:
-            sampler, share = JointIndependence().fitted(model, rng)
+            independent, share = JointIndependence().fitted(model, rng)
     except NumericalError:  # no mode, or no EP fit
         share = 0.0
-    if share < LEAST_SHARE:
-        sampler = JointSplitHMC()
-    return sample(
-        model,
-        sampler,
-        n_chains=sampling["chains"],
-        n_draws=sampling["draws"],
-        n_warmup=sampling["warmup"],
-        seed=seed,
-        key=key,
-        execution=execution,
-    )
+    run: dict[str, Any] = {
+        "n_chains": sampling["chains"],
+        "n_draws": sampling["draws"],
+        "n_warmup": sampling["warmup"],
+        "seed": seed,
+        "key": key,
+    }
+    how = Execution.of(execution)
+    if share >= LEAST_SHARE:
+        draws = sample(model, independent, execution=how.inside("independence"), **run)
+        if converged(draws):
+            return draws
+    return sample(model, JointSplitHMC(), execution=how.inside("joint_split_hmc"), **run)
 
 
 def summarise(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import arviz_stats
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -13,6 +12,7 @@ from scipy import stats
 
 from gpmcflow.datasets.layout import permutation
 from gpmcflow.studies.analysis.baselines import Baseline, baselines
+from gpmcflow.studies.analysis.convergence import convergence
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.leave_one_out import BAD_K
 
@@ -165,24 +165,17 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
     return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
 
 
-def parameters(draws: xr.DataTree) -> xr.Dataset:
-    """Draws of the parameters in their own units."""
-    posterior = draws["posterior"].to_dataset()
-    return posterior.drop_vars([name for name in ("theta", "latent") if name in posterior])
-
-
 def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
     """Worst R-hat and effective sizes over the parameters."""
     if draws is None:
         return {}
-    own, sizes = parameters(draws), draws["posterior"].sizes
-    worst = {
-        "r_hat": max(float(v) for v in arviz_stats.rhat(own).data_vars.values()),
-        "ess_bulk": min(float(v) for v in arviz_stats.ess(own, method="bulk").data_vars.values()),
-        "ess_tail": min(float(v) for v in arviz_stats.ess(own, method="tail").data_vars.values()),
+    sizes, rate = draws["posterior"].sizes, float(draws["sample_stats/acceptance_rate"].mean())
+    return {
+        "chains": sizes["chain"],
+        "draws": sizes["draw"],
+        "acceptance": rate,
+        **convergence(draws),
     }
-    rate = float(draws["sample_stats/acceptance_rate"].mean())
-    return {"chains": sizes["chain"], "draws": sizes["draw"], **worst, "acceptance": rate}
 
 
 def _quick_difference(model: Results, kind: str) -> float:

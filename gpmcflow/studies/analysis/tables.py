@@ -11,16 +11,17 @@ from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.studies.analysis.convergence import (
+    FEWEST_EFFECTIVE,
+    HIGHEST_R_HAT,
+    parameters,
+)
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
-from gpmcflow.studies.analysis.scores import Results, parameters
+from gpmcflow.studies.analysis.scores import Results
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
-HIGHEST_R_HAT, FEWEST_EFFECTIVE = (
-    1.05,
-    200.0,
-)  # of the worst parameter: intervals to a tenth of their sd
 LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
 LARGEST_EVIDENCE_ERROR = 0.5  # nats
 LEVELS = {0.025: "q025", 0.25: "q25", 0.5: "q50", 0.75: "q75", 0.975: "q975"}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.importance_sampling import smooth_weights
 from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.particle_program import AdaptiveParticles

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from gpmcflow.studies.analysis import scores
+from gpmcflow.studies.analysis import convergence
 from gpmcflow.studies.analysis.baselines import baselines
 from gpmcflow.studies.analysis.scores import (
     COLUMNS,
@@ -310,4 +310,4 @@ def test_diagnostics_are_the_worst_of_the_parameters(data):
     models = results(real, {"a": 0.0}, draws, apart=0.03)
     row = models_table(real, models, {"a": ""}).iloc[0]
     assert row["quick_difference"] == pytest.approx(0.06)  # in their sd
-    assert set(scores.parameters(draws)) == {"a", "b"}
+    assert set(convergence.parameters(draws)) == {"a", "b"}

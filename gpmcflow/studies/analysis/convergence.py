@@ -1,0 +1,36 @@
+"""Whether chains agree and how many draws they are worth, over all parameters."""
+
+from __future__ import annotations
+
+import arviz_stats
+import xarray as xr
+
+# Of the worst parameter: chains agree, and intervals are known to a tenth of their width.
+HIGHEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 200.0
+
+
+def parameters(draws: xr.DataTree) -> xr.Dataset:
+    """Draws of the parameters in their own units."""
+    posterior = draws["posterior"].to_dataset()
+    return posterior.drop_vars([name for name in ("theta", "latent") if name in posterior])
+
+
+def convergence(draws: xr.DataTree) -> dict[str, float]:
+    """Largest R-hat and smallest effective sizes, in the bulk and in the tails, over the parameters."""
+    own = parameters(draws).load()
+
+    def over(values: xr.Dataset) -> list[float]:
+        return [float(value) for value in values.data_vars.values()]
+
+    return {
+        "r_hat": max(over(arviz_stats.rhat(own))),
+        "ess_bulk": min(over(arviz_stats.ess(own, method="bulk"))),
+        "ess_tail": min(over(arviz_stats.ess(own, method="tail"))),
+    }
+
+
+def converged(draws: xr.DataTree) -> bool:
+    """Whether the worst parameter is within the limits."""
+    worst = convergence(draws)
+    effective = min(worst["ess_bulk"], worst["ess_tail"])
+    return worst["r_hat"] <= HIGHEST_R_HAT and effective >= FEWEST_EFFECTIVE
