@@ -49,7 +49,8 @@ def peer(data: Data) -> tuple[str, np.ndarray]:
 def rows(folder: Path) -> list[dict]:
     """Scores of all that is in the folder, a row each."""
     table = []
-    for path in sorted(folder.glob("results/*/data.nc")):
+    for report in sorted(folder.glob("results/*/info.json")):
+        path = report.parent / "data.nc"
         data, name = data_of(load_results(path)), path.parent.name
         began = time.perf_counter()
         with warnings.catch_warnings():

@@ -659,3 +659,19 @@ def test_a_wrong_model_ends_a_dry_run_before_any_job(tmp_path):
     text = done.stdout + done.stderr
     assert "config: problems.mine.covariance: covariance: unknown name 'mattern32'" in text
     assert "surrogate_slice_replicate" not in text
+
+
+def test_units_and_hyperpriors_of_an_analysis_are_kept(tmp_path):
+    """What is named by the user is filled in as it stands, all the way down."""
+    (tmp_path / "own.csv").write_text("a,y\n1,2\n")
+    wide = {"distribution": "norm", "parameters": {"loc": 0.0, "scale": 2.0}, "scale": "log"}
+    stated = {
+        "data": {"csv": "own.csv", "target": "y"},
+        "units": {"a": "km", "y (sum)": "mm/s"},
+        "priors": {"wide": wide},
+        "models": {"m": {"covariance": "matern32(length_scale=own)", "priors": {"own": wide}}},
+    }
+    filled = check_config(stated, folder=tmp_path, path=tmp_path / "own.yaml")["analyses"]["own"]
+    assert filled["units"] == stated["units"]
+    assert filled["priors"] == stated["priors"]
+    assert filled["models"]["m"]["priors"] == {"own": wide}
