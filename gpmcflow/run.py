@@ -64,7 +64,12 @@ def run(
     began = time.monotonic()
     shown = subprocess.PIPE if told else None
     process = subprocess.Popen(
-        command, stdout=shown, stderr=shown and subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        stdout=shown,
+        stderr=shown and subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_hear_interrupts,
     )
     messages = Messages(config.parent)
     with _stopped_by_signals(process) as came:
@@ -82,6 +87,11 @@ def run(
             report = config.parent / "results" / name / "report.html"
             print(f"report: {os.path.relpath(report)}")
     return code if code >= 0 else 128 - code
+
+
+def _hear_interrupts() -> None:
+    """Let SIGINT stop the child also where this process ignores it, as in the background of a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -> list[str]:

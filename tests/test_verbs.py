@@ -196,7 +196,7 @@ def test_by_name_is_as_by_class(things):
         gp.sample(free, sampler, **TINY) for sampler in ("univariate_slice", UnivariateSlice())
     )
     xr.testing.assert_identical(one.posterior.to_dataset(), other.posterior.to_dataset())
-    assert set(one.posterior.data_vars) == {"theta"}
+    assert set(one.posterior.data_vars) == {"theta", *free.names}
 
 
 @pytest.mark.parametrize(

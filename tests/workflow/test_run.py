@@ -25,7 +25,17 @@ CONFIG = yaml.safe_load(SMALL.read_text())
 EXECUTION = CONFIG["execution"]
 STEMS = {"digits-3v5", "approximation", "posterior", "map", "split_hmc_ep", "hmc_prior", "is_ep"}
 STEMS |= {"illustration", "rmhmc_ep", "pt_ep", "smc_ep"}
-STEMS |= {"drawn", "fit", "illustrations", "hmc", "split", "data_split", "independence"}
+STEMS |= {
+    "data",
+    "summary",
+    "drawn",
+    "fit",
+    "illustrations",
+    "hmc",
+    "split",
+    "data_split",
+    "independence",
+}
 TABLES = {
     "rmhmc_ais": ["verdict", "which_method", "evidence", "approximations"],
     "split_hmc": ["verdict", "runs"],
