@@ -59,6 +59,9 @@ def gpmcflow(folder: Path, *arguments: str, stop: int | None = None) -> subproce
         text=True,
         cwd=folder,
         env=environment,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in the background
     )
     first = process.stdout.readline() if stop else ""
     if stop:
