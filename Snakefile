@@ -86,4 +86,5 @@ rule all:
     default_target: True
     input:
         TABLES,
+        [f"results/{name}/report.html" for name in config["analyses"]],
         "results/report.html",
