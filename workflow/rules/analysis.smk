@@ -1,5 +1,11 @@
 # Own data: from a CSV file to results/<analysis>/report.html.
-from gpmcflow.studies.analysis.study import files_of, result_files
+from gpmcflow.studies.analysis.study import (
+    draw_threads,
+    files_of,
+    job_memory,
+    result_files,
+    settings_of,
+)
 
 ANALYSES = config["analyses"]
 # The rooms that what a model says comes from.
@@ -13,25 +19,6 @@ ANALYSIS_CODE = (
     "studies.stated_models",
 )
 ANALYSIS_STEPS = ("data", "models", "effects", "summaries", "leave_one_out", "fitting")
-
-
-def settings_of(analysis, *keys):
-    """What a step has to know of the settings."""
-    return {
-        key: ANALYSES[analysis][key]
-        for key in ("models", "likelihood", "priors", *keys)
-    }
-
-
-def draw_threads(wildcards):
-    """As many as chains, each of which is a block of its own; a cluster's workers are elsewhere."""
-    chains = ANALYSES[wildcards.analysis]["sampling"]["chains"]
-    return 1 if config["execution"]["scheduler"] else chains
-
-
-def analysis_memory(threads, attempt):
-    """MB: matrices of a model and its draws; a job that was killed for memory gets twice as much."""
-    return 2000 * max(1, threads) * attempt
 
 
 wildcard_constraints:
@@ -81,10 +68,10 @@ rule analysis_fit:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
+        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
-        settings=lambda w: settings_of(w.analysis, "evidence"),
+        settings=lambda w: settings_of(ANALYSES[w.analysis], "evidence"),
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE, *(f"studies.analysis.{step}" for step in ANALYSIS_STEPS)
@@ -105,12 +92,12 @@ rule analysis_draw:
         "results/benchmarks/{analysis}/{model}/draw.tsv"
     conda:
         "../envs/gpmcflow.yaml"
-    threads: draw_threads
+    threads: lambda w: draw_threads(config, w.analysis)
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
+        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
-        settings=lambda w: settings_of(w.analysis, "sampling"),
+        settings=lambda w: settings_of(ANALYSES[w.analysis], "sampling"),
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE,
@@ -138,7 +125,7 @@ rule analysis_summarise:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: analysis_memory(threads, attempt),
+        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
         settings=rules.analysis_fit.params.settings,
@@ -146,12 +133,6 @@ rule analysis_summarise:
         code=rules.analysis_fit.params.code,
     script:
         "../scripts/analysis/summarise.py"
-
-
-def analysis_results(analysis):
-    """All files that a report is made of."""
-    files = result_files(analysis, ANALYSES[analysis])
-    return [path for kind in files.values() for path in kind]
 
 
 rule analysis_report:
@@ -162,7 +143,9 @@ rule analysis_report:
             rules.analysis_read.output.columns,
             rules.analysis_read.output.new,
         ],
-        results=lambda w: analysis_results(w.analysis),
+        results=lambda w: sum(
+            result_files(w.analysis, ANALYSES[w.analysis]).values(), []
+        ),
     output:
         report="results/{analysis}/report.html",
         info="results/{analysis}/info.json",

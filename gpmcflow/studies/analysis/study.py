@@ -84,6 +84,22 @@ def result_files(name: str, settings: Mapping[str, Any]) -> dict[str, list[str]]
     }
 
 
+def settings_of(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """What a step of a model has to know of the settings of an analysis."""
+    return {key: settings[key] for key in ("models", "likelihood", "priors", *keys)}
+
+
+def draw_threads(config: Mapping[str, Any], name: str) -> int:
+    """As many as chains, each of which is a block of its own; a cluster's workers are elsewhere."""
+    chains = config["analyses"][name]["sampling"]["chains"]
+    return 1 if config["execution"]["scheduler"] else int(chains)
+
+
+def job_memory(threads: int, attempt: int) -> int:
+    """MB of a job; one that was killed for memory gets twice as much."""
+    return 2000 * max(1, threads) * attempt
+
+
 def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     """Read the file, then fit, draw and summarise each model, then report."""
     for name, settings in config["analyses"].items():
