@@ -7,21 +7,19 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gpmcflow
 from gpmcflow.config import check_config, load_yaml
 from gpmcflow.errors import GpmcflowError, InputError
 from gpmcflow.installation import workflow_home
-from gpmcflow.study_config import count_runs
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 1 after an error of the user's, in one line on stderr.
+    """Run one command; return 0, or 1 after errors of the user's, a line each on stderr.
 
     `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
     """
@@ -34,7 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
         return options.command(options) or 0
     except GpmcflowError as error:
-        print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
+        lines = getattr(error, "problems", ())
+        if len(lines) > 1:
+            where = f"{error.where}: " if error.where else ""
+            print(f"gpmcflow: {where}{len(lines)} problems", file=sys.stderr)
+            print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
+        else:
+            print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
 
 
@@ -191,32 +195,11 @@ def _new(options: argparse.Namespace) -> None:
     print("\n".join(lines))
 
 
-def _check(options: argparse.Namespace) -> int:
-    from gpmcflow.studies.analysis.commands import forecast_of, problems
+def _check(options: argparse.Namespace) -> None:
+    from gpmcflow.studies.analysis.commands import check
 
-    lines = problems(options.config)
-    if lines:
-        told = [line.removeprefix(f"{options.config}: ") for line in lines]
-        if len(told) == 1:
-            raise InputError(f"{options.config}: {told[0]}")
-        print(f"gpmcflow: {options.config}: {len(told)} problems", file=sys.stderr)
-        print(*(f"  {line}" for line in told), sep="\n", file=sys.stderr)
-        return 1
-    config = check_config(
-        load_yaml(options.config),
-        where=options.config,
-        folder=Path(options.config).resolve().parent,
-        path=options.config,
-    )
-    if config["studies"]:
-        n, runs = len(config["problems"]), count_runs(config)
-        print(f"{options.config}: ok, {n} problems of studies, {runs} runs of a method")
-    if config["analyses"]:
-        cores = options.cores or os.cpu_count() or 1
-        forecast = forecast_of(options.config, cores, quick=options.quick)
-        print(f"{options.config}: no problems; {forecast.in_words}")
-        print(f"next: gpmcflow run {options.config}{' --quick' * options.quick} --cores {cores}")
-    return 0
+    cores = options.cores or os.cpu_count() or 1
+    print("\n".join(check(options.config, cores, quick=options.quick)))
 
 
 def _predict(options: argparse.Namespace) -> None:

@@ -14,6 +14,18 @@ class InputError(GpmcflowError, ValueError):
     """A wrong value in the config, in an argument or in a data file."""
 
 
+class InputErrors(InputError):  # noqa: N818 (it holds several)
+    """All that is wrong at once, one line each in `problems`; the message is the first."""
+
+    def __init__(self, problems: Iterable[str], where: str = "") -> None:
+        self.problems, self.where = list(problems), where
+        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        super().__init__(f"{f'{where}: ' if where else ''}{self.problems[0]}{more}")
+
+    def __reduce__(self) -> tuple:
+        return InputErrors, (self.problems, self.where)
+
+
 class StorageError(GpmcflowError, OSError):
     """A results file that is missing, truncated, foreign, or cannot be written."""
 

@@ -56,9 +56,11 @@ def run(
             raise InputError(f"{path}: --quick is for the config of one analysis; leave it out")
         options = ("--config", "quick=True", *options)
     elif checked["analyses"]:
-        from gpmcflow.studies.analysis.commands import forecast_of
+        from gpmcflow.forecast import forecast, require_fit
 
-        print(forecast_of(path, cores or os.cpu_count() or 1).in_words, flush=True)
+        cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
+        require_fit(cost)
+        print(cost.in_words, flush=True)
     command = snakemake_command(config, cores, options)
     told = not options or (quick and len(options) == 2)
     began = time.monotonic()

@@ -8,11 +8,13 @@ from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
-from gpmcflow.approximations.hyperparameters import evidence_gradient
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place
+
+STEP = 1e-3  # of differences in the log of a likelihood's parameter
 
 
 class EvidenceDensity(LogDensity):
@@ -57,3 +59,49 @@ class EvidenceDensity(LogDensity):
         scores = np.array([prior.score(value) for prior, value in priors])
         value = fit.log_evidence + self.log_prior(theta)
         return value, evidence_gradient(model, theta, fit) + scores
+
+
+def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropagation) -> np.ndarray:
+    """Gradient (d,) of log Z_EP by theta, at the EP fixed point ``fit`` of ``model.at(theta)``.
+
+    With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and R = S B^-1 S, B = I + S K S,
+    S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - R) dK / d theta] / 2 for the covariance, jitter
+    included, and sum b for the mean. log Z is stationary in the sites, so a parameter of the likelihood
+    changes the normalisers of the tilted distributions alone; those are differenced, at fixed cavities.
+    Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
+    """
+    full, sites = model.full(theta), fit.sites
+    tau, n = sites.precision, model.n_cases
+    b = sites.shift - tau * sites.predictor_mean
+    slopes = np.zeros(len(full))
+    of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
+    if np.isin(model.free, np.concatenate(of_covariance)).any():
+        buffers, root, K = model.covariance_buffers(), np.sqrt(tau), np.zeros((n, n))
+        buffers.fill(full, K)
+        B = root[:, None] * K * root
+        B.flat[:: n + 1] += 1.0
+        factorise_lower(ROUTINES, B)
+        in_place(ROUTINES[POTRI], LOWER, B)
+        slopes += buffers.adjoint(full, 0.5 * (np.outer(b, b) - root[:, None] * B * root), 0.0, K)
+    for place in model.free:
+        owners = model.owners(place)
+        if "mean" in owners:
+            slopes[place] += b.sum()
+        if "likelihood" in owners:
+            slopes[place] += _likelihood_slope(model, full, place, fit)
+    return slopes[model.free]
+
+
+def _likelihood_slope(
+    model: GPModel, full: np.ndarray, place: int, fit: ExpectationPropagation
+) -> float:
+    """Derivative of sum_i log Z_i at fixed cavities by one coordinate: differences of fourth order."""
+
+    def difference(step: float) -> float:
+        ends = []
+        for moved in (full[place] + step, full[place] - step):
+            likelihood = model.likelihood_at(np.where(np.arange(len(full)) == place, moved, full))
+            ends.append(likelihood.tilted(model.y, fit.cavity_mean, fit.cavity_variance)[0])
+        return float((ends[0] - ends[1]).sum()) / (2.0 * step)
+
+    return (4.0 * difference(STEP) - difference(2.0 * STEP)) / 3.0

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import logsumexp
 
 from gpmcflow.approximations.conditional import (
     Conditional,
@@ -17,17 +16,14 @@ from gpmcflow.approximations.conditional import (
     prior_conditionals,
     regression_predictor,
 )
+from gpmcflow.approximations.predictive import QUANTILES, mixture, predictive, responses
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
-from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 
-QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
-N_SIMULATED = 4000  # responses drawn for their quantiles
-UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
 
 
 def predict(
@@ -92,55 +88,7 @@ def predict(
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta = mixture(parts, exposure=exposure, trials=trials)
-    return predictive(eta, quantiles, seed)
-
-
-def mixture(
-    parts: Sequence[Conditional], *, exposure: Any = None, trials: Any = None
-) -> Conditional:
-    """Predictors of several settings as one mixture, whose likelihoods have the units of the new cases.
-
-    Raises `InputError` for units that the likelihood does not have, or that are not positive.
-    """
-    mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
-    likelihoods = _own(parts)
-    units = _units(likelihoods[0], mean.shape[1], exposure=exposure, trials=trials)
-    likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
-    return Conditional(mean, variance, likelihoods)
-
-
-def predictive(
-    eta: Conditional, quantiles: Sequence[float] = QUANTILES, seed: int = 0
-) -> xr.Dataset:
-    """Latents and responses of a mixture of predictors: what `predict` returns."""
-    m = eta.mean.shape[1]
-    units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
-    scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
-    response = responses(eta, np.random.default_rng(seed))
-    spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
-    over = ("quantile", "new_case")
-    return xr.Dataset(
-        {
-            "latent_mean": ("new_case", eta.mean.mean(0)),
-            "latent_sd": ("new_case", np.sqrt(spread)),
-            "latent_quantile": (over, eta.quantiles(quantiles)),
-            "response_mean": ("new_case", scale * eta.mean_response()),
-            "response_sd": ("new_case", response.std(0)),
-            "response_quantile": (
-                over,
-                np.quantile(response, quantiles, axis=0, method="inverted_cdf"),
-            ),
-        },
-        {"new_case": np.arange(m), "quantile": list(quantiles)},
-    )
-
-
-def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
-    """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
-    n = len(eta.mean)
-    own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
-    terms = [lik.tilted(y, m, v)[0] for lik, m, v in zip(own, eta.mean, eta.variance, strict=True)]
-    return logsumexp(terms, axis=0) - np.log(n)
+    return predictive(eta, responses(eta, np.random.default_rng(seed)), quantiles)
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
@@ -302,12 +250,6 @@ def _draw_predictors(tree: xr.DataTree, model: GPModel | None, n_draws: int) -> 
     report.close()
 
 
-def _own(parts: list[Conditional]) -> list[Likelihood]:
-    if len(parts) == 1:
-        return list(parts[0].likelihoods)
-    return [part.likelihoods[0] for part in parts for _ in part.mean]
-
-
 def _levels(quantiles: Sequence[float]) -> list[float]:
     levels = np.asarray(quantiles)
     if (
@@ -317,44 +259,3 @@ def _levels(quantiles: Sequence[float]) -> list[float]:
     ):
         raise InputError(f"predict: quantiles is {quantiles!r}; allowed: numbers from 0 to 1")
     return levels.tolist()
-
-
-def _units(likelihood: Likelihood, m: int, **given: Any) -> dict[str, np.ndarray]:
-    """Exposure or trials of new cases, as far as the likelihood has them."""
-    units = {}
-    for name, value in given.items():
-        if name in likelihood.constants:
-            try:
-                array = np.broadcast_to(np.asarray(1.0 if value is None else value, float), (m,))
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"predict: {name} is {value!r}; allowed: a number, or one for each of {m} new inputs"
-                ) from None
-            whole = name == "trials"
-            sound = np.isfinite(array) & (array > 0) & ((array == np.floor(array)) | (not whole))
-            wrong = np.flatnonzero(~sound)
-            if wrong.size:
-                kind = "whole numbers >= 1" if whole else "positive numbers"
-                raise InputError(
-                    f"predict: {name}[{wrong[0]}] is {array[wrong[0]]:g}; allowed: {kind}"
-                )
-            units[name] = array
-        elif value is not None:
-            raise InputError(
-                f"predict: the {likelihood.name} likelihood has no {name}; leave it out"
-            )
-    return units
-
-
-def responses(eta: Conditional, rng: np.random.Generator) -> np.ndarray:
-    """Simulated responses (draw, m); of labels, and with noise by case, E[y | eta]."""
-    rows = []
-    for likelihood, draws in eta.simulate(rng, N_SIMULATED):
-        as_mean = likelihood.binary or any(
-            np.ndim(getattr(likelihood, name)) and name not in UNITS
-            for name in likelihood.constants
-        )
-        rows.append(
-            likelihood.conditional_mean(draws) if as_mean else likelihood.simulate(rng, draws)
-        )
-    return np.concatenate(rows)

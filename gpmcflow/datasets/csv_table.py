@@ -6,28 +6,15 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.errors import InputError, InputErrors, unknown_name
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")
-
-
-class TableErrors(InputError):  # noqa: N818 (it holds several)
-    """All that is wrong with a table, one line each in `problems`; the message is the first."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = list(problems)
-        more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
-        super().__init__(f"{self.problems[0]}{more}")
-
-    def __reduce__(self) -> tuple:
-        return TableErrors, (self.problems,)
 
 
 @dataclass(frozen=True)
@@ -87,7 +74,7 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
 
     Lines with no cell filled in are left out. A first column without a name, as programs write an
     index, is called `index_name` where that is given. Raises InputError for a file that is missing,
-    unreadable or empty, and TableErrors for headers with an empty or repeated name and for rows
+    unreadable or empty, and InputErrors for headers with an empty or repeated name and for rows
     that are longer or shorter than the header.
     """
     if not path.is_file():
@@ -113,7 +100,7 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
             "correct the row"
         )
     if problems:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     rows = np.array([row for row, _ in records[1:]], dtype=np.int64)
     cells_by_column = zip(*(cells for _, cells in records[1:]), strict=True)
     columns = {name: list(cells) for name, cells in zip(names, cells_by_column, strict=True)}

@@ -10,9 +10,9 @@ import pandas as pd
 
 from gpmcflow.datasets.cells import missing_cells
 from gpmcflow.datasets.codes import CategoryCode, Code, NumberCode
-from gpmcflow.datasets.csv_table import CsvTable, TableErrors
+from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.target import Target
-from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.errors import InputError, InputErrors, unknown_name
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Encoding:
         """Return the inputs of all cases of a table, and a note for each ("" for nothing to say).
 
         A note names cells that are empty, outside of the range of the learning rows, or of a level
-        that they do not have. Raises TableErrors for cells that cannot be read, and for columns
+        that they do not have. Raises InputErrors for cells that cannot be read, and for columns
         that the table lacks.
         """
         notes: list[list[str]] = [[] for _ in table.rows]
@@ -76,7 +76,7 @@ class Encoding:
             if name not in table.columns
         ]
         if problems:
-            raise TableErrors(problems)
+            raise InputErrors(problems)
         inputs: dict[str, np.ndarray] = {}
         for code in self.codes:
             empty = missing_cells(table.columns[code.column], self.missing, self.decimal)
@@ -84,7 +84,7 @@ class Encoding:
             problems += [f"{table.path.name}: {line}" for line in wrong]
             inputs.update(zip(code.inputs, columns, strict=True))
         if problems:
-            raise TableErrors(problems)
+            raise InputErrors(problems)
         frame = pd.DataFrame(inputs, index=pd.RangeIndex(len(table.rows)), dtype=float)
         return frame, ["; ".join(parts) for parts in notes]
 

@@ -15,7 +15,6 @@ from gpmcflow.datasets.column_uses import column_uses, uses_table
 from gpmcflow.datasets.columns import INDEX_NAME, Column, describe_columns
 from gpmcflow.datasets.csv_table import (
     CsvTable,
-    TableErrors,
     find_separator,
     first_line,
     read_csv,
@@ -24,7 +23,7 @@ from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_settings import column_problems, read_settings, unknown
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, InputErrors
 
 
 class Part(NamedTuple):
@@ -70,11 +69,11 @@ def prepare_table(
     """Return a CSV file as inputs and outcomes, by settings as `TableSettings` has them.
 
     Paths are relative to `folder`; `seed` draws the held-out rows; `where` names the settings in
-    messages. Raises TableErrors with all problems of settings and files.
+    messages. Raises InputErrors with all problems of settings and files.
     """
     chosen, problems = read_settings(settings, where)
     if not chosen.csv:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     folder = Path(folder)
     table, wrong = _read(folder / Path(chosen.csv).expanduser(), chosen.separator)
     problems += wrong
@@ -83,7 +82,7 @@ def prepare_table(
         new_table, wrong = _read(folder / Path(chosen.new).expanduser(), chosen.separator)
         problems += wrong
     if table is None:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     problems += column_problems(chosen, table.columns, where)
     columns = describe_columns(
         table, missing=chosen.missing, decimal=chosen.decimal, categorical=chosen.categorical
@@ -105,7 +104,7 @@ def prepare_table(
         needed = [*used, *([chosen.unit] if chosen.unit in columns else [])]
         problems += _lacking(new_table, needed)
     if chosen.target not in columns:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     target, outcome, wrong = code_target(table, columns, chosen, where)
     problems += wrong
     unit = columns.get(chosen.unit) if chosen.unit else None
@@ -114,7 +113,7 @@ def prepare_table(
     if not used:
         problems.append(f"{table.path.name}: no column is left to learn from beside the target")
     if problems:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     use = row_uses(table, columns, chosen, outcome, used, seed)
     learning, held_out = np.flatnonzero(use == "learning"), np.flatnonzero(use == "held out")
     _check_learning(table, target, outcome, learning, held_out, where)
@@ -154,19 +153,19 @@ def prepare_table(
 def encode_new(encoding: Encoding, path: str | Path) -> Part:
     """Return the rows of a file of new rows, none left out; see `Part.note` for what is odd.
 
-    Raises TableErrors for a file that cannot be read, lacks a column, or has cells that are no
+    Raises InputErrors for a file that cannot be read, lacks a column, or has cells that are no
     numbers (dates, positive exposures) where these are needed.
     """
     return _new_part(encoding, read_table(Path(path), encoding.separator))
 
 
 def read_table(path: Path, separator: str) -> CsvTable:
-    """Return the table of a file; raise TableErrors, also for another separator than the given."""
+    """Return the table of a file; raise InputErrors, also for another separator than the given."""
     if path.is_file() and separator not in first_line(path):
         better = find_separator(path)
         if better in first_line(path):
             name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
-            raise TableErrors(
+            raise InputErrors(
                 [
                     f'{path.name}: the header has no separator "{used}", but "{name}"; '
                     f'write separator: "{name}"'
@@ -174,17 +173,17 @@ def read_table(path: Path, separator: str) -> CsvTable:
             )
     try:
         return read_csv(path, separator, INDEX_NAME)
-    except TableErrors:
+    except InputErrors:
         raise
     except InputError as error:
-        raise TableErrors([str(error)]) from None
+        raise InputErrors([str(error)]) from None
 
 
 def _read(path: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
     """Return the table, None if it cannot be read, and what is wrong with it."""
     try:
         return read_table(path, separator), []
-    except TableErrors as error:
+    except InputErrors as error:
         return None, error.problems
 
 
@@ -201,7 +200,7 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
     unit = encoding.target.unit
     problems = _lacking(table, [*encoding.columns, *([unit] if unit else [])])
     if problems:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     values, unit_notes = None, [""] * len(table.rows)
     if unit:
         cells = table.columns[unit]
@@ -218,10 +217,10 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
     problems = [f"{table.path.name}: {line}" for line in problems]
     try:
         part = _part(encoding, table, None, values)
-    except TableErrors as error:
-        raise TableErrors([*problems, *error.problems]) from None
+    except InputErrors as error:
+        raise InputErrors([*problems, *error.problems]) from None
     if problems:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     notes = ["; ".join(filter(None, both)) for both in zip(part.note, unit_notes, strict=True)]
     return part._replace(note=notes)
 
@@ -246,10 +245,10 @@ def _check_learning(
     held_out: np.ndarray,
     where: str,
 ) -> None:
-    """Raise TableErrors where the learning rows are too few, or all have the same outcome."""
+    """Raise InputErrors where the learning rows are too few, or all have the same outcome."""
     file = table.path.name
     if len(learning) < FEWEST_ROWS:
-        raise TableErrors(
+        raise InputErrors(
             [
                 f"{file}: {len(learning)} rows to learn from and {len(held_out)} held out, of "
                 f"{len(table.rows)}; at least {FEWEST_ROWS} to learn from are needed; add rows or "
@@ -257,7 +256,7 @@ def _check_learning(
             ]
         )
     if np.ptp(outcome[learning]) == 0:
-        raise TableErrors(
+        raise InputErrors(
             [
                 f"{file}: all {len(learning)} rows to learn from have the same {target.name}; "
                 f"add rows, or change {where}.test_fraction, {where}.test_by or the seed"
@@ -269,14 +268,14 @@ def _check_names(table: CsvTable, encoding: Encoding) -> None:
     names = encoding.names
     for place in encoding.coordinates:
         if place not in encoding.columns:
-            raise TableErrors([f"{table.path.name}: all rows to learn from have the same {place}"])
+            raise InputErrors([f"{table.path.name}: all rows to learn from have the same {place}"])
     if not names:
-        raise TableErrors(
+        raise InputErrors(
             [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise TableErrors(
+        raise InputErrors(
             [f'{table.path.name}: two columns would both become the input "{twice[0]}"; rename one']
         )
 

@@ -14,11 +14,12 @@ import numpy as np
 from gpmcflow.datasets.cells import THOUSANDS, parse_numbers
 from gpmcflow.datasets.column_uses import column_uses
 from gpmcflow.datasets.columns import Column, describe_columns, name_words
-from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, TableErrors, find_separator
+from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
 from gpmcflow.datasets.own_settings import TableSettings, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.suggestion_text import config_text, models_of
 from gpmcflow.datasets.target import Target, code_target, guess_kind
+from gpmcflow.errors import InputErrors
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "hours", "hour", "minutes", "days", "years", "personyears", "time",
@@ -106,14 +107,14 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     """Return what to do with a CSV file whose column `target` is to be predicted.
 
     Separator and decimal mark are found from the file; exposure, trials and coordinates by the
-    names of columns. `positive` is the value of the target that counts as 1. Raises TableErrors
+    names of columns. `positive` is the value of the target that counts as 1. Raises InputErrors
     with all that keeps the file from being used; single bad cells are listed in the suggestion.
     """
     path = Path(path).expanduser()
     separator = find_separator(path) if path.is_file() else SEPARATORS[0]
     table = read_table(path, separator)
     if target not in table.columns:
-        raise TableErrors([unknown("", "column", target, table.columns, path.name)])
+        raise InputErrors([unknown("", "column", target, table.columns, path.name)])
     decimal = find_decimal(table)
     columns = describe_columns(table, decimal=decimal)
     settings = TableSettings(
@@ -124,13 +125,13 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     bad_cells = [line for line in columns[target].problems if coded.kind != "binary"]
     problems = [line for line in problems if line not in bad_cells]
     if problems:
-        raise TableErrors(problems)
+        raise InputErrors(problems)
     if positive is None and coded.kind == "binary":
         settings = replace(settings, positive=coded.positive)
     uses = column_uses(columns, settings)
     inputs = [name for name, use in uses.items() if use == "input"]
     if not inputs:
-        raise TableErrors([f"{path.name}: no column to learn from beside the target"])
+        raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
     return Suggestion(
         path,

@@ -6,8 +6,9 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+from gpmcflow.approximations.evidence_density import evidence_gradient
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.hyperparameters import FITS, evidence_gradient, maximise_evidence
+from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.leaves import (
     Categorical,

@@ -24,7 +24,8 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.prediction import QUANTILES, predict, simulate
+from gpmcflow.approximations.prediction import predict, simulate
+from gpmcflow.approximations.predictive import QUANTILES
 from gpmcflow.covariances.leaves import Categorical, Group, Linear, Matern32, SquaredExponential
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError

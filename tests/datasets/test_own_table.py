@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from gpmcflow.datasets.csv_table import TableErrors
 from gpmcflow.datasets.layout import permutation
 from gpmcflow.datasets.own_table import encode_new, prepare_table
+from gpmcflow.errors import InputErrors
 
 N = 40
 
@@ -27,7 +27,7 @@ def prepare(folder, target="y", seed=0, **settings):
 
 
 def problems(folder, target="y", **settings):
-    with pytest.raises(TableErrors) as caught:
+    with pytest.raises(InputErrors) as caught:
         prepare(folder, target, **settings)
     assert all(len(line.splitlines()) == 1 for line in caught.value.problems)
     return caught.value.problems
@@ -218,7 +218,7 @@ def test_all_problems_at_once(tmp_path):
         'row 5, column x: "n/a." is not a number; add it to data.missing or mend the cell',
         'no column "g" in new.csv; there are: name, x',
     ]
-    error = TableErrors(lines)
+    error = InputErrors(lines)
     assert str(error) == lines[0] + " (and 4 more)"
     assert pickle.loads(pickle.dumps(error)).problems == lines
 
@@ -333,23 +333,23 @@ def test_wrong_new_files(tmp_path, fails):
     csv(tmp_path, "x,hours,g,y", [f"{i},{1 + i % 4},{'ab'[i % 2]},{i % 6}" for i in range(N)])
     encoding = prepare(tmp_path, exposure="hours").encoding
     csv(tmp_path, "x,hour", ["1,1"], "new.csv")
-    with fails(TableErrors, 'no column "g" in new.csv', "(and 1 more)"):
+    with fails(InputErrors, 'no column "g" in new.csv', "(and 1 more)"):
         encode_new(encoding, tmp_path / "new.csv")
     csv(tmp_path, "x,hours,g", ["1,1,a", "many,0,a"], "new.csv")
-    with pytest.raises(TableErrors) as caught:
+    with pytest.raises(InputErrors) as caught:
         encode_new(encoding, tmp_path / "new.csv")
     assert caught.value.problems == [
         'new.csv: row 3, column hours: "0"; positive numbers are allowed; mend the cell or empty it',
         'new.csv: row 3, column x: "many" is not a number; mend or empty the cell',
     ]
-    with fails(TableErrors, "none.csv: no such file"):
+    with fails(InputErrors, "none.csv: no such file"):
         encode_new(encoding, tmp_path / "none.csv")
 
 
 def test_settings_that_are_none(tmp_path):
-    with pytest.raises(TableErrors, match="data: found None; allowed: keys such as csv"):
+    with pytest.raises(InputErrors, match="data: found None; allowed: keys such as csv"):
         prepare_table(None, tmp_path)
-    with pytest.raises(TableErrors) as caught:
+    with pytest.raises(InputErrors) as caught:
         prepare_table({}, tmp_path)
     assert caught.value.problems == [
         "data.csv: missing; give the path of a CSV file",

@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.datasets.csv_table import TableErrors
 from gpmcflow.datasets.own_table import prepare_table
 from gpmcflow.datasets.suggestions import suggest
+from gpmcflow.errors import InputErrors
 
 N = 60
 RNG = np.random.default_rng(5)
@@ -160,16 +160,16 @@ def test_bad_cells_are_told_and_refused_later(tmp_path):
 
 
 def test_what_cannot_be_suggested(tmp_path, patients, fails):
-    with fails(TableErrors, 'no column "readmited" in patients.csv; did you mean "readmitted"?'):
+    with fails(InputErrors, 'no column "readmited" in patients.csv; did you mean "readmitted"?'):
         suggest(patients, "readmited")
     with fails(
-        TableErrors, "3 classes (medicine 20, other 20, surgery 20)", '--positive "medicine"'
+        InputErrors, "3 classes (medicine 20, other 20, surgery 20)", '--positive "medicine"'
     ):
         suggest(patients, "ward")
     assert config(suggest(patients, "ward", positive="other"))[1].target.negative == "not other"
-    with fails(TableErrors, "no column to learn from"):
+    with fails(InputErrors, "no column to learn from"):
         suggest(write(tmp_path, "a,y", [f"5,{i}" for i in range(N)]), "y")
-    with fails(TableErrors, "none.csv: no such file"):
+    with fails(InputErrors, "none.csv: no such file"):
         suggest(tmp_path / "none.csv", "y")
 
 

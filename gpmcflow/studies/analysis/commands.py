@@ -7,26 +7,28 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
 
-from gpmcflow.approximations.prediction import mixture, predictors
+from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.prediction import predictors
+from gpmcflow.approximations.predictive import mixture
 from gpmcflow.config import check_config, config_problems, load_yaml
-from gpmcflow.datasets.own_table import Part, TableErrors, encode_new
+from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
-from gpmcflow.errors import GpmcflowError, InputError, StorageError
-from gpmcflow.forecast import Forecast, forecast
+from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
+from gpmcflow.forecast import forecast, require_fit
 from gpmcflow.storage import load_results, write_csv, write_text
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
-from gpmcflow.studies.analysis.fitting import N_PREDICTED, quick_predictor
+from gpmcflow.studies.analysis.fitting import N_PREDICTED
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import cells_of, prepare
 from gpmcflow.studies.analysis.study import RESERVED
 from gpmcflow.studies.analysis.summaries import predictions_of
 from gpmcflow.studies.stated_models import check_models
+from gpmcflow.study_config import count_runs
 
 
 def new(
@@ -34,7 +36,7 @@ def new(
 ) -> list[str]:
     """Write a commented config for a CSV file into this folder; return lines that say what was seen.
 
-    Raises `InputError` where a config of that name is there already, unless ``force``, and `TableErrors` for
+    Raises `InputError` where a config of that name is there already, unless ``force``, and `InputErrors` for
     a file that cannot be read.
     """
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-_") or "analysis"
@@ -50,20 +52,30 @@ def new(
     ]
 
 
-def problems(path: str | Path) -> list[str]:
-    """All that is wrong with a config file and the CSV files it names, a line each."""
-    folder = Path(path).resolve().parent
-    config = load_yaml(path)
-    lines = config_problems(config, where=str(path), path=path)
-    if lines:
-        return lines
-    try:
-        checked = check_config(config, where=str(path), folder=folder, path=path)
-        check_models(checked, where=str(path))
-    except InputError as error:
-        return [str(error)]
-    for name, settings in checked["analyses"].items():
-        lines += _analysis_problems(name, settings, folder, checked["seed"])
+def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
+    """Check a config file and the CSV files it names; return lines with the time and memory to expect.
+
+    Raises `InputErrors` with all that is wrong, and `ResourceError` for what cannot fit into memory or disk.
+    """
+    folder, where = Path(path).resolve().parent, str(path)
+    config = load_yaml(path) | ({"quick": True} if quick else {})
+    problems = config_problems(config, where=where, path=path)
+    if not problems:
+        config = check_config(config, where=where, folder=folder, path=path)
+        check_models(config, where=where)
+        for name, settings in config["analyses"].items():
+            problems += _analysis_problems(name, settings, folder, config["seed"])
+    if problems:
+        raise InputErrors([line.removeprefix(f"{where}: ") for line in problems], where)
+    lines = []
+    if config["studies"]:
+        n, runs = len(config["problems"]), count_runs(config)
+        lines.append(f"{path}: ok, {n} problems of studies, {runs} runs of a method")
+    if config["analyses"]:
+        cost = forecast(config, cores=cores, folder=folder)
+        require_fit(cost)
+        lines.append(f"{path}: no problems; {cost.in_words}")
+        lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
     return lines
 
 
@@ -72,7 +84,7 @@ def _analysis_problems(name: str, settings: Mapping, folder: Path, seed: int) ->
         if "table" in settings["data"]:
             return
         data = data_of(data_tree(prepare(name, settings, folder, seed, "data")))
-    except TableErrors as errors:
+    except InputErrors as errors:
         yield from errors.problems
         return
     except InputError as error:
@@ -83,14 +95,6 @@ def _analysis_problems(name: str, settings: Mapping, folder: Path, seed: int) ->
             build_model(settings, model, data, name)
         except GpmcflowError as error:
             yield str(error).removeprefix(f"{name}.")
-
-
-def forecast_of(path: str | Path, cores: int, *, quick: bool = False) -> Forecast:
-    """Forecast of a config file that has no problems."""
-    config = load_yaml(path) | ({"quick": True} if quick else {})
-    folder = Path(path).resolve().parent
-    checked = check_config(config, where=str(path), folder=folder, path=path)
-    return forecast(checked, cores=cores, folder=folder)
 
 
 def results_folder(name: str) -> Path:
@@ -116,7 +120,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     """Predict the rows of a CSV file with the shown model of an analysis; return lines that say so.
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
-    no the probability, note, and the cells. Raises `StorageError` and `TableErrors` for results and files
+    no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
     that cannot be read.
     """
     folder = results_folder(name)
@@ -128,7 +132,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     model = build_model(settings, info["shown"], data, info["name"])
     if info["quick"]:
         theta = load_results(folder / info["shown"] / "fit.nc")["maximum/theta"].values
-        own: Any = [quick_predictor(model, theta)]
+        own = predictors(approximate(model.at(theta)), n_draws=1)
     else:
         draws = load_results(folder / info["shown"] / "posterior.nc")
         own = predictors(draws, model=model, n_draws=N_PREDICTED)

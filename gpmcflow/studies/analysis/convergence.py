@@ -5,8 +5,9 @@ from __future__ import annotations
 import arviz_stats
 import xarray as xr
 
-# Of the worst parameter: chains agree, and intervals are known to a tenth of their width.
-HIGHEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 200.0
+from gpmcflow.samplers.results import LARGEST_RHAT
+
+FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
 
 
 def parameters(draws: xr.DataTree) -> xr.Dataset:
@@ -30,7 +31,7 @@ def convergence(draws: xr.DataTree) -> dict[str, float]:
 
 
 def converged(draws: xr.DataTree) -> bool:
-    """Whether the worst parameter is within the limits."""
+    """Whether the worst parameter is within the limits of Vehtari et al. (2021)."""
     worst = convergence(draws)
     effective = min(worst["ess_bulk"], worst["ess_tail"])
-    return worst["r_hat"] <= HIGHEST_R_HAT and effective >= FEWEST_EFFECTIVE
+    return worst["r_hat"] <= LARGEST_RHAT and effective >= FEWEST_EFFECTIVE

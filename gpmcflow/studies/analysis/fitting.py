@@ -9,8 +9,6 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.approximate import Approximation, approximate
-from gpmcflow.approximations.conditional import Predictor, State, regression_predictor
-from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
@@ -22,7 +20,7 @@ from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.analysis.convergence import converged
 from gpmcflow.studies.analysis.data import Data
-from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws
+from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, of_fit, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
@@ -39,8 +37,11 @@ def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple)
     best = approximate(model)
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
     places = Places.of(data, rng)
-    tree = describe([quick_predictor(model, best.theta)], 1, places, rng)
-    density = at_theta(model, best.theta)
+    tree = describe(predictors(best, n_draws=1), 1, places, rng)
+    if model.likelihood.conjugate:
+        density = at_theta(model, best.theta)  # in closed form
+    else:
+        density = of_fit(best.fit, best.sites.model.likelihood, model.y)
     tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density))), data)
     names = np.array(list(best.parameters), dtype=object).astype(str)
     maximum = {
@@ -50,7 +51,7 @@ def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple)
     tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
     tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
     if data.encoding.coordinates:
-        tree["reach"] = _reach([quick_predictor(model, best.theta)], data)
+        tree["reach"] = reach(model, best.theta[None], data)
     return tree
 
 
@@ -139,21 +140,5 @@ def summarise(
     rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
     tree = with_leave_one_out(tree, over_draws(model, theta[:, rows]), data)
     if data.encoding.coordinates:
-        tree["reach"] = _reach(predictors(draws, model=model, n_draws=n), data)
+        tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
     return tree
-
-
-def _reach(of: Any, data: Data) -> xr.DataTree:
-    names = np.array(list(data.encoding.coordinates))
-    distances = xr.Dataset(
-        {"distance": (("sample", "direction"), reach(of, data))}, {"direction": names}
-    )
-    return xr.DataTree(distances)
-
-
-def quick_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
-    """The predictor at one setting of the hyperparameters, by EP or exactly."""
-    if model.likelihood.conjugate:
-        return regression_predictor(model, theta)
-    at = model.at(theta)
-    return State(at, sites=expectation_propagation(at).sites).predictor()

@@ -21,7 +21,7 @@ def prepare(
 ) -> PreparedTable:
     """The prepared table of an analysis.
 
-    A table of scikit-learn is written to ``results/<name>/<table>.csv`` first. Raises `TableErrors` for all
+    A table of scikit-learn is written to ``results/<name>/<table>.csv`` first. Raises `InputErrors` for all
     that is wrong with the file.
     """
     stated, folder = dict(settings["data"]), Path(folder)

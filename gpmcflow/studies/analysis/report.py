@@ -28,11 +28,9 @@ from gpmcflow.studies.analysis.summaries import Places
 N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
 
 
-def read_results(
-    folder: str | Path, settings: Mapping, name: str, data: Data, quick: bool
-) -> dict[str, Results]:
+def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Results]:
     """What the jobs of each model left in the folder of an analysis."""
-    results = {}
+    results, quick = {}, settings["quick"]
     for model in settings["models"]:
         paths = {
             kind: Path(folder, model, f"{kind}.nc") for kind in ("fit", "posterior", "summary")
@@ -54,17 +52,17 @@ def read_results(
 
 
 def write_report(
-    folder: str | Path, name: str, settings: Mapping, *, seed: int, config: str | None = None
+    folder: str | Path, name: str, settings: Mapping, *, seed: int, config: str
 ) -> None:
     """Write the tables, `info.json` and `report.html` of an analysis into its folder.
 
     ``config`` is the name of the file that the analysis stands in, for the commands that run it again.
     Raises `StorageError` for a results file that is missing or damaged.
     """
-    folder, quick, config = Path(folder), bool(settings["quick"]), config or f"{name}.yaml"
+    folder = Path(folder)
     stored = load_results(folder / "data.nc")
     data = data_of(stored)
-    results = read_results(folder, settings, name, data, quick)
+    results = read_results(folder, settings, data)
     shown = shown_model(results)
     own = results[shown].shown
     key = (name, shown)

@@ -10,13 +10,14 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.conditional import Conditional, Predictor
-from gpmcflow.approximations.prediction import (
+from gpmcflow.approximations.predictive import (
     log_predictive_density,
     mixture,
     predictive,
     responses,
 )
 from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gp_model import CovarianceAt, GPModel
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.effects import Sweep, sampled_averages, sweeps
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
@@ -121,14 +122,14 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
     ``eta`` are the predictors with the units of the rows.
     """
     kind, target = data.target.kind, data.target
-    table = predictive(eta).drop_vars(["latent_mean", "latent_sd"])
+    response = responses(eta, np.random.default_rng(0))
+    table = predictive(eta, response).drop_vars(["latent_mean", "latent_sd"])
     for name in ("response_mean", "response_quantile"):
         table[name] = table[name] * target.scale + target.shift
     table["response_sd"] = table["response_sd"] * target.scale
     if kind == "counts":
-        draws = responses(eta, np.random.default_rng(0))
-        shares = [(draws == count).mean(0) for count in range(LARGEST_COUNT + 1)]
-        shares.append((draws > LARGEST_COUNT).mean(0))
+        shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
+        shares.append((response > LARGEST_COUNT).mean(0))
         table["share"] = (("count", "new_case"), np.stack(shares))
         table["rate_quantile"] = np.exp(table["latent_quantile"])
     if rows is not None and rows.y is not None:
@@ -158,25 +159,24 @@ def _map_inputs(data: Data, coordinates: list[str]) -> pd.DataFrame:
     return grid
 
 
-def reach(predictors: Iterable[Predictor], data: Data) -> np.ndarray:
-    """Distances (draw, coordinate) in natural units at which the prior correlation of two places is one half.
+def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
+    """Distances at which the prior correlation of two places is one half, (sample, direction), natural units.
 
-    Infinite where it stays above up to twice the side of the map.
+    At each theta (sample, d). Infinite where it stays above up to twice the side of the map.
     """
     coordinates, X = list(data.encoding.coordinates), data.learning.X
-    rows = []
-    for predictor in predictors:
-        found = []
-        for name in coordinates:
-            steps = np.linspace(0.0, 2.0 * np.ptp(X[name].to_numpy()), N_DISTANCES + 1)[1:]
-            line = pd.DataFrame(np.tile(X.mean().to_numpy(), (len(steps), 1)), columns=X.columns)
-            origin = line.iloc[:1].copy()
-            line[name] += steps
-            model = predictor.covariance.model
-            at, away = model.new_inputs(origin), model.new_inputs(line)
-            scale = np.sqrt(predictor.covariance.diagonal(at) * predictor.covariance.diagonal(away))
-            below = np.flatnonzero(predictor.covariance(away, at)[:, 0] / scale < HALF)
-            scale = data.encoding.code(name).scale
-            found.append(steps[below[0]] * scale if below.size else np.inf)
-        rows.append(found)
-    return np.array(rows)
+    origin = pd.DataFrame([X.mean()])
+    at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)
+    for column, name in enumerate(coordinates):
+        steps = np.linspace(0.0, 2.0 * np.ptp(X[name].to_numpy()), N_DISTANCES + 1)[1:]
+        line = pd.concat([origin] * N_DISTANCES, ignore_index=True)
+        line[name] += steps
+        away, unit = model.new_inputs(line), data.encoding.code(name).scale
+        for row, theta in enumerate(thetas):
+            covariance = CovarianceAt(model, model.full(theta))
+            sd = np.sqrt(covariance.diagonal(at) * covariance.diagonal(away))
+            below = np.flatnonzero(covariance(away, at)[:, 0] < HALF * sd)
+            if below.size:
+                distances[row, column] = unit * steps[below[0]]
+    variables = {"distance": (("sample", "direction"), distances)}
+    return xr.DataTree(xr.Dataset(variables, {"direction": np.array(coordinates)}))

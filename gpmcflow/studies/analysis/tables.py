@@ -11,11 +11,8 @@ from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.studies.analysis.convergence import (
-    FEWEST_EFFECTIVE,
-    HIGHEST_R_HAT,
-    parameters,
-)
+from gpmcflow.samplers.results import LARGEST_RHAT
+from gpmcflow.studies.analysis.convergence import FEWEST_EFFECTIVE, parameters
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
 from gpmcflow.studies.analysis.scores import Results
@@ -232,7 +229,7 @@ def checks(models: pd.DataFrame, shown: str, again: str) -> pd.DataFrame:
         if np.isfinite(row.get("r_hat", np.nan)):
             fewest, bad = min(row["ess_bulk"], row["ess_tail"]), row["loo_bad_share"]
             own += [
-                ("R-hat", HIGHEST_R_HAT, row["r_hat"], row["r_hat"] > HIGHEST_R_HAT, more),
+                ("R-hat", LARGEST_RHAT, row["r_hat"], row["r_hat"] > LARGEST_RHAT, more),
                 ("effective draws", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
                 (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
                  "judge by the held-out rows instead"),

@@ -19,5 +19,5 @@ if __name__ == "__main__":
             name,
             settings,
             seed=snakemake.params.seed,
-            config=snakemake.params.get("config_name"),
+            config=snakemake.params.config_name,
         )

@@ -163,7 +163,7 @@ def analysis():
         write_text(yaml.safe_dump(settings, sort_keys=False), results / "config.yaml")
 
         def report():
-            write_report(results, name, settings, seed=seed)
+            write_report(results, name, settings, seed=seed, config=f"{name}.yaml")
 
         report()
         return SimpleNamespace(

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpmcflow.datasets.own_table import TableErrors, prepare_table
+from gpmcflow.datasets.own_table import prepare_table
 from gpmcflow.datasets.scikit_tables import scikit_table
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies.analysis.data import data_of, data_tree
 from gpmcflow.studies.analysis.reading import cells_of, prepare, tree_of, write_rows
@@ -100,7 +100,7 @@ def test_use_leaves_other_columns_out(tmp_path, table):
 def test_use_of_an_empty_file_is_one_line(tmp_path):
     (tmp_path / "file.csv").write_text("")
     settings = {"data": {"csv": "file.csv", "target": "ill", "use": ["age"]}}
-    with pytest.raises(TableErrors, match="is empty"):
+    with pytest.raises(InputErrors, match="is empty"):
         prepare("mine", settings, tmp_path, 0, "data")
 
 

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import gpmcflow as gp
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.prediction import UNITS, log_predictive_density, mixture
+from gpmcflow.approximations.predictive import UNITS, log_predictive_density, mixture
 from gpmcflow.errors import NumericalError
 from gpmcflow.studies.analysis import leave_one_out
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws

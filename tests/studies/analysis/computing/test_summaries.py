@@ -9,7 +9,8 @@ from scipy import integrate, special, stats
 import gpmcflow as gp
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import regression_predictor
-from gpmcflow.studies.analysis.fitting import fit, quick_predictor, summarise
+from gpmcflow.approximations.prediction import predictors
+from gpmcflow.studies.analysis.fitting import fit, summarise
 from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places, _map_inputs, reach
 
 EVIDENCE = {"temperatures": 5, "particles": 8}
@@ -48,7 +49,7 @@ def test_predictions_are_those_of_predict_in_natural_units(fitted):
 def test_units_scale_what_is_expected(fitted):
     kind, own, made, quick, _, _ = fitted
     best = approximate(made)
-    eta = quick_predictor(made, best.theta).moments(made.new_inputs(own.held_out.X))
+    eta = predictors(best, n_draws=1)[0].moments(made.new_inputs(own.held_out.X))
     mean, sd = eta.mean[0], np.sqrt(eta.variance[0])
     link = np.exp if kind == "counts" else special.expit
     expected = [
@@ -63,7 +64,7 @@ def test_units_scale_what_is_expected(fitted):
 def test_densities_of_held_out_rows_by_quadrature(fitted):
     kind, own, made, quick, _, _ = fitted
     rows, best = own.held_out, approximate(made)
-    predictor = quick_predictor(made, best.theta)
+    (predictor,) = predictors(best, n_draws=1)
     eta = predictor.moments(made.new_inputs(rows.X))
     mean, sd = eta.mean[0], np.sqrt(eta.variance[0])
     density = quick["held_out/log_density"].values
@@ -147,7 +148,7 @@ def test_shares_of_counts_sum_to_one(fitted):
         np.testing.assert_allclose(share.sum(0), 1.0, atol=1e-12)
         assert share.shape == (8, len(own.held_out.row))
     best = approximate(made)
-    eta = quick_predictor(made, best.theta).moments(made.new_inputs(own.held_out.X))
+    eta = predictors(best, n_draws=1)[0].moments(made.new_inputs(own.held_out.X))
     z, weight = np.polynomial.hermite_e.hermegauss(60)
     rate = own.held_out.unit[:, None] * np.exp(
         eta.mean[0][:, None] + np.sqrt(eta.variance[0])[:, None] * z
@@ -233,16 +234,16 @@ def test_reach_is_where_the_correlation_is_one_half(data, model, term, half):
     made = model(own, f"{term}(ard=True)")
     values = {f"length_scale[{name}]": scale for name, scale in (("east", 0.5), ("north", 1.1))}
     theta = made.theta_of({**values, "signal_sd": 3.0, "mean": 0.0})
-    found = reach([quick_predictor(made, theta)] * 2, own)
-    assert found.shape == (2, 2)
+    distances = reach(made, np.stack([theta, theta]), own)["distance"].values
+    assert distances.shape == (2, 2)
     for k, (name, scale) in enumerate((("east", 0.5), ("north", 1.1))):
         unit = own.encoding.code(name).scale
         step = 2.0 * np.ptp(own.learning.X[name]) / 400 * unit
-        assert 0.0 <= found[0, k] - half * scale * unit <= step
+        assert 0.0 <= distances[0, k] - half * scale * unit <= step
 
 
 def test_reach_is_infinite_where_places_stay_alike(data, model):
     own = data("counts", 40)
     made = model(own, "matern32(east) + constant(signal_sd=9.0)")
     theta = made.theta_of({"matern32.length_scale": 0.1, "matern32.signal_sd": 1.0})
-    assert np.all(np.isinf(reach([quick_predictor(made, theta)], own)))
+    assert np.all(np.isinf(reach(made, theta[None], own)["distance"]))

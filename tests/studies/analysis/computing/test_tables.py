@@ -237,7 +237,7 @@ def test_prior_of_a_mean_is_no_log(data, model, draw):
 
 
 def models(**changes):
-    good = {"name": "a", "role": "model", "r_hat": 1.0499, "ess_bulk": 201.0, "ess_tail": 201.0,
+    good = {"name": "a", "role": "model", "r_hat": 1.0099, "ess_bulk": 401.0, "ess_tail": 401.0,
             "loo_bad_share": 0.05, "log_evidence_se": 0.5, "evidence_alarm": ""}  # fmt: skip
     simple = {"name": "logistic regression", "role": "simple"}
     return pd.DataFrame([good | changes, good | {"name": "b"}, simple])
@@ -246,9 +246,9 @@ def models(**changes):
 @pytest.mark.parametrize(
     ("changes", "check"),
     [
-        ({"r_hat": 1.0501}, "R-hat"),
-        ({"ess_bulk": 199.0}, "effective draws"),
-        ({"ess_tail": 199.0}, "effective draws"),
+        ({"r_hat": 1.0101}, "R-hat"),
+        ({"ess_bulk": 399.0}, "effective draws"),
+        ({"ess_tail": 399.0}, "effective draws"),
         ({"loo_bad_share": 0.051}, "leave-one-out, share of rows with Pareto k above 0.7"),
         ({"log_evidence_se": 0.51}, "standard error of the log evidence"),
         ({"evidence_alarm": "two ways differ"}, "standard error of the log evidence"),

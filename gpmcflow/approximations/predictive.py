@@ -1,0 +1,115 @@
+"""Responses of mixtures of predictors: means, spreads, quantiles, densities of what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.conditional import Conditional
+from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import Likelihood
+
+QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
+N_SIMULATED = 4000  # responses drawn for their quantiles
+UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
+
+
+def mixture(
+    parts: Sequence[Conditional], *, exposure: Any = None, trials: Any = None
+) -> Conditional:
+    """Predictors of several settings as one mixture, whose likelihoods have the units of the new cases.
+
+    Raises `InputError` for units that the likelihood does not have, or that are not positive.
+    """
+    mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
+    likelihoods = _own(parts)
+    units = _units(likelihoods[0], mean.shape[1], exposure=exposure, trials=trials)
+    likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
+    return Conditional(mean, variance, likelihoods)
+
+
+def predictive(
+    eta: Conditional, response: np.ndarray, quantiles: Sequence[float] = QUANTILES
+) -> xr.Dataset:
+    """Latents and responses of a mixture of predictors: what `predict` returns.
+
+    ``response`` (draw, m) are simulated `responses`.
+    """
+    m = eta.mean.shape[1]
+    units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
+    scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
+    spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
+    over = ("quantile", "new_case")
+    return xr.Dataset(
+        {
+            "latent_mean": ("new_case", eta.mean.mean(0)),
+            "latent_sd": ("new_case", np.sqrt(spread)),
+            "latent_quantile": (over, eta.quantiles(quantiles)),
+            "response_mean": ("new_case", scale * eta.mean_response()),
+            "response_sd": ("new_case", response.std(0)),
+            "response_quantile": (
+                over,
+                np.quantile(response, quantiles, axis=0, method="inverted_cdf"),
+            ),
+        },
+        {"new_case": np.arange(m), "quantile": list(quantiles)},
+    )
+
+
+def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
+    """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
+    n = len(eta.mean)
+    own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
+    terms = [lik.tilted(y, m, v)[0] for lik, m, v in zip(own, eta.mean, eta.variance, strict=True)]
+    return logsumexp(terms, axis=0) - np.log(n)
+
+
+def responses(eta: Conditional, rng: np.random.Generator) -> np.ndarray:
+    """Simulated responses (draw, m); of labels, and with noise by case, E[y | eta]."""
+    rows = []
+    for likelihood, draws in eta.simulate(rng, N_SIMULATED):
+        as_mean = likelihood.binary or any(
+            np.ndim(getattr(likelihood, name)) and name not in UNITS
+            for name in likelihood.constants
+        )
+        rows.append(
+            likelihood.conditional_mean(draws) if as_mean else likelihood.simulate(rng, draws)
+        )
+    return np.concatenate(rows)
+
+
+def _own(parts: list[Conditional]) -> list[Likelihood]:
+    if len(parts) == 1:
+        return list(parts[0].likelihoods)
+    return [part.likelihoods[0] for part in parts for _ in part.mean]
+
+
+def _units(likelihood: Likelihood, m: int, **given: Any) -> dict[str, np.ndarray]:
+    """Exposure or trials of new cases, as far as the likelihood has them."""
+    units = {}
+    for name, value in given.items():
+        if name in likelihood.constants:
+            try:
+                array = np.broadcast_to(np.asarray(1.0 if value is None else value, float), (m,))
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"predict: {name} is {value!r}; allowed: a number, or one for each of {m} new inputs"
+                ) from None
+            whole = name == "trials"
+            sound = np.isfinite(array) & (array > 0) & ((array == np.floor(array)) | (not whole))
+            wrong = np.flatnonzero(~sound)
+            if wrong.size:
+                kind = "whole numbers >= 1" if whole else "positive numbers"
+                raise InputError(
+                    f"predict: {name}[{wrong[0]}] is {array[wrong[0]]:g}; allowed: {kind}"
+                )
+            units[name] = array
+        elif value is not None:
+            raise InputError(
+                f"predict: the {likelihood.name} likelihood has no {name}; leave it out"
+            )
+    return units
