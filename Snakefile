@@ -4,7 +4,11 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.cluster_resources import memory_mb, runtime_minutes
+from gpmcflow.cluster_resources import (
+    analysis_memory_mb,
+    memory_mb,
+    runtime_minutes,
+)
 from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest

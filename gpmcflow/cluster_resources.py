@@ -25,13 +25,13 @@ FLOPS = (
 LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
 
 
-def problem_sizes(data: str | os.PathLike) -> tuple[int, int]:
+def problem_sizes(data: str | os.PathLike, variable: str = "X") -> tuple[int, int]:
     """Return cases and features of a prepared data file, from its header."""
     os.stat(data)  # h5py's own error does not name the file
     import h5py
 
     with h5py.File(data) as file:
-        return tuple(file["X"].shape)
+        return tuple(file[variable].shape)
 
 
 def memory_mb(
@@ -66,6 +66,16 @@ def memory_mb(
         numbers = (
             LINEAR_MATRICES * n * d + d * d + PER_CHAIN * block * processes * (classes * n + d)
         )
+    return _asked(config, numbers, processes, attempt)
+
+
+def analysis_memory_mb(config: dict, data: str | os.PathLike, processes: int, attempt: int) -> int:
+    """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices."""
+    n, _ = problem_sizes(data, "learning/X")
+    return _asked(config, JOINT_MATRICES * n * n * processes, processes, attempt)
+
+
+def _asked(config: dict, numbers: int, processes: int, attempt: int) -> int:
     arrays = 8 * numbers / 1e6
     if config["memory_limit_gb"]:
         arrays = min(arrays, 1000 * config["memory_limit_gb"])

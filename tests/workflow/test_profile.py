@@ -11,8 +11,15 @@ import numpy as np
 import pytest
 import yaml
 
-from gpmcflow.cluster_resources import WALLTIME_MINUTES, memory_mb, problem_sizes, runtime_minutes
+from gpmcflow.cluster_resources import (
+    WALLTIME_MINUTES,
+    analysis_memory_mb,
+    memory_mb,
+    problem_sizes,
+    runtime_minutes,
+)
 from gpmcflow.config import check_config
+from gpmcflow.studies.analysis import costs
 from gpmcflow.studies.problems import MATRICES
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
 from gpmcflow.studies.split_hmc import study as split_hmc
@@ -91,6 +98,21 @@ def test_memory_is_more_than_the_jobs_forecast(config, data, n, workers):
     assert memory_mb(config, "digits", data(2 * n, 50), 1, 1) > memory_mb(
         config, "digits", path, 1, 1
     )
+
+
+@pytest.mark.parametrize("n", [200, 5000])
+def test_memory_of_an_analysis_is_more_than_its_forecast_and_grows_with_processes(
+    config, tmp_path, n
+):
+    path = tmp_path / "data.nc"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("learning/X", shape=(n, 7))
+    for processes in (1, 4):
+        asked = analysis_memory_mb(config, path, processes, 1) * 1e6
+        assert asked > processes * (8 * costs.MATRICES * n * n + 270e6)
+    assert analysis_memory_mb(config, path, 1, 2) > analysis_memory_mb(config, path, 1, 1)
+    limited = {**config, "memory_limit_gb": 0.5}
+    assert analysis_memory_mb(limited, path, 1, 1) <= 500 + 1200
 
 
 def test_memory_grows_with_the_attempt_up_to_twice(config, data):

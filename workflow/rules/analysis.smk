@@ -2,7 +2,6 @@
 from gpmcflow.studies.analysis.study import (
     draw_threads,
     files_of,
-    job_memory,
     result_files,
     settings_of,
 )
@@ -68,7 +67,9 @@ rule analysis_fit:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
+            config, input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
         settings=lambda w: settings_of(ANALYSES[w.analysis], "evidence"),
@@ -94,7 +95,9 @@ rule analysis_draw:
         "../envs/gpmcflow.yaml"
     threads: lambda w: draw_threads(config, w.analysis)
     resources:
-        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
+            config, input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
         settings=lambda w: settings_of(ANALYSES[w.analysis], "sampling"),
@@ -125,7 +128,9 @@ rule analysis_summarise:
         "../envs/gpmcflow.yaml"
     threads: 1
     resources:
-        mem_mb=lambda w, threads, attempt: job_memory(threads, attempt),
+        mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
+            config, input.data, threads, attempt
+        ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
         settings=rules.analysis_fit.params.settings,

@@ -95,11 +95,6 @@ def draw_threads(config: Mapping[str, Any], name: str) -> int:
     return 1 if config["execution"]["scheduler"] else int(chains)
 
 
-def job_memory(threads: int, attempt: int) -> int:
-    """MB of a job; one that was killed for memory gets twice as much."""
-    return 2000 * max(1, threads) * attempt
-
-
 def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     """Read the file, then fit, draw and summarise each model, then report."""
     for name, settings in config["analyses"].items():
