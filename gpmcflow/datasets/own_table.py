@@ -48,8 +48,7 @@ class PreparedTable(NamedTuple):
     """A file made ready: `test` and `new` are None where there are no such rows.
 
     `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
-    became of each column; `checksum` is the SHA-256 of the file; `n_duplicates` the number of
-    learning and held-out rows that repeat an earlier one in outcome and all inputs.
+    became of each column; `checksum` is the SHA-256 of the file.
     """
 
     target: Target
@@ -60,7 +59,6 @@ class PreparedTable(NamedTuple):
     rows: pd.DataFrame
     columns: pd.DataFrame
     checksum: str
-    n_duplicates: int
 
 
 def prepare_table(
@@ -146,7 +144,6 @@ def prepare_table(
         rows.sort_values("row", ignore_index=True),
         uses_table(columns, uses, chosen, target, encoding),
         table.checksum,
-        _repeats(table, [*encoding.columns, target.name], np.sort([*learning, *held_out])),
     )
 
 
@@ -278,8 +275,3 @@ def _check_names(table: CsvTable, encoding: Encoding) -> None:
         raise InputErrors(
             [f'{table.path.name}: two columns would both become the input "{twice[0]}"; rename one']
         )
-
-
-def _repeats(table: CsvTable, names: list[str], places: np.ndarray) -> int:
-    frame = pd.DataFrame({name: table.columns[name] for name in names}, dtype=object)
-    return int(frame.iloc[places].duplicated().sum())
