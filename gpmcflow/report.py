@@ -27,6 +27,7 @@ from gpmcflow.report_tables import (
     which_method_table,
     which_sampler_table,
 )
+from gpmcflow.storage import read_csv
 
 _TABLES = {
     "which_method": which_method_table,
@@ -67,7 +68,9 @@ def build_report(
         resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
     )
     frames = {
-        name: {kind: _read(path) for kind, path in study["frames"].items()}
+        name: {
+            kind: read_csv(path, na_values=["", "nan"]) for kind, path in study["frames"].items()
+        }
         for name, study in studies.items()
     }
     shown = _relative(portable(config or {}))
@@ -114,18 +117,6 @@ def _section(
         "n_open": study.get("n_open", len(figures)),
         "files": [_shown(path) for path in dict.fromkeys([*paths, *study.get("files", [])])],
     }
-
-
-def _read(path: str | os.PathLike) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; run the step that writes it.") from None
-    except (OSError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise StorageError(
-            f"{path}: not a readable table ({text}); delete it and run again."
-        ) from error
 
 
 def _figure(path: str | os.PathLike, caption: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ _HOME = {
     "load_results": "reading",
     "open_results": "reading",
     "origin": "sidecar",
+    "read_csv": "files",
     "read_sidecar": "sidecar",
     "standard_attributes": "schema",
     "with_attributes": "schema",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpmcflow.errors import InputError, StorageError
+from gpmcflow.errors import InputError
+from gpmcflow.storage import read_csv
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _NEEDED = {
@@ -185,17 +186,7 @@ def _read(
     words = list(_TEXT.get(name, []))
     if name.startswith("predictions"):
         words += [*info.get("ids", []), *info.get("shown_columns", [])]
-    try:
-        table = pd.read_csv(
-            path, keep_default_na=False, na_values=[""], dtype={word: str for word in words}
-        )
-    except FileNotFoundError:
-        raise StorageError(f"{path}: no such file; run the step that writes it.") from None
-    except (OSError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise StorageError(
-            f"{path}: not a readable table ({text}); delete it and run again."
-        ) from error
+    table = read_csv(path, dtype={word: str for word in words})
     missing = [column for column in needed if column not in table]
     if missing:
         raise InputError(
