@@ -95,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="print a JSON list, for scripts")
     status.set_defaults(command=_status)
 
+    verify = commands.add_parser(
+        "verify", help="compare every result file with its checksum", description=VERIFY
+    )
+    verify.add_argument("results", nargs="?", default="results", help="default: results")
+    verify.set_defaults(command=_verify)
+
     clean = commands.add_parser(
         "clean", help="show state that nothing needs any more; --yes removes it", description=CLEAN
     )
@@ -149,6 +155,11 @@ is interrupted if its process is gone, stalled if nothing was written for ten ti
 usually takes, or running. Finished segments can be read while a job runs:
 gpmcflow.partial_results(state_dir) opens them as an xarray.DataTree; --json has each
 job's state_dir."""
+
+VERIFY = """Compare each file below the results folder with the SHA-256 it had when it was written: NetCDF
+files and their sidecars (.nc.json), tables, figures, pages. A line for each that is damaged or missing, and
+exit code 1 then. Delete what is damaged and run the workflow again: the same file comes back. A job refuses
+damaged files by itself, and gpmcflow run ends with this check."""
 
 CLEAN = """Show the state folders below the results folder, with size, age and job, and mark those that
 nothing needs any more; with --yes, remove these. A state folder holds the finished segments of one job,
@@ -233,6 +244,18 @@ def _status(options: argparse.Namespace) -> None:
         print(status_table(statuses))
     else:
         print(f"{options.results}: no job has left state here")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from gpmcflow.verify import verify
+
+    verification = verify(options.results)
+    for line in verification.problems:
+        print(f"gpmcflow: {line}", file=sys.stderr)
+    for path in verification.unknown:
+        print(f"{path}: has no checksum")
+    print(verification.in_words)
+    return 1 if verification.problems else 0
 
 
 def _clean(options: argparse.Namespace) -> None:

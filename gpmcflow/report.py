@@ -27,7 +27,7 @@ from gpmcflow.report_tables import (
     which_method_table,
     which_sampler_table,
 )
-from gpmcflow.storage import read_csv
+from gpmcflow.storage import read_csv, require_unchanged
 
 _TABLES = {
     "which_method": which_method_table,
@@ -121,6 +121,7 @@ def _section(
 
 def _figure(path: str | os.PathLike, caption: str) -> dict[str, Any]:
     """PNG as base64 with its size, so that the page does not move while it is shown."""
+    require_unchanged(path)
     try:
         content = Path(path).read_bytes()
     except OSError as error:

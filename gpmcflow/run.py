@@ -15,6 +15,7 @@ from pathlib import Path
 from gpmcflow.config import check_config, load_yaml
 from gpmcflow.errors import InputError
 from gpmcflow.installation import workflow_home
+from gpmcflow.verify import verify
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
@@ -48,7 +49,8 @@ def run(
     ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
     printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
     ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
-    Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there.
+    Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
+    every result file is compared with its checksum; a damaged or missing one is a line, and exit code 1.
     """
     checked, config = check_for_run(path), Path(path).resolve()
     if quick:
@@ -83,7 +85,12 @@ def run(
         print("stopped; the same command goes on from here", file=sys.stderr)
     elif code and told:
         print("\n".join(messages.failure()), file=sys.stderr)
-    elif told:
+    elif code == 0 and (results := config.parent / "results").is_dir():
+        problems = verify(os.path.relpath(results)).problems
+        for line in problems:
+            print(f"gpmcflow run: {line}", file=sys.stderr)
+        code = 1 if problems else 0
+    if told and code == 0:
         print(f"done in {_duration(time.monotonic() - began)}")
         for name in (*checked["analyses"], *(["."] if checked["studies"] else [])):
             report = config.parent / "results" / name / "report.html"

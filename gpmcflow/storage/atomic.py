@@ -27,13 +27,18 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | Path, *, tidy: bool = True) -> Iterator[Path]:
+def atomic_path(
+    path: str | Path, *, tidy: bool = True, checksum: Path | None = None
+) -> Iterator[Path]:
     """Give a temporary path beside `path`, which becomes `path` when the block ends without error.
 
     The file is flushed to disk before it is renamed, and the folder after, so `path` is at all
     times the old file or the whole new one. On an error the temporary file is removed; an
     `OSError` is raised as a one-line `StorageError`. Temporary files of `path` that dead processes
     of this host left are removed as well, unless `tidy` is false (it lists the folder).
+
+    `checksum`, the file that has the checksum of `path`, goes just before the new file comes: a process
+    that is killed in between leaves a whole file without one, never one that seems damaged.
     """
     path = Path(path)
     prefix = f".{path.name}.{socket.gethostname()}-"
@@ -44,7 +49,7 @@ def atomic_path(path: str | Path, *, tidy: bool = True) -> Iterator[Path]:
             _remove_leftovers(path.parent, prefix)
         yield temporary
         _sync(temporary)
-        os.replace(temporary, path)
+        _replace(temporary, path, checksum)
         _sync(path.parent)
     except StorageError:
         raise
@@ -53,6 +58,20 @@ def atomic_path(path: str | Path, *, tidy: bool = True) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _replace(temporary: Path, path: Path, checksum: Path | None) -> None:
+    if checksum is None or not checksum.exists():
+        os.replace(temporary, path)
+        return
+    aside = temporary.with_suffix(".old.tmp")
+    os.replace(checksum, aside)
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        os.replace(aside, checksum)
+        raise
+    aside.unlink()
 
 
 def make_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ import h5py
 import xarray as xr
 
 from gpmcflow.errors import StorageError
+from gpmcflow.storage.checksums import require_unchanged
 from gpmcflow.storage.schema import LIBRARY
 
 _ENGINE = "h5netcdf"
@@ -33,7 +34,7 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
     Raises
     ------
     StorageError:
-        For a file that is missing, truncated, or not this package's.
+        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def load_results(path: str | os.PathLike) -> xr.DataTree:
     Raises
     ------
     StorageError:
-        For a file that is missing, truncated, or not this package's.
+        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's.
 
     Examples
     --------
@@ -101,6 +102,7 @@ def _checked(path: str | os.PathLike) -> Path:
     if not path.is_file():
         found = "it is a folder" if path.is_dir() else "no such file"
         raise StorageError(f"{path}: {found}; give a results file, or run the step that writes it.")
+    require_unchanged(path)
     try:
         if not h5py.is_hdf5(path):
             with open(path, "rb") as stream:  # an unreadable file is not a foreign one

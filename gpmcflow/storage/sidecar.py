@@ -9,26 +9,25 @@ import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import threadpoolctl
 
+from gpmcflow.storage.checksums import OF_FILE, parse_sidecar, sidecar_of, sidecar_text
 from gpmcflow.storage.files import write_text
 
 _PACKAGES = ("gpmcflow", "numpy", "scipy", "xarray", "dask", "h5netcdf", "h5py")
 
 
-def write_sidecar(path: str | os.PathLike, facts: dict) -> None:
-    """Write `<path>.json`, atomically: `facts` (timings and the like), versions, threads, host."""
-    content = {**environment(), **facts}
-    text = json.dumps(content, indent=2, sort_keys=True, default=_plain)
-    write_text(text + "\n", Path(f"{os.fspath(path)}.json"))
+def write_sidecar(path: str | os.PathLike, facts: dict, checksum: str) -> None:
+    """Write `<path>.json`, atomically: `facts` (timings and the like), the SHA-256 of the results
+    file, versions, threads, host, and a SHA-256 of its own."""
+    write_text(sidecar_text({**environment(), **facts, OF_FILE: checksum}), sidecar_of(path))
 
 
 def read_sidecar(path: str | os.PathLike) -> dict:
-    """Content of `<path>.json`."""
-    return json.loads(Path(f"{os.fspath(path)}.json").read_text(encoding="utf-8"))
+    """Content of `<path>.json`. Raises `StorageError` if it is missing or not what was written."""
+    return parse_sidecar(sidecar_of(path))
 
 
 def origin(attributes: Mapping[str, Any], facts: dict) -> dict:
@@ -62,7 +61,3 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "not installed"
     return found
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else str(value)

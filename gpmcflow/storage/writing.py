@@ -16,6 +16,7 @@ import xarray as xr
 
 from gpmcflow.errors import StorageError
 from gpmcflow.storage.atomic import atomic_path
+from gpmcflow.storage.checksums import sha256_of, sidecar_of
 from gpmcflow.storage.schema import checked_tree
 from gpmcflow.storage.sidecar import write_sidecar
 from gpmcflow.storage.sink import Sink
@@ -41,8 +42,8 @@ def write_results(
     path:
         Of the file, which may exist; its folder is made.
     sidecar:
-        Plain values, such as timings, which go to ``<path>.json`` together with the machine and the versions;
-        None writes no such file.
+        Plain values, such as timings, which go to ``<path>.json`` together with the machine, the versions and
+        the SHA-256 of the file, which `load_results` and `open_results` compare.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def write_results(
     """
     path = Path(path)
     tree = checked_tree(tree)
-    with atomic_path(path) as temporary:
+    with atomic_path(path, checksum=sidecar_of(path)) as temporary:
         _require_space(tree, path)
         sink = Sink(temporary)
         try:
@@ -80,8 +81,8 @@ def write_results(
                 _write(tree, sink)
         finally:
             sink.finish()
-    if sidecar is not None:
-        write_sidecar(path, sidecar)
+        checksum = sha256_of(temporary)
+    write_sidecar(path, sidecar or {}, checksum)
 
 
 def _write(tree: xr.DataTree, sink: Sink) -> None:

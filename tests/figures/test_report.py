@@ -299,7 +299,9 @@ def test_what_is_wrong_with_a_file_is_said_in_one_line(studies, tmp_path, eviden
         ({"frames": {"verdict": study["frames"]["evidence"]}}, InputError, "no column"),
     ]
     bad.with_suffix(".csv").write_bytes(b"")
-    cases.append(({"frames": {"evidence": tmp_path / "bad.csv"}}, StorageError, "not a readable"))
+    cases.append(
+        ({"frames": {"evidence": tmp_path / "bad.csv"}}, StorageError, "bad.csv: cannot be read")
+    )
     for change, kind, message in cases:
         with pytest.raises(kind, match=message) as caught:
             build_report({"rmhmc_ais": study | change}, title="t")

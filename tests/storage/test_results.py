@@ -70,7 +70,7 @@ def left(folder: Path) -> list[str]:
 def test_round_trip(tmp_path, chunks):
     path = tmp_path / "new" / "r.nc"
     write_results(make_tree(chunks), path)
-    assert left(path.parent) == ["r.nc"]
+    assert left(path.parent) == ["r.nc", "r.nc.json"]
     plain = make_tree()
     for read in (load_results, open_results):
         with read(path) as tree:
@@ -308,7 +308,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, number, messa
         with pytest.raises(StorageError, match=message) as error:
             write_results(make_tree((2, 30)), path, sidecar={})
     assert str(path) in one_line(error)
-    assert left(tmp_path) == ["r.nc"]
+    assert left(tmp_path) == ["r.nc", "r.nc.json"]
     assert checksum(path) == before
 
 
@@ -392,9 +392,9 @@ def test_killed_in_the_middle_of_a_write(tmp_path):
     killed = subprocess.run([sys.executable, "-c", KILLED, here, str(path)])
     assert killed.returncode == -9
     assert checksum(path) == before
-    assert len(left(tmp_path)) == 2
+    assert len(left(tmp_path)) == 3  # the file, its sidecar, and what the killed write left
     write_results(make_tree((2, 30)), path)
-    assert left(tmp_path) == ["r.nc"]
+    assert left(tmp_path) == ["r.nc", "r.nc.json"]
     load_results(path)
 
 

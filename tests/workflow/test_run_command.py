@@ -13,6 +13,7 @@ import yaml
 
 from gpmcflow.cli import main
 from gpmcflow.run import Messages, snakemake_command
+from gpmcflow.verify import verify
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from gpmcflow.cli import main; sys.exit(main())"]
@@ -94,6 +95,18 @@ def test_results_lie_beside_the_config_and_each_step_is_a_line(project):
     assert sorted(path.name for path in project.iterdir()) == ["own"]
     again = gpmcflow(project, "run", "own/mine.yaml")
     assert (again.returncode, len(again.stdout.splitlines())) == (0, 2)
+    assert verify(project / "own" / "results").unknown == []
+
+    table = project / "own" / "results" / "rmhmc_ais" / "evidence.csv"
+    seen = table.stat()
+    table.write_bytes(table.read_bytes().replace(b"is_ep", b"is_eq"))
+    os.utime(table, ns=(seen.st_atime_ns, seen.st_mtime_ns))  # Snakemake sees no change
+    damaged = gpmcflow(project, "run", "own/mine.yaml")
+    assert damaged.returncode == 1
+    assert "own/results/rmhmc_ais/evidence.csv: not what was written" in damaged.stderr
+    table.unlink()
+    assert gpmcflow(project, "run", "own/mine.yaml").returncode == 0
+    assert b"is_ep" in table.read_bytes()
 
 
 def test_error_of_a_job_is_shown_with_its_log(project):

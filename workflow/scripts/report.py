@@ -7,7 +7,7 @@ if __name__ == "__main__":
         from pathlib import Path
 
         from gpmcflow.report import Answer, build_report
-        from gpmcflow.storage import write_text
+        from gpmcflow.storage import write_result_text
         from gpmcflow.studies.frame.registry import STUDIES
 
         studies = {
@@ -24,4 +24,4 @@ if __name__ == "__main__":
         page = build_report(
             studies, title="Results", config=snakemake.params.config, answers=answers
         )
-        write_text(page, snakemake.output.report)
+        write_result_text(page, snakemake.output.report)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpmcflow.errors import StorageError
+from gpmcflow.storage import read_result_text
 from gpmcflow.studies.analysis.page.page import answer_of
 
 
@@ -15,11 +15,6 @@ def answers(config: Mapping[str, Any], folder: str | Path) -> Iterator[tuple[str
     """(title, link, HTML) of each analysis: its answer and its picture, and its own report."""
     for name in config["analyses"]:
         place = Path(folder, "results", name)
-        try:
-            facts = json.loads((place / "info.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{place / 'info.json'}: cannot be read ({error}); run again"
-            ) from None
+        facts = json.loads(read_result_text(place / "info.json"))
         title, html = answer_of(place, facts)
         yield title, f"{name}/report.html", html

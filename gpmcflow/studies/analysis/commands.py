@@ -19,7 +19,7 @@ from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
 from gpmcflow.forecast import forecast, require_fit
-from gpmcflow.storage import load_results, write_csv, write_text
+from gpmcflow.storage import csv_text, load_results, read_result_text, write_text
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
@@ -124,8 +124,8 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     that cannot be read.
     """
     folder = results_folder(name)
-    info = json.loads((folder / "info.json").read_text(encoding="utf-8"))
-    settings = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+    info = json.loads(read_result_text(folder / "info.json"))
+    settings = yaml.safe_load(read_result_text(folder / "config.yaml"))
     data = data_of(load_results(folder / "data.nc"))
     part = encode_new(data.encoding, Path(csv))
     rows = rows_of(part)
@@ -140,7 +140,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
-    write_csv(table, Path(output))
+    write_text(csv_text(table), Path(output))
     return list(_told(table, part, info, Path(output)))
 
 

@@ -11,7 +11,14 @@ import pandas as pd
 
 import gpmcflow
 from gpmcflow.execution import chain_generators
-from gpmcflow.storage import load_results, read_sidecar, write_csv, write_text
+from gpmcflow.storage import (
+    load_results,
+    read_csv,
+    read_sidecar,
+    remove,
+    write_csv,
+    write_result_text,
+)
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import Data, data_of
 from gpmcflow.studies.analysis.models import build_model, model_statement
@@ -86,7 +93,7 @@ def write_report(
     if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
         made["predictions_loo"] = tables.predictions_loo(own, data)
     if data.new is not None:
-        cells = pd.read_csv(folder / "new_rows.csv", dtype=str, keep_default_na=False)
+        cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
         made["predictions_new"] = tables.predictions_new(own["new"].to_dataset(), data, cells)
     if places.grid is not None:
         kind, table = tables.grid(own, places.grid, data)
@@ -104,7 +111,7 @@ def write_report(
     )
     for table in optional:  # of an earlier run with other settings
         if table not in made:
-            (folder / f"{table}.csv").unlink(missing_ok=True)
+            remove(folder / f"{table}.csv")
     for table, frame in made.items():
         write_csv(frame, folder / f"{table}.csv")
     facts = _facts(settings, data, folder) | {
@@ -116,14 +123,14 @@ def write_report(
         "shown_columns": (list(effects) or data.encoding.columns)[:N_SHOWN_COLUMNS],
         "yaml": config,
     }
-    write_text(json.dumps(facts, indent=1), folder / "info.json")
-    write_text(build_page(folder, facts), folder / "report.html")
+    write_result_text(json.dumps(facts, indent=1), folder / "info.json")
+    write_result_text(build_page(folder, facts), folder / "report.html")
 
 
 def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
     """What the page says of settings and data beside the tables."""
     target, of_data, learning = data.target, settings["data"], data.learning
-    rows = pd.read_csv(folder / "rows.csv")
+    rows = read_csv(folder / "rows.csv")
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
     new_csv = of_data.get("new")
     return {

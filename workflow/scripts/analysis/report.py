@@ -8,12 +8,12 @@ if __name__ == "__main__":
 
         import yaml
 
-        from gpmcflow.storage import write_text
+        from gpmcflow.storage import write_result_text
         from gpmcflow.studies.analysis.report import write_report
 
         name, settings = snakemake.wildcards.analysis, snakemake.params.settings
         folder = Path(snakemake.output.report).parent
-        write_text(yaml.safe_dump(settings, sort_keys=False), snakemake.output.config)
+        write_result_text(yaml.safe_dump(settings, sort_keys=False), snakemake.output.config)
         write_report(
             folder,
             name,

@@ -4,12 +4,10 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):
-        import pandas as pd
-
         from gpmcflow.figures.fast_likelihood import cost_against_time
-        from gpmcflow.storage import write_figure
+        from gpmcflow.storage import read_csv, write_figure
         from gpmcflow.studies.fast_likelihood.types import METHODS
 
-        runs = pd.read_csv(snakemake.input.runs, dtype={"problem": str})
+        runs = read_csv(snakemake.input.runs, dtype={"problem": str})
         figure = cost_against_time(runs[runs["method"].isin(METHODS)], methods=METHODS)
         write_figure(figure, snakemake.output.figure)

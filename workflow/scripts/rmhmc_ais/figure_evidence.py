@@ -4,14 +4,12 @@ from gpmcflow.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):
-        import pandas as pd
-
         from gpmcflow.figures import evidence_against_time
-        from gpmcflow.storage import write_figure
+        from gpmcflow.storage import read_csv, write_figure
 
         figure = evidence_against_time(
-            pd.read_csv(snakemake.input.evidence),
-            pd.read_csv(snakemake.input.approximations),
+            read_csv(snakemake.input.evidence),
+            read_csv(snakemake.input.approximations),
             snakemake.wildcards.problem,
             methods=snakemake.params.methods,
         )
