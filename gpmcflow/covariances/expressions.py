@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
 
@@ -195,7 +195,7 @@ class Leaf(Covariance):
         for parameter in self.parameters():
             if getattr(self, parameter) is None:
                 one = parameter == self.amplitude and self._one_amplitude and not amplitude
-                values[parameter] = 1.0 if one else DEFAULTS[parameter]
+                values[parameter] = 1.0 if one else default_hyperpriors()[parameter]
         return replace(self, **values) if values else self
 
     def free_scales(self) -> tuple[str, ...]:

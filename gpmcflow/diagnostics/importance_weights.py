@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from arviz_stats.base import array_stats
 from scipy.special import logsumexp
 
 MIN_EFFECTIVE_SIZE = 10.0
@@ -108,6 +107,8 @@ def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     below = np.argsort(log_weights)[n - n_tail - 1]
     if log_weights[below] < log_weights.max() + LOG_NOTHING:
         return log_weights, np.inf
+    from arviz_stats.base import array_stats  # loads scipy.signal
+
     # The library takes the logs of inverse weights (its use is leave-one-out cross-validation), and
     # gives normalised ones; one below the tail, which is not smoothed, tells the scale.
     with np.errstate(all="ignore"):

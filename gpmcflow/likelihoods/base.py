@@ -13,7 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import array_digest, text_digest
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments
-from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
 
@@ -104,7 +104,9 @@ class Likelihood(ABC):
             if name not in self.parameters or (name in self.constants and np.ndim(value)):
                 value = _positive_constant(value, where)
             else:
-                value = checked_setting(DEFAULTS.get(name) if value is None else value, where)
+                value = checked_setting(
+                    default_hyperpriors().get(name) if value is None else value, where
+                )
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

@@ -5,6 +5,9 @@ All are normal in the log of the parameter, for inputs and real responses of mea
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
+
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 
@@ -12,14 +15,17 @@ def _log_normal(loc: float, scale: float) -> Hyperprior:
     return Hyperprior("norm", {"loc": loc, "scale": scale})
 
 
-DEFAULTS = {
-    "length_scale": _log_normal(0.0, 1.0),  # 0.14 to 7.1 with probability 0.95
-    "signal_sd": _log_normal(0.0, 1.0),
-    "sd": _log_normal(0.0, 1.0),  # of a slope
-    "offset": _log_normal(0.0, 1.0),
-    "alpha": _log_normal(0.0, 1.0),  # of a rational quadratic
-    "noise_sd": _log_normal(-1.0, 1.0),  # 0.05 to 2.6
-    "scale": _log_normal(-1.0, 1.0),  # of Student-t noise
-    "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom
-    "dispersion": _log_normal(1.0, 1.5),  # 0.14 to 51
-}
+@functools.cache
+def default_hyperpriors() -> Mapping[str, Hyperprior]:
+    """Return the hyperprior of each kind of parameter by name; made on first use, as it loads scipy.stats."""
+    return {
+        "length_scale": _log_normal(0.0, 1.0),  # 0.14 to 7.1 with probability 0.95
+        "signal_sd": _log_normal(0.0, 1.0),
+        "sd": _log_normal(0.0, 1.0),  # of a slope
+        "offset": _log_normal(0.0, 1.0),
+        "alpha": _log_normal(0.0, 1.0),  # of a rational quadratic
+        "noise_sd": _log_normal(-1.0, 1.0),  # 0.05 to 2.6
+        "scale": _log_normal(-1.0, 1.0),  # of Student-t noise
+        "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom
+        "dispersion": _log_normal(1.0, 1.5),  # 0.14 to 51
+    }

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
-from scipy import stats
+import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.parameters.densities import Form, form_of
 
 SCALES = ("log", "natural")
-_NAMES = sorted(
-    name for name in dir(stats) if isinstance(getattr(stats, name), stats.rv_continuous)
-)
+
+
+@cache
+def _distributions() -> list[str]:
+    stats = scipy.stats
+    return sorted(
+        name for name in dir(stats) if isinstance(getattr(stats, name), stats.rv_continuous)
+    )
 
 
 @dataclass(frozen=True)
@@ -57,11 +62,11 @@ class Hyperprior:
     scale: str = "log"
 
     def __post_init__(self) -> None:
-        if self.distribution not in _NAMES:
-            raise unknown_name("hyperprior: distribution", self.distribution, _NAMES)
+        if self.distribution not in _distributions():
+            raise unknown_name("hyperprior: distribution", self.distribution, _distributions())
         if self.scale not in SCALES:
             raise unknown_name("hyperprior: scale", self.scale, SCALES)
-        family = getattr(stats, self.distribution)
+        family = getattr(scipy.stats, self.distribution)
         shapes = family.shapes.replace(" ", "").split(",") if family.shapes else []
         for name in self.parameters:
             if name not in (*shapes, "loc", "scale"):
@@ -128,7 +133,7 @@ class Hyperprior:
 
     @cached_property
     def _frozen(self):
-        return getattr(stats, self.distribution)(**self.parameters)
+        return getattr(scipy.stats, self.distribution)(**self.parameters)
 
     @cached_property
     def below_zero(self) -> float:

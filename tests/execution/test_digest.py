@@ -67,6 +67,24 @@ def test_code_digest_of_the_package():
         code_digest("executions")
 
 
+def test_no_code_is_parsed_twice(tmp_path):
+    """Beside Snakemake's notes it is written down what became of which source."""
+    (tmp_path / ".snakemake").mkdir()
+    here = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    code = "import sys; from gpmcflow.execution import code_digest;"
+    first = subprocess.run(
+        [sys.executable, "-c", f"{code} print(code_digest('execution'))"], **here
+    ).stdout
+    again = f"import ast; ast.parse = None; {code} print(code_digest('execution'))"
+    assert subprocess.run([sys.executable, "-c", again], **here).stdout == first
+    for damage in ("{", "[1, 2]"):
+        (tmp_path / ".snakemake" / "gpmcflow_code.json").write_text(damage)
+        told = subprocess.run(
+            [sys.executable, "-c", f"{code} print(code_digest('execution'))"], **here
+        )
+        assert told.stdout == first
+
+
 def test_code_digest_loads_nothing_heavy():
     code = (
         "import sys; from gpmcflow.execution import code_digest, settings_digest;"

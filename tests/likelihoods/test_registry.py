@@ -16,7 +16,7 @@ from gpmcflow.likelihoods import (
     likelihood,
 )
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter
 
@@ -42,7 +42,7 @@ def test_parameters_left_out_have_the_default_hyperprior():
         (Probit(), []),
         (Gaussian(np.ones(3)), []),  # known levels are no parameter
     ):
-        assert made.entries() == tuple(Entry(name, DEFAULTS[name]) for name in names)
+        assert made.entries() == tuple(Entry(name, default_hyperpriors()[name]) for name in names)
         fixed = made.with_values(np.arange(len(names)) + 0.5)
         assert [entry.setting for entry in fixed.entries()] == [0.5, 1.5][: len(names)]
 

@@ -28,7 +28,7 @@ from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.ladders import LADDERS
 from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
-from gpmcflow.parameters.defaults import DEFAULTS
+from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
@@ -208,9 +208,9 @@ def test_readme_has_all_likelihoods_with_their_settings():
 
 def test_readme_has_the_default_hyperpriors():
     rows = tables_of_readme()["parameter"]
-    assert {row[0] for row in rows} == set(DEFAULTS)
+    assert {row[0] for row in rows} == set(default_hyperpriors())
     for name, loc, scale, median, low, high in rows:
-        prior = DEFAULTS[name]
+        prior = default_hyperpriors()[name]
         assert prior == Hyperprior("norm", {"loc": float(loc), "scale": float(scale)})
         shown = [f"{np.exp(prior.quantile(p)):.2g}" for p in (0.5, 0.025, 0.975)]
         assert [median, low, high] == shown, name

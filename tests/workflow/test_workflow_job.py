@@ -6,6 +6,8 @@ import json
 import logging
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -167,3 +169,14 @@ def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp
     with workflow_job(snakemake) as job:
         job.write(xr.DataTree(xr.Dataset({"a": ("x", [1.0])})))
     assert (tmp_path / "out.nc").is_file()
+
+
+@pytest.mark.parametrize("steps", ["stages", "analysis.steps"])
+def test_a_job_loads_no_statistics_before_it_needs_them(steps):
+    """They take as long to load as all else together, and a cluster starts a job many times."""
+    code = (
+        f"import sys; import gpmcflow.workflow_job, gpmcflow.studies.{steps};"
+        "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib') if m in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import arviz_stats
 import xarray as xr
 
 from gpmcflow.samplers.results import LARGEST_RHAT
@@ -18,6 +17,8 @@ def parameters(draws: xr.DataTree) -> xr.Dataset:
 
 def convergence(draws: xr.DataTree) -> dict[str, float]:
     """Largest R-hat and smallest effective sizes, in the bulk and in the tails, over the parameters."""
+    import arviz_stats
+
     own = parameters(draws).load()
 
     def over(values: xr.Dataset) -> list[float]:

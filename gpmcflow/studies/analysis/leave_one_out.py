@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import NamedTuple
 
-import arviz_stats
 import numpy as np
 import xarray as xr
 from scipy.linalg import lapack
@@ -95,6 +94,8 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
 
 def _pareto_smoothed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n)."""
+    import arviz_stats
+
     draws = xr.Dataset({"y": (("chain", "draw", "case"), values)})
     tree = xr.DataTree.from_dict({"log_likelihood": draws})
     with warnings.catch_warnings():  # a bad k is told by what is returned
