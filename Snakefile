@@ -66,20 +66,12 @@ localrules:
 include: "workflow/rules/data.smk"
 
 
-# A job of a cluster parses this file again, for one rule: the rules of other studies are not for it.
-WANTED = workflow.dag_settings.allowed_rules or [""]
-
-
-def is_wanted(study):
-    return any(rule.startswith(study) or not rule for rule in WANTED)
-
-
-if config["analyses"] and is_wanted("analysis"):
+if config["analyses"]:
 
     include: "workflow/rules/analysis.smk"
 
 
-for study in filter(is_wanted, STUDIES):
+for study in STUDIES:
 
     include: f"workflow/rules/{study}.smk"
 
