@@ -13,6 +13,7 @@ from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 from gpmcflow.installation import REPORT_TEMPLATE
+from gpmcflow.plan import planned_jobs
 from gpmcflow.studies.analysis.study import is_single
 from gpmcflow.study_config import MODEL_CODE
 
@@ -86,9 +87,15 @@ TABLES = [
 include: "workflow/rules/report.smk"
 
 
+# All that the jobs write: a file that was deleted comes back, whatever was made of it.
+PLANNED = [job.output for job in planned_jobs(config)]
+FIGURES = [path for study in REPORT.values() for path, caption in study["figures"]]
+
+
 rule all:
     default_target: True
     input:
+        PLANNED,
+        [f"{path}.json" for path in PLANNED if path.endswith(".nc")],
         TABLES,
-        [f"results/{name}/report.html" for name in config["analyses"]],
-        "results/report.html",
+        FIGURES,

@@ -110,7 +110,8 @@ def require_unchanged(path: str | os.PathLike) -> bool:
         changed = sha256_of(path) != digest
     except FileNotFoundError:
         raise StorageError(
-            f"{path}: no such file, though its checksum is there; run the step that writes it."
+            f"{path}: no such file, though its checksum is there; run again, and if that does not bring it "
+            "back, delete the other results of its step first."
         ) from None
     except OSError as error:
         raise _unreadable(path, error) from error

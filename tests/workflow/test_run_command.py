@@ -105,8 +105,12 @@ def test_results_lie_beside_the_config_and_each_step_is_a_line(project):
     assert damaged.returncode == 1
     assert "own/results/rmhmc_ais/evidence.csv: not what was written" in damaged.stderr
     table.unlink()
+    first = project / "own" / "results" / "data" / "mine.nc"  # Snakemake alone would not miss it
+    content = first.read_bytes()
+    first.unlink()
     assert gpmcflow(project, "run", "own/mine.yaml").returncode == 0
     assert b"is_ep" in table.read_bytes()
+    assert first.read_bytes() == content
 
 
 def test_error_of_a_job_is_shown_with_its_log(project):

@@ -156,6 +156,10 @@ rule analysis_report:
         info="results/{analysis}/info.json",
         models="results/{analysis}/models.csv",
         relevance="results/{analysis}/relevance.csv",
+        more=expand(
+            "results/{{analysis}}/{table}.csv",
+            table=["effects", "rug", "hyperparameters", "checks"],
+        ),
         config="results/{analysis}/config.yaml",
     log:
         "results/logs/{analysis}/report.log",
