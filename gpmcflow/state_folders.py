@@ -23,7 +23,7 @@ from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.blocks import Grid
 from gpmcflow.execution.lock import lock_owner
 
-RUN, JOB = "run.json", "job.json"
+RUN, JOB, WAITING = "run.json", "job.json", "waiting.json"
 _SEGMENT = re.compile(r"segment_(\d{5,})\.npz")
 _SLACK = 60.0  # seconds between the birth of a process and its manifest, by two clocks
 
@@ -62,6 +62,11 @@ class Run:
     def n_segments(self) -> int:
         """Segments of all blocks, finished or not."""
         return len(self.grid.blocks) * len(self.grid.segments)
+
+    @property
+    def waiting(self) -> dict:
+        """What the run waits for (`for`), and since when (`started_at`); empty if it does not wait."""
+        return read_json(self.folder / WAITING)
 
     def block(self, number: int) -> Path:
         """Folder of a block."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpmcflow.errors import GpmcflowError
+from gpmcflow.errors import GpmcflowError, UnavailableError
 from gpmcflow.execution import finish_first, graceful_stop, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
@@ -34,9 +34,10 @@ log = logging.getLogger("gpmcflow")
 def workflow_job(snakemake: Any) -> Iterator[Job]:
     """Run the body of a script; `snakemake` is the object that Snakemake puts into it.
 
-    A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1. Any other exception
-    is ours to mend: its traceback goes to both. A first SIGTERM or SIGUSR1 ends the job between two
-    segments with exit code 75, a second one at once.
+    A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1, or 75 for an
+    `UnavailableError`, which a retry may not meet again. Any other exception is ours to mend: its
+    traceback goes to both. A first SIGTERM or SIGUSR1 ends the job between two segments with exit
+    code 75, a second one at once.
     """
     pin_blas()
     to_file = _configure_logging(Path(snakemake.log[0]))
@@ -48,7 +49,7 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
         raise SystemExit(EXIT_CODE) from None
     except GpmcflowError as error:
         log.error(" ".join(str(error).split()))
-        raise SystemExit(1) from None
+        raise SystemExit(EXIT_CODE if isinstance(error, UnavailableError) else 1) from None
     except Exception:
         to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))
         raise
