@@ -22,6 +22,7 @@ import psutil
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.blocks import Grid
 from gpmcflow.execution.lock import lock_owner
+from gpmcflow.job_errors import ERRORS, STATE
 
 RUN, JOB, WAITING = "run.json", "job.json", "waiting.json"
 _SEGMENT = re.compile(r"segment_(\d{5,})\.npz")
@@ -147,4 +148,5 @@ def state_folders(results: str | os.PathLike) -> Iterator[Path]:
         yield root
         return
     with suppress(OSError):
-        yield from sorted(path for path in (root / ".state").iterdir() if path.is_dir())
+        folders = sorted(path for path in (root / STATE.name).iterdir() if path.is_dir())
+        yield from (path for path in folders if path.name != ERRORS)
