@@ -13,6 +13,7 @@ from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
 from gpmcflow.installation import REPORT_TEMPLATE
+from gpmcflow.job_errors import name_this_run
 from gpmcflow.plan import planned_jobs
 from gpmcflow.studies.analysis.study import is_single
 from gpmcflow.study_config import MODEL_CODE
@@ -42,6 +43,7 @@ try:
         from gpmcflow.studies.stated_models import check_models
 
         check_models(config)
+        name_this_run()
 except GpmcflowError as error:
     raise WorkflowError(str(error)) from None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpmcflow.disk import human_bytes
 from gpmcflow.errors import StorageError
+from gpmcflow.job_errors import ERRORS, STATE
 from gpmcflow.state_folders import (
     JOB,
     Run,
@@ -100,9 +101,12 @@ def _reason(job, root, written, old, wanted, latest) -> str | None:
 def remove_state(folders: Iterable[StateFolder], results: str | os.PathLike = "results") -> int:
     """Remove the folders that are not needed, and return their bytes; each is judged once more.
 
+    The errors that jobs have kept for their retries go, too.
+
     Raises `StorageError` for one that cannot be removed.
     """
     freed = 0
+    shutil.rmtree(Path(results, STATE.name, ERRORS), ignore_errors=True)
     for folder in folders:
         if folder.reason is None or not folder.path.is_dir():
             continue

@@ -38,6 +38,10 @@ class ResourceError(GpmcflowError, RuntimeError):
     """Work that would not fit into the memory, disk or time it may use."""
 
 
+class UnavailableError(ResourceError):
+    """What is not to be had now and may be later, such as a Dask cluster: a retry is worth it."""
+
+
 def unknown_name(where: str, found: str, allowed: Iterable[str]) -> InputError:
     """Return the error for a name that is not in a list, with the nearest valid one.
 

@@ -22,8 +22,9 @@ import psutil
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.blocks import Grid
 from gpmcflow.execution.lock import lock_owner
+from gpmcflow.job_errors import ERRORS, STATE
 
-RUN, JOB = "run.json", "job.json"
+RUN, JOB, WAITING = "run.json", "job.json", "waiting.json"
 _SEGMENT = re.compile(r"segment_(\d{5,})\.npz")
 _SLACK = 60.0  # seconds between the birth of a process and its manifest, by two clocks
 
@@ -62,6 +63,11 @@ class Run:
     def n_segments(self) -> int:
         """Segments of all blocks, finished or not."""
         return len(self.grid.blocks) * len(self.grid.segments)
+
+    @property
+    def waiting(self) -> dict:
+        """What the run waits for (`for`), and since when (`started_at`); empty if it does not wait."""
+        return read_json(self.folder / WAITING)
 
     def block(self, number: int) -> Path:
         """Folder of a block."""
@@ -142,4 +148,5 @@ def state_folders(results: str | os.PathLike) -> Iterator[Path]:
         yield root
         return
     with suppress(OSError):
-        yield from sorted(path for path in (root / ".state").iterdir() if path.is_dir())
+        folders = sorted(path for path in (root / STATE.name).iterdir() if path.is_dir())
+        yield from (path for path in folders if path.name != ERRORS)

@@ -53,6 +53,8 @@ class JobStatus:
     host: str | None
     pid: int | None
     state_dir: str
+    waiting_for: str | None  #: what it waits for, such as a worker of a Dask cluster
+    waiting_since: str | None  #: time in ISO 8601, UTC
 
 
 def job_statuses(results: str | os.PathLike = "results") -> list[JobStatus]:
@@ -60,9 +62,9 @@ def job_statuses(results: str | os.PathLike = "results") -> list[JobStatus]:
 
     *finished*: the declared output is there and newer than the state (a run outside a workflow has
     none: all its segments are there). Else *interrupted*: its process is gone; *stalled*: nothing was
-    written for far longer than a segment usually takes (ten times as long, and two minutes); else
-    *running*. Whether a process on another machine is alive cannot be asked from here: it counts as
-    alive.
+    written for far longer than a segment usually takes (ten times as long, and two minutes), or it
+    waits for workers of a Dask cluster; else *running*. Whether a process on another machine is alive
+    cannot be asked from here: it counts as alive.
 
     The time left comes from the times of the last segments; R-hat and effective size (arviz_stats)
     from the later half of the finished draws, so that a warm-up is not part of them, at most 4 MB
@@ -89,10 +91,13 @@ def job_status(folder: str | os.PathLike, results: str | os.PathLike = "results"
     silent = None if written is None else max(now - written, 0.0)
     done = sum(run.n_finished for run in runs)
     total = max(sum(run.n_segments for run in runs), _planned(runs))
+    waits = next((run.waiting for run in runs if run.waiting and is_locked([run])), {})
     if is_finished(results, job, written) or (not job and 0 < done == total):
         state = "finished"
     elif not owner or not (is_locked(runs) or process_runs(owner) is not False):
         state = "interrupted"
+    elif waits:
+        state = "stalled"
     else:
         patience = max(PATIENCE * usual, LEAST_PATIENCE) if usual else math.inf
         state = "stalled" if silent is not None and silent > patience else "running"
@@ -113,6 +118,8 @@ def job_status(folder: str | os.PathLike, results: str | os.PathLike = "results"
         host=owner.get("host"),
         pid=pid if isinstance(pid, int) else None,
         state_dir=str(folder),
+        waiting_for=waits.get("for"),
+        waiting_since=waits.get("started_at"),
     )
 
 
@@ -201,7 +208,9 @@ def _row(status: JobStatus) -> tuple[str, ...]:
         return "-" if value is None else form.format(value)
 
     note = ""
-    if status.state == "stalled":
+    if status.state == "stalled" and status.waiting_for:
+        note = f"waits for {status.waiting_for} since {status.waiting_since}, on {status.host}"
+    elif status.state == "stalled":
         note = f"nothing written for {clock(status.seconds_silent)} on {status.host}"
     elif status.state == "running" and not status.segments_total:
         note = "no run has begun"

@@ -58,9 +58,11 @@ def _mixing(run: Run, name: str, headers: dict) -> tuple[float | None, float | N
     values, share = _read(run, name, headers, later_half=True)
     if values.shape[1] < 4 or not np.isfinite(values).all():
         return None, None
-    rhat = array_stats.rhat(values, chain_axis=0, draw_axis=1) if len(values) > 1 else math.nan
-    size = array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk") / share
-    rhat, size = float(rhat), float(size)
+    rhat = math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):  # of chains that stand still: 0 / 0
+        if len(values) > 1:
+            rhat = float(array_stats.rhat(values, chain_axis=0, draw_axis=1))
+        size = float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")) / share
     return (rhat if math.isfinite(rhat) else None), (size if math.isfinite(size) else None)
 
 

@@ -16,16 +16,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpmcflow.errors import GpmcflowError
-from gpmcflow.execution import finish_first, graceful_stop, pin_blas, settings_digest
+from gpmcflow.errors import GpmcflowError, UnavailableError
+from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
-from gpmcflow.storage import load_results, write_results
+from gpmcflow.job_errors import STATE, LastError
+from gpmcflow.job_log import configure_logging
 
 if TYPE_CHECKING:
     import xarray as xr
 
-STATE = Path("results", ".state")
+PATIENCE = 300.0  # seconds for a Dask scheduler, and for a state folder another run works in
 
 log = logging.getLogger("gpmcflow")
 
@@ -34,24 +35,36 @@ log = logging.getLogger("gpmcflow")
 def workflow_job(snakemake: Any) -> Iterator[Job]:
     """Run the body of a script; `snakemake` is the object that Snakemake puts into it.
 
-    A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1. Any other exception
-    is ours to mend: its traceback goes to both. A first SIGTERM or SIGUSR1 ends the job between two
-    segments with exit code 75, a second one at once.
+    A `GpmcflowError` becomes one line in the log and on stderr, and exit code 1, or 75 for an
+    `UnavailableError`, which a retry may not meet again: a Dask scheduler, and a state folder that
+    another run works in, are waited for (`PATIENCE`). After an error that no retry can mend, a retry
+    ends at once with the same line (`LastError`). Any other exception is ours to mend: its traceback
+    goes to both. A first SIGTERM or SIGUSR1 ends the job between two segments with exit code 75, a
+    second one at once.
     """
     pin_blas()
-    to_file = _configure_logging(Path(snakemake.log[0]))
+    to_file = configure_logging(log, Path(snakemake.log[0]))
+    last = LastError(snakemake)
     try:
-        with graceful_stop():
+        if line := last.line():
+            log.error(line)
+            raise SystemExit(1)
+        with graceful_stop(), patience(PATIENCE):
             yield Job(snakemake)
+        last.forget()
     except Stopped as stopped:
         log.warning(str(stopped))
         raise SystemExit(EXIT_CODE) from None
     except GpmcflowError as error:
-        log.error(" ".join(str(error).split()))
-        raise SystemExit(1) from None
+        line = " ".join(str(error).split())
+        log.error(line)
+        last.keep(error, line)
+        raise SystemExit(EXIT_CODE if isinstance(error, UnavailableError) else 1) from None
     except Exception:
         to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))
         raise
+    finally:
+        to_file.close()
 
 
 class Job:
@@ -73,6 +86,8 @@ class Job:
 
     def dataset(self) -> xr.Dataset:
         """Return the data set of `input.data`."""
+        from gpmcflow.storage import load_results
+
         return load_results(self._snakemake.input.data).to_dataset()
 
     def state_dir(self, dataset: xr.Dataset | None = None) -> str:
@@ -95,22 +110,9 @@ class Job:
 
     def write(self, tree: xr.DataTree, facts: dict | None = None) -> None:
         """Write `output.results` and its sidecar: timings, machine, versions."""
+        from gpmcflow.storage import write_results
+
         seconds = time.perf_counter() - self._began
         facts = {**(facts or {}), "job_seconds": seconds, "job_threads": self._snakemake.threads}
         with finish_first():  # the job is done then, and ends as such
             write_results(tree, self._snakemake.output.results, sidecar=facts)
-
-
-def _configure_logging(path: Path) -> logging.Handler:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    to_file = logging.FileHandler(path, mode="w", encoding="utf-8")
-    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    to_terminal = logging.StreamHandler(sys.stderr)
-    to_terminal.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    to_terminal.setLevel(logging.INFO)
-    log.handlers[:] = [to_file, to_terminal]
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    logging.captureWarnings(True)
-    logging.getLogger("py.warnings").addHandler(to_file)
-    return to_file

@@ -22,6 +22,7 @@ _HOME = {
     "finish_first": "signals",
     "graceful_stop": "signals",
     "lock_owner": "lock",
+    "patience": "waiting",
     "pin_blas": "threads",
     "remember": "remembered",
     "require_memory": "memory",

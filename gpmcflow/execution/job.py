@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -146,8 +146,8 @@ class Job:
             stop_if_asked()
 
         if keys:
-            graph = self.graph(keys)
-            _compute(pool, graph, [(self.name, *key) for key in keys], finished)
+            wanted = [(self.name, *key) for key in keys]
+            _compute(pool, self.graph(keys), wanted, finished, self.folder.note_waiting)
 
     def _damaged(self, keys: list[Key], pool: Workers) -> list[Key]:
         graph, found = {}, []
@@ -160,7 +160,7 @@ class Job:
             stop_if_asked()
 
         if graph:
-            _compute(pool, graph, list(graph), finished)
+            _compute(pool, graph, list(graph), finished, self.folder.note_waiting)
         return sorted(found)
 
     def _file_arrays(self) -> dict[str, da.Array]:
@@ -190,9 +190,9 @@ class Job:
         return arrays
 
 
-def _compute(pool: Workers, graph: dict, keys: list, finished: Callable[[Any, Any], None]) -> None:
+def _compute(pool: Workers, *arguments: Any) -> None:
     try:
-        pool.compute(graph, keys, finished)
+        pool.compute(*arguments)
     finally:
         pool.settle()
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpmcflow.errors import ResourceError
+from gpmcflow.errors import UnavailableError
+from gpmcflow.execution.waiting import Waiting
 from gpmcflow.storage.atomic import make_folder, write_error
 
 log = logging.getLogger(__name__)
 _NAME = "lock"
-_PATIENCE = 1.0  # seconds: a killed run may take a moment to go, and `lock_owner` looks in
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -32,7 +32,8 @@ def state_lock(folder: Path) -> Iterator[None]:
     warning is logged and the work goes on: two runs then do the same work twice, and harm nothing,
     as files appear whole and hold the same bytes from either.
 
-    Raises `ResourceError` with the process and host of the other run when there is one.
+    A lock that is held is waited for (see `patience`), as a killed run may take a moment to go and
+    `lock_owner` looks in. Raises `UnavailableError` with the process and host of the other run.
     """
     path = folder / _NAME
     descriptor = None
@@ -80,15 +81,16 @@ def lock_owner(folder: str | os.PathLike) -> dict | None:
 
 
 def _take(descriptor: int, folder: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    waiting = Waiting(f"the end of another run in {folder}")
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            if time.monotonic() > deadline:
+            if waiting.over:
                 raise _busy(descriptor, folder) from None
-            time.sleep(0.05)
+            waiting.look()
+            time.sleep(min(0.05 + waiting.seconds / 20, 1.0))
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
@@ -96,10 +98,10 @@ def _take(descriptor: int, folder: Path) -> None:
             return
 
 
-def _busy(descriptor: int, folder: Path) -> ResourceError:
+def _busy(descriptor: int, folder: Path) -> UnavailableError:
     owner = _read_owner(descriptor)
     who = f"process {owner.get('pid', '?')} on {owner.get('host', '?')}"
-    return ResourceError(
+    return UnavailableError(
         f"{folder}: another run is at work on it ({who}, since {owner.get('started_at', '?')}); "
         "wait until it has ended, or end it, and run again."
     )

@@ -13,10 +13,10 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
-from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError, ResourceError, unknown_name
+from gpmcflow.execution import cluster
 from gpmcflow.execution.signals import deaf_children
 from gpmcflow.execution.threads import pin_blas
 
@@ -32,14 +32,20 @@ class Workers:
     pool: Executor | None = None
     client: Any = None
 
-    def compute(self, graph: dict, keys: list, finished: Callable[[Any, Any], None]) -> None:
+    def compute(
+        self,
+        graph: dict,
+        keys: list,
+        finished: Callable[[Any, Any], None],
+        told: cluster.Told = lambda _: None,
+    ) -> None:
         """Run `keys` of a graph; call `finished(key, value)` in this process after each task.
 
         On a cluster `finished` is called for `keys` alone, elsewhere for every task on the way, and
-        before its value goes to the tasks that depend on it.
+        before its value goes to the tasks that depend on it; `told` as `cluster.compute` does.
         """
         if self.client is not None:
-            _compute_on_cluster(self.client, graph, keys, finished)
+            cluster.compute(self.client, graph, keys, finished, told)
             return
         import dask.local
         import dask.multiprocessing
@@ -70,31 +76,6 @@ class Workers:
             wait(self.pool.under_way.copy())
 
 
-def _compute_on_cluster(
-    client: Any, graph: dict, keys: list, finished: Callable[[Any, Any], None]
-) -> None:
-    from concurrent.futures import CancelledError
-
-    from distributed import KilledWorker, as_completed
-    from distributed.comm import CommClosedError
-
-    futures = client.get(graph, keys, sync=False)
-    completed = as_completed(futures, loop=client.loop, with_results=True)
-    del futures  # so that the cluster can forget each result once it is here
-    try:
-        for future, value in completed:
-            finished(future.key, value)
-    except KilledWorker as error:
-        raise ResourceError(
-            "workers of the Dask cluster died of one task: are they short of memory? Give them "
-            "more, or use fewer chains per block; then run again."
-        ) from error
-    except (CancelledError, CommClosedError) as error:
-        raise ResourceError(
-            "the Dask cluster is gone or gave up the work; start it, and run again to go on."
-        ) from error
-
-
 @contextlib.contextmanager
 def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Workers]:
     """Keep one pool of workers alive over many runs.
@@ -119,8 +100,8 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     ------
     InputError:
         For another scheduler, or a wrong number of workers.
-    ResourceError:
-        When no scheduler answers.
+    UnavailableError:
+        When no scheduler answers (a `ResourceError`).
 
     Examples
     --------
@@ -143,8 +124,7 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     if type(scheduler).__module__.startswith("distributed."):
         yield Workers("distributed", client=scheduler)
     elif isinstance(scheduler, str) and ("://" in scheduler or scheduler.endswith(".json")):
-        client = _connect(scheduler)
-        with client:
+        with cluster.connected(scheduler) as client:
             yield Workers("distributed", client=client)
     elif scheduler == "synchronous":
         if n_workers > 1:
@@ -216,22 +196,3 @@ def _end_with_parent() -> None:
     """End when the parent was killed: else a worker would wait for its next task for ever."""
     connection.wait([multiprocessing.parent_process().sentinel])
     os._exit(1)
-
-
-def _connect(scheduler: str) -> Any:
-    from distributed import Client
-
-    if "://" not in scheduler and not Path(scheduler).is_file():
-        raise ResourceError(
-            f"run: there is no Dask scheduler file {scheduler}; start a scheduler with "
-            f"`dask scheduler --scheduler-file {scheduler}`, or mend the path."
-        )
-    where = {"address": scheduler} if "://" in scheduler else {"scheduler_file": scheduler}
-    try:
-        return Client(**where, set_as_default=False)
-    except (OSError, ValueError) as error:
-        text = " ".join(str(error).split())
-        raise ResourceError(
-            f"run: no Dask scheduler answers at {scheduler} ({text}); start one, or mend the "
-            "address."
-        ) from error

@@ -50,8 +50,10 @@ def run(
     NumPy chunks, or read the finished files of `state_dir`.
 
     Raises `InputError` for wrong sizes, settings or programs, `StorageError` when files cannot be
-    written or read, `ResourceError` when a worker dies, another run is at work in `state_dir`, or its
-    disk has too little room.
+    written or read, `ResourceError` when a worker dies or the disk of `state_dir` has too little
+    room, and its kind `UnavailableError` when no Dask scheduler answers, one is lost on the way, or
+    another run is at work in `state_dir`: for scheduler and folder it waits a second, for minutes
+    inside `patience`.
     """
     how = Execution.of(execution, block_size=n_chains, segment_length=100)
     grid = Grid(n_chains, length, how.block_size, how.segment_length, first_chain)

@@ -18,6 +18,7 @@ from gpmcflow.storage.atomic import remove_temporary_files
 from gpmcflow.storage.files import write_text
 
 MANIFEST = "run.json"
+WAITING = "waiting.json"
 Key = tuple[int, int]  # block and segment
 
 
@@ -25,7 +26,8 @@ class StateFolder:
     """The state folder of one run, as its main process uses it.
 
     `<path>/block_00000/segment_00000.npz` and so on are the segments; see `BlockFolder`. Beside the
-    blocks lie `run.json` (what the run is, for those who look on), `lock` and `ledger.txt`.
+    blocks lie `run.json` (what the run is, for those who look on), `lock`, `ledger.txt` and, while
+    the run waits for workers, `waiting.json`.
     """
 
     def __init__(self, path: Path, grid: Grid, identity: RunIdentity):
@@ -65,6 +67,7 @@ class StateFolder:
                 "n_segments": len(self._segments),
             }
             write_manifest(self.path / MANIFEST, facts | manifest)
+            self.note_waiting(None)
             remove_temporary_files(self.path)
             for block in range(len(self._blocks)):
                 remove_temporary_files(Path(self.block(block).path))
@@ -100,6 +103,14 @@ class StateFolder:
             found = os.stat(path)
             entry = Entry(identity, found.st_size, found.st_mtime_ns, acceptance)
             self._ledger.add(_name(Path(path)), entry)
+
+    def note_waiting(self, what: str | None) -> None:
+        """Tell those who look on what the run waits for from now on; None for nothing any more."""
+        with contextlib.suppress(OSError):
+            if what is None:
+                (self.path / WAITING).unlink(missing_ok=True)
+            else:
+                write_manifest(self.path / WAITING, {"for": what})
 
     def count(self) -> int:
         """Return how many of the run's segments are on disk."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from gpmcflow.errors import ResourceError, StorageError
-from gpmcflow.execution import Execution, array_digest, lock, lock_owner, run
+from gpmcflow.execution import Execution, array_digest, lock, lock_owner, patience, run
 from gpmcflow.execution.lock import state_lock
 
 SIZES = {"n_chains": 4, "length": 50, "seed": 1}
@@ -19,8 +19,9 @@ HOW = Execution(block_size=2, segment_length=10)
 
 
 @pytest.fixture(autouse=True)
-def _no_patience(monkeypatch):
-    monkeypatch.setattr(lock, "_PATIENCE", 0.1)
+def _little_patience():
+    with patience(0.1):
+        yield
 
 
 class Twice:

@@ -272,3 +272,18 @@ def test_missing_csv_file_ends_in_one_line(tmp_path):
     assert failed.returncode != 0
     assert "datasets.mine.csv: no file" in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+def test_retries_of_a_users_error_end_at_once_and_a_new_run_tries_again(tmp_path):
+    config = own_data(tmp_path, "a,y\n1,0\n2,1\nnan,0\n4,1\n")
+    output = "results/data/mine.nc"
+    failed = snakemake(tmp_path, output, "--retries", "2", config=config)
+    assert failed.stderr.count("\nERROR: ") == failed.stderr.count("column 'a', row 4") == 3
+    (kept,) = (tmp_path / "results" / ".state" / "errors").iterdir()
+    log = tmp_path / "results" / "logs" / "data" / "mine.log"
+    # Kept by the first attempt; a later one that had read the data would have kept it once more.
+    assert kept.stat().st_mtime_ns < log.stat().st_mtime_ns
+    (tmp_path / "mine.csv").write_text("a,y\n1,0\n2,1\n3,0\n4,1\n")
+    mended = snakemake(tmp_path, output, config=config)
+    assert mended.returncode == 0, mended.stderr
+    assert not kept.exists()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,6 +173,13 @@ def test_chains_that_do_not_mix_are_seen(results):
     status = only(results)
     assert status.rhat > 1.3
     assert status.effective_size < 40
+
+
+def test_chains_that_stand_still_raise_no_warning(results):
+    make_job(results, "still", Autoregression(rho=1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert only(results).rhat is None
 
 
 def test_effective_size_of_annealing_weights(results):

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,9 +16,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import gpmcflow.workflow_job as workflow_job_module
+from gpmcflow import storage
+from gpmcflow import workflow_job as module
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest, run
+from gpmcflow.execution.lock import state_lock
+from gpmcflow.execution.waiting import Waiting
+from gpmcflow.job_log import configure_logging
 from gpmcflow.workflow_job import workflow_job
 
 
@@ -67,6 +72,52 @@ def test_our_error_keeps_its_traceback(snakemake):
     with pytest.raises(ZeroDivisionError), workflow_job(snakemake):
         raise ZeroDivisionError("ours")
     assert "Traceback" in Path(snakemake.log[0]).read_text()
+
+
+def test_what_is_not_to_be_had_now_is_worth_a_retry(snakemake, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(module, "PATIENCE", 0.2)
+    how = Execution(segment_length=5, state_dir=tmp_path / "state")
+    file = str(tmp_path / "scheduler.json")
+    with pytest.raises(SystemExit) as raised, workflow_job(snakemake):
+        run(Counting(), **SIZES, execution=replace(how, scheduler=file))
+    assert raised.value.code == 75
+    assert capsys.readouterr().err.startswith(f"ERROR: run: there is no Dask scheduler file {file}")
+    with (
+        state_lock(tmp_path / "state"),
+        pytest.raises(SystemExit) as raised,
+        workflow_job(snakemake),
+    ):
+        run(Counting(), **SIZES, execution=how)
+    assert raised.value.code == 75
+    assert "another run is at work on it" in capsys.readouterr().err
+
+
+def test_a_job_waits_for_minutes(snakemake):
+    with workflow_job(snakemake):
+        assert not longer_than(60, Waiting("a lock"))
+        assert longer_than(600, Waiting("a lock"))
+    assert longer_than(2, Waiting("a lock"))
+
+
+def longer_than(seconds: float, wait: Waiting) -> bool:
+    wait._began -= seconds
+    return wait.over
+
+
+def test_a_log_that_another_job_removes_is_written_again(snakemake):
+    path = Path(snakemake.log[0])
+    first, second = logging.getLogger("first"), logging.getLogger("second")
+    one = configure_logging(first, path)
+    first.info("before")
+    path.unlink()  # as Snakemake does, also with --nolock
+    two = configure_logging(second, path)
+    second.info("of the other")
+    first.info("after")
+    two.close()
+    path.unlink()
+    one.close()
+    for line in ("before", "of the other", "after"):
+        assert f"INFO {'second' if 'other' in line else 'first'}: {line}\n" in path.read_text()
 
 
 def test_workers_are_the_cores_snakemake_grants(snakemake):
@@ -159,13 +210,13 @@ def test_sigterm_ends_it_after_the_segment_with_code_75_and_the_next_goes_on(sna
 
 
 def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp_path, monkeypatch):
-    real = workflow_job_module.write_results
+    real = storage.write_results
 
     def signalled(*arguments, **options):
         os.kill(os.getpid(), signal.SIGTERM)
         real(*arguments, **options)
 
-    monkeypatch.setattr(workflow_job_module, "write_results", signalled)
+    monkeypatch.setattr(storage, "write_results", signalled)
     with workflow_job(snakemake) as job:
         job.write(xr.DataTree(xr.Dataset({"a": ("x", [1.0])})))
     assert (tmp_path / "out.nc").is_file()
