@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpmcflow.config import check_config, load_yaml
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, ResourceError
+from gpmcflow.execution.lock import state_lock
 from gpmcflow.installation import workflow_home
 from gpmcflow.verify import verify
 
@@ -66,21 +68,24 @@ def run(
     command = snakemake_command(config, cores, options)
     told = not options or (quick and len(options) == 2)
     began = time.monotonic()
-    shown = subprocess.PIPE if told else None
-    process = subprocess.Popen(
-        command,
-        stdout=shown,
-        stderr=shown and subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        preexec_fn=_hear_interrupts,
-    )
     messages = Messages(config.parent)
-    with _stopped_by_signals(process) as came:
-        if process.stdout is not None:
-            for line in messages.steps(process.stdout):
-                print(line, flush=True)
-        code = process.wait()
+    with _alone(config.parent) as lock:
+        shown = subprocess.PIPE if told else None
+        process = subprocess.Popen(
+            command,
+            stdout=shown,
+            stderr=shown and subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_hear_interrupts,
+            pass_fds=[lock],
+        )
+        threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
+        with _stopped_by_signals(process) as came:
+            if process.stdout is not None:
+                for line in messages.steps(process.stdout):
+                    print(line, flush=True)
+            code = process.wait()
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
     elif code and told:
@@ -98,6 +103,30 @@ def run(
     return code if code >= 0 else 128 - code
 
 
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[int]:
+    """Hold the lock of the folder a workflow runs in, and give its descriptor, for Snakemake to inherit.
+
+    Snakemake's own lock outlives a Snakemake that was killed; this one is the kernel's, and ends with the
+    last process that has it. Raises `ResourceError` if another run has either.
+    """
+    notes = folder / ".snakemake"
+    with state_lock(notes / "gpmcflow") as lock:
+        if any((notes / "locks").glob("*.lock")):
+            raise ResourceError(
+                f"{folder}: a Snakemake without gpmcflow run is at work here, or was killed; wait until it "
+                "has ended, or remove its lock: snakemake --unlock, with the options it was started with"
+            )
+        yield lock
+
+
+def _end_orphans(process: subprocess.Popen) -> None:
+    """When Snakemake was killed, stop the jobs it leaves behind; they save what they have."""
+    process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+
+
 def _hear_interrupts() -> None:
     """Let SIGINT stop the child also where this process ignores it, as in the background of a script."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -108,7 +137,13 @@ def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -
     return [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(workflow_home() / "Snakefile")),
         *("--configfile", str(config), "--directory", str(config.parent)),
-        *("--cores", "all" if cores is None else str(cores), "--rerun-incomplete", *options),
+        *(
+            "--cores",
+            "all" if cores is None else str(cores),
+            "--rerun-incomplete",
+            "--nolock",
+            *options,
+        ),
     ]
 
 

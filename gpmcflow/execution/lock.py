@@ -24,8 +24,8 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextlib.contextmanager
-def state_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a state folder; make the folder if it is not there.
+def state_lock(folder: Path) -> Iterator[int]:
+    """Hold the lock of a state folder, and give its descriptor; make the folder if it is not there.
 
     It is the kernel's (`flock`), which drops it when its process ends in whatever way, so that no
     stale lock is left; NFS passes it on to the other hosts. Where a file system has no locks, a
@@ -46,7 +46,7 @@ def state_lock(folder: Path) -> Iterator[None]:
             os.pwrite(descriptor, json.dumps(this_process()).encode(), 0)
         except OSError as error:
             raise write_error(path, error) from error
-        yield
+        yield descriptor
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
     finally:
