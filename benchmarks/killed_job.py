@@ -1,4 +1,4 @@
-"""The short job that `faults.py` kills, in the three modes, and how it tells the phase it is in.
+"""The short job that `kills.py` kills, in the three modes, and how it tells the phase it is in.
 
 The package knows nothing of it: the steps of its writes are replaced, in the job's processes alone.
 """

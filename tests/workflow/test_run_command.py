@@ -149,6 +149,33 @@ def test_signal_ends_snakemake_and_the_same_command_goes_on(tmp_path, number):
     assert len((rest.stdout + rest.stderr).splitlines()) > 0
 
 
+def test_after_a_kill_the_same_command_goes_on(project):
+    """Snakemake's own lock would outlive it; its jobs are stopped, and no second run begins beside it."""
+    (project / "own" / "mine.csv").write_text(ROWS)
+    own = [*COMMAND, "run", "own/mine.yaml", "--cores", "1"]
+    here = {"cwd": project, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    first = subprocess.Popen(own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **here)
+    assert first.stdout.readline().startswith("1/")
+    second = gpmcflow(project, "run", "own/mine.yaml")
+    assert second.returncode == 1
+    assert f"another run is at work on it (process {first.pid}" in second.stderr
+    children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 137
+    assert err.splitlines()[-1].startswith("gpmcflow run: not finished")
+    assert gpmcflow(project, "run", "own/mine.yaml").returncode == 0
+
+
+def test_a_snakemake_without_it_is_not_disturbed(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    locks = project / "own" / ".snakemake" / "locks"
+    locks.mkdir(parents=True)
+    (locks / "0.output.lock").write_text("results/report.html")
+    assert main(["run", "own/mine.yaml"]) == 1
+    assert "snakemake --unlock" in capsys.readouterr().err
+
+
 def test_options_behind_two_dashes_go_to_snakemake(project):
     dry = gpmcflow(project, "run", "own/mine.yaml", "--", "--dry-run", "--quiet", "rules")
     assert dry.returncode == 0
