@@ -17,6 +17,7 @@ Told = Callable[[str | None], None]
 _PAUSE = 0.1  # seconds between two looks for finished tasks, cut short by one that finishes
 _LOOK_EVERY = 1.0  # seconds between two looks for workers, where no task finishes
 _ANSWER = 5.0  # seconds in which a scheduler answers
+_TRANSFER = 300.0  # seconds in which at least one of the results that are there comes here
 # Of a cluster that dies their tracebacks tell at length what one line says.
 _CHATTY = ("client", "core", "comm", "batched", "utils", "utils_comm")
 
@@ -125,32 +126,36 @@ def _compute(
             undelivered.discard(future.key)
             finished(future.key, value)
         if not batch:
-            # A result that was on its way here when its scheduler died never completes.
-            lost = any(future.cancelled() for future in list(completed.futures))
-            if lost or completed.is_empty() or client.status != "running":
+            if completed.is_empty() or client.status != "running":
                 raise watch.gone()
-            watch.look()
+            watch.look(list(completed.futures))
             with completed.thread_condition:
                 completed.thread_condition.wait(_PAUSE)
 
 
 class _Watch:
-    """Looks whether a cluster has workers, while no task finishes."""
+    """Looks after a cluster while no task finishes: are there a scheduler and workers?"""
 
     def __init__(self, client: Any, told: Told):
         self._client, self._scheduler, self._told = client, client.scheduler, told
         self._address = getattr(client.scheduler, "address", "?")
         self._waiting: Waiting | None = None
+        self._on_the_way: float | None = None  # since when results that come are on their way
         self._next = time.monotonic() + _LOOK_EVERY
 
-    def look(self) -> None:
-        """Look, once a second; raise `Stopped` if a signal has come and nothing is under way."""
+    def look(self, futures: list) -> None:
+        """Look, once a second, at the cluster and at the futures that are to come.
+
+        Raises `Stopped` if a signal has come and nothing is under way, `UnavailableError` when the
+        scheduler was lost.
+        """
         if time.monotonic() < self._next:
             return
+        self._require(futures)
         lacking = self._lacking()
         self._next = time.monotonic() + _LOOK_EVERY
         if lacking is None:
-            self.end()
+            self._end_wait()
             return
         if self._waiting is None or self._waiting.what != lacking:
             self._waiting = Waiting(lacking)
@@ -158,10 +163,9 @@ class _Watch:
         self._waiting.look()
 
     def end(self) -> None:
-        """End the wait, if there is one."""
-        if self._waiting is not None:
-            self._waiting = None
-            self._told(None)
+        """Note that a result has come, or none is to come any more."""
+        self._on_the_way = None
+        self._end_wait()
 
     def gone(self) -> UnavailableError:
         """Return the error for a scheduler that was lost."""
@@ -169,6 +173,22 @@ class _Watch:
             f"the Dask cluster at {self._address} is gone, or gave up the work; start it again, then "
             "give the same command again to go on."
         )
+
+    def _require(self, futures: list) -> None:
+        """Refuse results that never come: those on their way when something broke stay as they are."""
+        states = {future.status for future in futures}
+        if "finished" not in states:
+            self._on_the_way = None
+        elif self._on_the_way is None:
+            self._on_the_way = time.monotonic()
+        late = self._on_the_way is not None and time.monotonic() - self._on_the_way > _TRANSFER
+        if late or "cancelled" in states:
+            raise self.gone()
+
+    def _end_wait(self) -> None:
+        if self._waiting is not None:
+            self._waiting = None
+            self._told(None)
 
     def _lacking(self) -> str | None:
         try:

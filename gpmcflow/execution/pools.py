@@ -101,7 +101,7 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     InputError:
         For another scheduler, or a wrong number of workers.
     UnavailableError:
-        When no scheduler answers (a `ResourceError`).
+        When no scheduler answers; it is waited for a second, longer inside `gpmcflow.execution.patience`.
 
     Examples
     --------

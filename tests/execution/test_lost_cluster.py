@@ -19,6 +19,7 @@ import pytest
 
 from gpmcflow.errors import UnavailableError
 from gpmcflow.execution import Execution, array_digest, graceful_stop, run, waiting
+from gpmcflow.execution import cluster as cluster_module
 from gpmcflow.execution.signals import Stopped
 from gpmcflow.execution.state_folder import StateFolder
 from gpmcflow.status import job_statuses, status_table
@@ -202,6 +203,29 @@ def test_no_segment_is_trusted_when_the_scheduler_dies_in_their_check(
     with pytest.raises(UnavailableError, match=lost(cluster)):
         run(walk(), **SIZES, execution=replace(how, scheduler=cluster.address))
     assert array_digest(run(walk(), **SIZES, execution=how)) == expected
+
+
+def test_a_result_that_never_comes_is_no_endless_wait(walk, cluster, beside, monkeypatch):
+    import distributed
+
+    async def broken(*_, **__):
+        raise OSError("the connection broke")
+
+    monkeypatch.setattr(distributed.Client, "_gather_remote", broken)
+    monkeypatch.setattr(cluster_module, "_TRANSFER", 1.0)
+    cluster.add_worker()
+    ended = threading.Event()
+
+    def bound():
+        ended.wait(20)
+        cluster.kill()
+
+    beside(bound)
+    began = time.monotonic()
+    with pytest.raises(UnavailableError, match=lost(cluster)):
+        run(walk(), **SIZES, execution=replace(HOW, scheduler=cluster.address))
+    ended.set()
+    assert time.monotonic() - began < 15
 
 
 def test_without_workers_it_says_so_and_heeds_a_signal(
