@@ -38,6 +38,7 @@ from gpmcflow.verify import verify
 ROWS = Path(__file__).with_name("faults.jsonl")
 KILLS = ("kill job", "kill worker", "kill scheduler", "kill Snakemake", "stop job")
 DAMAGE = ("flip segment", "flip checkpoint", "flip result", "flip sidecar", "delete file")
+AFTER_THE_END = ("flip result", "flip sidecar", "delete file")  # may come then, too
 DISK = ("full disk", "vanished mount")
 HANGS = 420.0  # seconds; a job waits five minutes for a scheduler
 GPMCFLOW = [sys.executable, "-c", "import sys; from gpmcflow.cli import main; sys.exit(main())"]
@@ -53,7 +54,8 @@ studies:
     problems: [drawn]
     illustrations: false
     methods:
-      hmc_prior: {{sampler: hmc, reference: prior, ladder: power, temperatures: [60], particles: 16, replicates: 1,
+      hmc_prior: {{sampler: hmc, reference: prior, ladder: power, temperatures: [60],
+        particles: 16, replicates: 1,
         step_size: 0.1, n_steps: 60}}
       is_ep: {{kind: importance_sampling, particles: 50, replicates: 1}}
 """
@@ -257,7 +259,7 @@ def one_fault(number: int, kind: str, base: Path, finished: Path, seconds: float
     while True:  # until something was hit
         path = Path(tempfile.mkdtemp(dir=base))
         cluster = Cluster(path) if kind in ("kill worker", "kill scheduler") else None
-        folder, late = Folder(path, cluster), kind in DAMAGE and rng.random() < 0.35
+        folder, late = Folder(path, cluster), kind in AFTER_THE_END and rng.random() < 0.35
         try:
             if late:  # after the end of the run
                 shutil.copytree(finished, path, dirs_exist_ok=True, symlinks=True)

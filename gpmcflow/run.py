@@ -65,30 +65,13 @@ def run(
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
         require_fit(cost)
         print(cost.in_words, flush=True)
-    command = snakemake_command(config, cores, options)
     told = not options or (quick and len(options) == 2)
     began = time.monotonic()
-    messages = Messages(config.parent)
-    with _alone(config.parent) as lock:
-        shown = subprocess.PIPE if told else None
-        process = subprocess.Popen(
-            command,
-            stdout=shown,
-            stderr=shown and subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=_hear_interrupts,
-            pass_fds=[lock],
-        )
-        threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
-        with _stopped_by_signals(process) as came:
-            if process.stdout is not None:
-                for line in messages.steps(process.stdout):
-                    print(line, flush=True)
-            code = process.wait()
+    messages = Messages(config.parent) if told else None
+    code, came = _snakemake(snakemake_command(config, cores, options), config.parent, messages)
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
-    elif code and told:
+    elif code and messages is not None:
         print("\n".join(messages.failure()), file=sys.stderr)
     elif code == 0 and (results := config.parent / "results").is_dir():
         problems = verify(os.path.relpath(results)).problems
@@ -101,6 +84,30 @@ def run(
             report = config.parent / "results" / name / "report.html"
             print(f"report: {os.path.relpath(report)}")
     return code if code >= 0 else 128 - code
+
+
+def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> tuple[int, list]:
+    """Run Snakemake to its end; return its exit code, and the signals that came meanwhile.
+
+    Its lines go through ``messages``, or, without, where they would go anyway.
+    """
+    pipe = None if messages is None else subprocess.PIPE
+    with _alone(folder) as lock:
+        process = subprocess.Popen(
+            command,
+            stdout=pipe,
+            stderr=pipe and subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_hear_interrupts,
+            pass_fds=[lock],
+        )
+        threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
+        with _stopped_by_signals(process) as came:
+            if messages is not None:
+                for line in messages.steps(process.stdout):
+                    print(line, flush=True)
+            return process.wait(), came
 
 
 @contextlib.contextmanager
