@@ -3,6 +3,7 @@
     python benchmarks/faults.py --faults 200 [--lanes 2] [--first 0]
     python benchmarks/faults.py --faults 20 --disk                      # as root: full disk, vanished mount
     python benchmarks/faults.py --table
+    python benchmarks/faults.py --flips 1000 --results results          # of a finished run: does verify see each
 
 Each fault is drawn from its number: of which kind it is, when it comes, what it hits. Its row goes to
 `faults.jsonl` as soon as it has ended; what has a row is not done again, so that the run goes on where it was
@@ -387,6 +388,32 @@ def campaign(faults: range, lanes: int, *, disk: bool) -> None:
         list(pool.map(run, [number for number in faults if number not in done]))
 
 
+def flips(number: int, results: Path) -> str:
+    """Change eight bytes of a random file of a copy of finished results; how often verify names it."""
+    rng, caught = random.Random("flips"), Counter()
+    with tempfile.TemporaryDirectory() as name:
+        copy = Path(shutil.copytree(results, Path(name, "results")))
+        if verify(copy).problems:
+            sys.exit(f"{results}: damaged before anything was done")
+        folder = Folder(copy.parent)
+        groups = {
+            "NetCDF": [p for p in folder.files("flip result") if p.suffix == ".nc"],
+            "table": [p for p in folder.files("flip result") if p.suffix == ".csv"],
+            "figure or page": [
+                p for p in folder.files("flip result") if p.suffix in (".png", ".html")
+            ],
+            "sidecar": folder.files("flip sidecar"),
+        }
+        for k in range(number):
+            kind = list(groups)[k % len(groups)]
+            path = rng.choice(groups[kind])
+            content = path.read_bytes()
+            flip(path, rng)
+            caught[kind] += any(_target(path) in line for line in verify(copy).problems)
+            path.write_bytes(content)
+    return "\n".join(f"| {kind} | {caught[kind]}/{number // len(groups)} |" for kind in groups)
+
+
 def table() -> str:
     """Markdown of all rows, a line for each kind."""
     groups = defaultdict(Counter)
@@ -419,10 +446,14 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, default=2, help="faults at a time")
     parser.add_argument("--disk", action="store_true", help="full disk and vanished mount, as root")
     parser.add_argument("--table", action="store_true", help="print the table of all rows")
+    parser.add_argument("--flips", type=int, default=0, help="changes of finished results")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="those to change")
     options = parser.parse_args()
     if options.faults:
         faults = range(options.first, options.first + options.faults)
         campaign(faults, options.lanes, disk=options.disk)
+    if options.flips:
+        print(flips(options.flips, options.results))
     if options.table:
         print(table())
 

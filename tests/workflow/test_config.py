@@ -631,7 +631,7 @@ def test_what_the_snakefile_imports_is_light():
 
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors", "gpmcflow.installation",
-               "gpmcflow.cluster_resources", "gpmcflow.job_errors", "gpmcflow.study_config",
+               "gpmcflow.cluster_resources", "gpmcflow.job_errors", "gpmcflow.plan", "gpmcflow.study_config",
                "gpmcflow.studies.analysis.study", "gpmcflow.studies.fast_likelihood.types",
                "gpmcflow.studies.surrogate_slice.settings")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
