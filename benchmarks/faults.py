@@ -3,7 +3,7 @@
     python benchmarks/faults.py --faults 200 [--lanes 2] [--first 0]
     python benchmarks/faults.py --faults 20 --disk                      # as root: full disk, vanished mount
     python benchmarks/faults.py --table
-    python benchmarks/faults.py --flips 1000 --results results          # of a finished run: does verify see each
+    python benchmarks/faults.py --flips 1000 --results results    # of a finished run: does verify see each
 
 Each fault is drawn from its number: of which kind it is, when it comes, what it hits. Its row goes to
 `faults.jsonl` as soon as it has ended; what has a row is not done again, so that the run goes on where it was

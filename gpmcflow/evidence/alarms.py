@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 
 import numpy as np
-from scipy.special import lambertw
+from scipy.special import lambertw, ndtr, stdtrit
 
 from gpmcflow.diagnostics.importance_weights import MAX_WEIGHT, MIN_EFFECTIVE_SIZE
 
@@ -17,7 +17,7 @@ MAX_DIVERGING = 1e-3  # share of transitions
 MAX_UNSOLVED = 0.02
 MAX_JUMP = 3.0  # pooled standard deviations between neighbours of a ladder
 MIN_SWAP_RATE = 0.05
-MAX_JOINT_ERRORS = 3.0  # between two estimates of one number
+MAX_ERRORS_APART = 3.0  # between two estimates of one number
 MAX_SPREAD_RATIO = 3.0  # spread over replicates, in errors stated from within
 MIN_SPREAD_REPLICATES = 4  # of fewer, a spread says little
 MAX_PARETO_K = 0.7
@@ -109,16 +109,21 @@ def swap_alarms(rates: np.ndarray, n_round_trips: int) -> list[str]:
     return found
 
 
-def disagreement_alarms(first: tuple[str, float, float], second: tuple) -> list[str]:
-    """Two estimates (name, value, standard error) more than 3 joint standard errors apart.
+def disagreement_alarms(
+    first: tuple[str, float], second: tuple[str, float], difference: float, error: float, df: int
+) -> list[str]:
+    """Two estimates (name, value) of one number that are too far apart, from their paired difference.
 
-    The joint error is the root of the sum of squares, as of independent estimates.
+    More than 3 standard errors, or what is as rare for Student's t with ``df`` degrees of freedom.
     """
-    (name, value, error), (other, its_value, its_error) = first, second
-    distance = abs(value - its_value) / max(np.hypot(error, its_error), ROUNDING)
-    if not distance > MAX_JOINT_ERRORS:
+    limit = stdtrit(df, ndtr(MAX_ERRORS_APART))
+    distance = abs(difference) / max(error, ROUNDING)
+    if not distance > limit:
         return []
-    return [f"{name} {value:.4g} and {other} {its_value:.4g} are {distance:.1f} joint errors apart"]
+    return [
+        f"{first[0]} {first[1]:.4g} and {second[0]} {second[1]:.4g} are {distance:.1f} errors of their "
+        f"difference apart (limit {limit:.1f})"
+    ]
 
 
 def spread_alarms(spread: float, stated: float, n_replicates: int) -> list[str]:

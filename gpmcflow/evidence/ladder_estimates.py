@@ -54,6 +54,27 @@ def influence(betas: np.ndarray, u: np.ndarray, estimator: str) -> np.ndarray:
     return np.einsum("t,...td->...d", of_mean, u) + np.einsum("t,...td->...d", of_variance, square)
 
 
+def paired_difference(betas: np.ndarray, u: np.ndarray) -> tuple[float, float, int]:
+    """Thermodynamic integration less stepping stones, its standard error and degrees of freedom.
+
+    Both come from the same draws ``u`` (chain, T + 1, draw), so that most of their errors cancels: the
+    error is the jackknife's, one chain left out at a time, which also takes the bias of order 1 / N off the
+    difference. Of a single chain it comes from batch means. Source: Efron (1982), The Jackknife, chapter 2.
+    """
+
+    def apart(u: np.ndarray) -> float:
+        pooled = u.transpose(1, 0, 2).reshape(len(betas), -1)
+        return float(thermodynamic_integration(betas, pooled) - stepping_stones(betas, pooled))
+
+    n_chains, whole = len(u), apart(u)
+    if n_chains == 1:
+        of_integral, of_stones = (influence(betas, u, name) for name in reversed(ESTIMATORS))
+        return whole, float(batch_means_error(of_integral - of_stones)[0]), MIN_BATCHES - 1
+    without = np.array([apart(np.delete(u, chain, axis=0)) for chain in range(n_chains)])
+    error = np.sqrt((n_chains - 1) * without.var())
+    return n_chains * whole - (n_chains - 1) * without.mean(), float(error), n_chains - 1
+
+
 def batch_means_error(series: np.ndarray) -> np.ndarray:
     """Standard error of the mean of each series (..., N) by batch means, (...); nan for N < 16.
 

@@ -135,8 +135,9 @@ def tempering_evidence(
         alarms.jump_alarms(pooled.mean(-1), pooled.std(-1), "u"),
         alarms.swap_alarms(rates, int(trips.sum())),
         alarms.disagreement_alarms(
-            ("stepping stones", values[0], error[0]),
-            ("thermodynamic integration", values[1], error[1]),
+            ("stepping stones", values[0]),
+            ("thermodynamic integration", values[1]),
+            *ladder_estimates.paired_difference(betas, u),
         ),
         alarms.spread_alarms(columns["replicate"][0], columns["within"][0], len(u)),
     )

@@ -69,12 +69,16 @@ def test_the_tail_alarm_knows_the_way_back():
             alarms.swap_alarms(np.array([0.5, 0.5]), 0),
             ["no round trip between beta = 0 and beta = 1"],
         ),
-        (alarms.disagreement_alarms(("a", 1.0, 0.3), ("b", 2.4, 0.4)), []),
+        (alarms.disagreement_alarms(("a", 1.0), ("b", 2.6), 1.6, 0.4, 7), []),
         (
-            alarms.disagreement_alarms(("a", 1.0, 0.3), ("b", 2.6, 0.4)),
-            ["a 1 and b 2.6 are 3.2 joint errors apart"],
+            alarms.disagreement_alarms(("a", 1.0), ("b", 2.6), 1.6, 0.3, 7),
+            ["a 1 and b 2.6 are 5.3 errors of their difference apart (limit 4.5)"],
         ),
-        (alarms.disagreement_alarms(("a", 1.0, nan), ("b", 9.0, nan)), []),
+        (
+            alarms.disagreement_alarms(("a", 1.0), ("b", 2.6), -1.6, 0.4, 10**6),
+            ["a 1 and b 2.6 are 4.0 errors of their difference apart (limit 3.0)"],
+        ),
+        (alarms.disagreement_alarms(("a", 1.0), ("b", 9.0), 8.0, nan, 7), []),
         (alarms.spread_alarms(0.29, 0.1, 8), []),
         (
             alarms.spread_alarms(0.4, 0.1, 8),
@@ -83,7 +87,7 @@ def test_the_tail_alarm_knows_the_way_back():
         (alarms.spread_alarms(0.4, 0.1, 3), []),
         (alarms.spread_alarms(nan, 0.1, 8), []),
         (alarms.spread_alarms(1e-13, 0.0, 8), []),  # rounding
-        (alarms.disagreement_alarms(("a", 1.0, 0.0), ("b", 1.0 + 1e-12, 0.0)), []),
+        (alarms.disagreement_alarms(("a", 1.0), ("b", 1.0 + 1e-12), 1e-12, 0.0, 7), []),
         (alarms.pareto_alarms(0.69, 10_000), []),
         (alarms.pareto_alarms(0.71, 10_000), ["Pareto k 0.71 > 0.70"]),
         (alarms.pareto_alarms(0.55, 100), ["Pareto k 0.55 > 0.50"]),
@@ -162,7 +166,7 @@ def alarm_of(tempered) -> str:
             lambda t: t["log_ratio"].values.__setitem__(
                 (slice(None), 3), t["log_ratio"][:, 3] + 0.2
             ),
-            "joint errors apart",
+            "errors of their difference apart",
         ),
         (lambda t: t["log_ratio"].values.__setitem__((0, 1, 0), -np.inf), "not finite"),
     ],

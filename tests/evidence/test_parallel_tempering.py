@@ -9,10 +9,11 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.evidence import ladder_estimates, tempering_program
+from gpmcflow.evidence import alarms, ladder_estimates, tempering_program
 from gpmcflow.evidence.ladder_estimates import (
     batch_means_error,
     influence,
+    paired_difference,
     round_trips,
     stepping_stones,
     swap_rates,
@@ -44,6 +45,39 @@ COMMON = {  # in the evidence group of every route; nan where it has no meaning
 Y3 = np.array([1.0, -1.0, 1.0])
 K3 = 4.0 * np.array([[1.0, 0.7, 0.2], [0.7, 1.3, 0.5], [0.2, 0.5, 0.9]])
 SPLIT = PreconditionedSplitHMC(step_size=0.8, n_steps=2)
+
+
+def normal_ladder(seed: int, betas: np.ndarray, precision: float, n_draws: int) -> np.ndarray:
+    """Exact draws of u = -precision x^2 / 2 at each temperature, reference N(0, 1), of eight chains."""
+    x = np.random.default_rng(seed).standard_normal((8, len(betas), n_draws))
+    return -0.5 * precision * (x / np.sqrt(1.0 + precision * betas)[:, None]) ** 2
+
+
+def rings(betas: np.ndarray, u: np.ndarray) -> bool:
+    found = alarms.disagreement_alarms(("a", 0.0), ("b", 0.0), *paired_difference(betas, u))
+    return bool(found)
+
+
+def test_a_ladder_too_coarse_to_integrate_over_rings():
+    """Both estimates are of the same draws: taken for independent, one run in five was told."""
+    betas = power(3, 2.0)
+    ladders = [normal_ladder(seed, betas, 10.0, 2000) for seed in range(20)]
+    assert sum(rings(betas, u) for u in ladders) >= 18
+    fine = power(6, 2.0)
+    ladders = [normal_ladder(seed, fine, 3.0, 500) for seed in range(60)]
+    assert sum(rings(fine, u) for u in ladders) <= 1
+    assert sum(rings(fine, u[:1]) for u in ladders) <= 2
+
+
+def test_the_error_of_a_paired_difference_is_its_spread():
+    betas = power(6, 2.0)
+    told = np.array(
+        [paired_difference(betas, normal_ladder(seed, betas, 3.0, 500))[:2] for seed in range(200)]
+    )
+    assert (
+        abs(told[:, 0].mean()) < 4 * told[:, 0].std() / np.sqrt(200) + 2e-4
+    )  # and what is left of D^5
+    assert 0.85 < told[:, 1].mean() / told[:, 0].std(ddof=1) < 1.15
 
 
 @dataclass(frozen=True)
