@@ -6,8 +6,10 @@ from scipy.signal import lfilter
 
 from gpmcflow.diagnostics.autocorrelation import (
     autocorrelation,
+    batch_length,
     batch_means_time,
     initial_positive_sequence_time,
+    is_underestimate,
     mean_and_error,
 )
 from gpmcflow.errors import InputError
@@ -232,3 +234,18 @@ def test_mean_and_error_of_one_none_and_a_stuck_chain():
     assert np.isnan(error)
     with pytest.raises(InputError, match=r"no estimate on axis -1 of shape \(3, 0\)"):
         mean_and_error(np.zeros((3, 0)))
+
+
+def test_times_too_long_for_their_batches_are_told():
+    """Batch means of 292 draws give two thirds of a time of 199: 132 on average."""
+    rng = np.random.default_rng(1)
+    slow = lfilter([1.0], [1.0, -0.99], rng.standard_normal((200, 7000)), axis=1)[:, 2000:]
+    fast = lfilter([1.0], [1.0, -0.9], rng.standard_normal((200, 7000)), axis=1)[:, 2000:]
+    batch = batch_length(5000)
+    low, right = batch_means_time(slow), batch_means_time(fast)
+    assert 0.6 < low.mean() / 199.0 < 0.75
+    assert 0.85 < right.mean() / 19.0 < 1.05
+    assert all(is_underestimate(time, batch) for time in low[low > 60])
+    assert (low > 60).mean() > 0.95
+    assert not any(is_underestimate(time, batch) for time in right)
+    assert not is_underestimate(np.inf, batch)

@@ -259,6 +259,12 @@ def test_parts_survive_the_results(results, tmp_path):
     again = kept.rebuild("split_hmc", folder, PUBLISHED)
     assert again["verdict"].to_csv() == direct["verdict"].to_csv()
     assert again["runs"].to_csv() == direct["runs"].to_csv()
+    for run in again["runs"].to_dict("records"):
+        assert run["tau_arviz"] == pytest.approx(4 * run["n_iterations"] / run["tau_ess"])
+        low = [
+            name for name in ("tau", "tau_beta", "tau_theta") if run[name] > run["batch_length"] / 5
+        ]
+        assert run["underestimates"].split() == low
 
 
 def test_rows_are_kept_and_tables_rebuilt_from_the_command_line(results, tmp_path, capsys):
@@ -304,6 +310,7 @@ def paper_part(dataset: str, method: str, **changes) -> dict:
         "mean_log_likelihood": PRINTED["reference"]["means"][dataset]["log_likelihood"][0],
         "mean_squared_slopes": PRINTED["reference"]["means"][dataset]["squared_slopes"][0],
     }  # fmt: skip
+    part |= {f"{name}_ess": 800_000 / part[name] for name in ("tau", "tau_beta", "tau_theta")}
     part |= {f"{k}_mcse": 0.06 * abs(v) for k, v in part.items() if isinstance(v, (int, float))}
     part |= {"AP_mcse": 0.001, "mean_log_likelihood_mcse": 0.01, "mean_squared_slopes_mcse": 0.1}
     return part | changes

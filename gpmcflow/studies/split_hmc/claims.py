@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
+from gpmcflow.diagnostics.autocorrelation import is_underestimate
 from gpmcflow.studies.verdict import verdict_row
 
 STUDY, TABLE = "split_hmc", "claims"
 Z = 1.96
 LOW_ACCEPTANCE = 0.10
 TARGET_RANGE = (0.62, 0.70)
-BATCHES = 5.0  # a batch has to be this many autocorrelation times long
 
 
 def claim_rows(
@@ -65,7 +65,7 @@ def order(first: dict, second: dict, quantity: str) -> tuple[float, float, str]:
     if math.isinf(second[quantity]) and math.isfinite(first[quantity]):
         return 0.0, 0.0, "below"
     tau = quantity.rpartition("_")[0]
-    if any(run[tau] > run["batch_length"] / BATCHES for run in (first, second)):
+    if any(is_underestimate(run[tau], run["batch_length"]) for run in (first, second)):
         return first[quantity] / second[quantity], math.nan, "not resolved"
     a, b = first[quantity], second[quantity]
     if not (math.isfinite(a) and math.isfinite(b) and a > 0 and b > 0):

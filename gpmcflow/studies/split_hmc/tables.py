@@ -13,8 +13,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
+from gpmcflow.diagnostics.autocorrelation import is_underestimate
 from gpmcflow.studies.split_hmc.claims import claim_rows
-from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
+from gpmcflow.studies.split_hmc.parts import SERIES, chain_part, fit_part, illustrations_part
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
 
 STUDY = "split_hmc"
@@ -74,6 +75,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
         rows += _mode_rows(fit, published)
     rows += claim_rows(runs, fits, extras[0] if extras else None, published)
     for run in runs:
+        run |= _times_beside(run)
         printed = published["tables"].get(run["dataset"], {}).get(run["method"], {})
         for column in ("tau_g", "tau_beta_g"):
             run[f"printed_{column}"] = printed.get(column, math.nan)
@@ -83,6 +85,17 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     table = table[first + [name for name in table if name not in first]]
     verdict = pd.DataFrame(rows, columns=VERDICT_COLUMNS)
     return {"runs": table, "verdict": verdict}
+
+
+def _times_beside(run: dict) -> dict:
+    """Times from ArviZ's effective sizes beside those of batch means, and which of these are too low."""
+    n_draws = run["n_chains"] * run["n_iterations"]
+    times = {  # of a chain that never moved ArviZ has an effective size
+        f"{name}_arviz": n_draws / run[f"{name}_ess"] if math.isfinite(run[name]) else math.inf
+        for name in SERIES
+    }
+    low = [name for name in SERIES if is_underestimate(run[name], run["batch_length"])]
+    return times | {"underestimates": " ".join(low)}
 
 
 def _printed_rows(dataset: str, printed: dict, runs: dict, published: dict) -> list[dict]:
