@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -112,10 +113,11 @@ def one_node_cluster(folder: Path, settings: str = "") -> Iterator[dict[str, str
     ]
     daemons: list[subprocess.Popen] = []
     try:
+        with_parent = ["setpriv", "--pdeathsig", "TERM"]  # they end with it, however it ends
         for name, *arguments in commands:
             with open(folder / f"{name}.out", "wb") as output:
                 daemons.append(subprocess.Popen(
-                    [_path(name), *arguments], env=environment, stdout=output, stderr=output,
+                    [*with_parent, _path(name), *arguments], env=environment, stdout=output, stderr=output,
                     stdin=subprocess.DEVNULL, start_new_session=True,
                 ))  # fmt: skip
             if name == "munged":
@@ -134,7 +136,7 @@ def ask(environment: dict[str, str], *command: str) -> str:
 
 
 def _end(daemons: list[subprocess.Popen], environment: dict[str, str]) -> None:
-    """Kill jobs and daemons. A daemon's children are in its session, a job's in those of its steps."""
+    """Kill the jobs, then the daemons."""
     if len(daemons) == len(DAEMONS):
         with contextlib.suppress(subprocess.TimeoutExpired, TimeoutError):
             ask(environment, "scancel", "--signal=KILL", "--full", "-u", str(os.getuid()))
@@ -169,6 +171,7 @@ def main() -> None:
         install()
     if missing():
         sys.exit(f"not on this machine: {', '.join(missing())}; --install gets them by apt")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory() as place, one_node_cluster(Path(place)) as environment:
         command = options.command or [os.environ.get("SHELL", "sh")]
         sys.exit(subprocess.run(command, env=environment).returncode)

@@ -231,7 +231,7 @@ def compare(case: str, began: float, workflow: Workflow, wanted: dict[str, str])
         (warn, LONG, CHAINS),
         (time_out, LONG, CHAINS),
         (interrupt, SHORT, CHAINS),
-        (kill_submit, SHORT, CHAINS),
+        (kill_submit, LONG, CHAINS),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
