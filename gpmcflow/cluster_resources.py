@@ -18,7 +18,11 @@ GP_MATRICES, LINEAR_MATRICES = (
     8,
 )  # n x n and n x d arrays alive at once, a quarter above the studies'
 JOINT_MATRICES = 15  # of a model of hyperparameters and latents
-PER_CHAIN = 16  # arrays of n or d numbers for each chain of a block
+# Measured with the jobs themselves; a test does so again.
+PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most 16
+PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52
+PER_CHAIN = 2000  # numbers: a chain's own random generator
+KEPT = 2  # copies of a segment's draws at its end: one by one, and in one array
 FLOPS = (
     1e9  # a second of one busy core, at matrices of this size; 10 times fewer than a quiet one does
 )
@@ -44,28 +48,31 @@ def memory_mb(
 ) -> int:
     """Return the MB to ask for: room for the arrays of a problem and for each Python process.
 
-    ``method`` is that of the evidence study, whose chains may hold many states, or factors, each.
+    ``method`` says how many chains there are, of how many states or factors each, and whether latents
+    are kept; without one, that a block is full and they are.
 
     A job on its second attempt may have been killed for its memory or for its time, which nothing
     here can tell apart: it asks for half as much again, from the third on for twice as much. The
     arrays get no more than `memory_limit_gb`, above which a job refuses to start.
     """
     n, p = problem_sizes(data)
-    block = config["execution"]["block_size"]
-    if method is not None:
-        block = min(block, chains_of(method)) * states_per_chain(method)
-    model = config["problems"][problem]["model"]
-    if model in ("gp", "joint"):
-        matrices = GP_MATRICES if model == "gp" else JOINT_MATRICES
-        numbers = matrices * n * n + PER_CHAIN * block * processes * n
-        if method is not None and method.get("sampler") == "rmhmc":
-            numbers += block * processes * n * n  # each state's own factor
+    settings, method = config["problems"][problem], method or {}
+    if settings["model"] in ("gp", "joint"):
+        d, per_state = n, PER_STATE * n
+        numbers = (GP_MATRICES if settings["model"] == "gp" else JOINT_MATRICES) * n * n
+        if method.get("sampler") == "rmhmc":
+            per_state = n * n + PER_FACTORED_STATE * n
     else:
-        classes = 8 if config["problems"][problem]["likelihood"] == "multinomial" else 1
+        classes = 8 if settings["likelihood"] == "multinomial" else 1
         d = classes * (p + 1)
-        numbers = (
-            LINEAR_MATRICES * n * d + d * d + PER_CHAIN * block * processes * (classes * n + d)
-        )
+        numbers, per_state = LINEAR_MATRICES * n * d + d * d, PER_STATE * (classes * n + d)
+    per_chain = PER_CHAIN + states_per_chain(method) * per_state
+    if not method or "chains" in method or method.get("store_latents"):
+        per_chain += KEPT * config["execution"]["segment_length"] * d
+    chains = config["execution"]["block_size"]
+    if method:
+        chains = min(chains, method.get("chains") or chains_of(method))
+    numbers += processes * chains * per_chain
     return _asked(config, numbers, processes, attempt)
 
 

@@ -28,7 +28,11 @@ from gpmcflow.study_config import split_hmc_methods
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow" / "profiles" / "slurm"
 PLUGIN = importlib.util.find_spec("snakemake_executor_plugin_slurm") is not None
-PLUGIN_OPTIONS = {"slurm-requeue"}  # of version 2.8, for machines without the plugin
+PLUGIN_OPTIONS = {  # of version 2.8, for machines without the plugin
+    "slurm-requeue",
+    "slurm-status-command",
+    "slurm-init-seconds-before-status-checks",
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,10 @@ def test_snakemake_reads_the_values():
     _, options = parse_args(["--profile", str(PROFILE), "--dry-run"])
     assert (options.executor, options.retries, options.slurm_requeue) == ("slurm", 20, True)
     assert options.default_resources is not None
+    # sacct may be there and disabled: Snakemake would ask it for ever
+    assert options.slurm_status_command == "squeue"
+    # SLURM forgets a job after 300 s; below three times the first interval the plugin takes sacct
+    assert 3 * options.slurm_init_seconds_before_status_checks <= 120
 
 
 def test_jobs_are_told_to_stop_before_their_time_is_over(profile):

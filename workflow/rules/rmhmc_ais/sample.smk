@@ -14,7 +14,12 @@ rule rmhmc_ais_posterior:
     threads: WORKERS
     resources:
         mem_mb=lambda w, input, threads, attempt: memory_mb(
-            config, w.problem, input.data, threads, attempt
+            config,
+            w.problem,
+            input.data,
+            threads,
+            attempt,
+            RMHMC_AIS["sampling"],
         ),
         runtime=lambda w, input, attempt: runtime_minutes(
             config, w.problem, input.data, RMHMC_AIS["sampling"], attempt

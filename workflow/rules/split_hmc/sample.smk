@@ -19,7 +19,12 @@ rule split_hmc_chains:
     threads: 1
     resources:
         mem_mb=lambda w, input, threads, attempt: memory_mb(
-            config, w.problem, input.data, threads, attempt
+            config,
+            w.problem,
+            input.data,
+            threads,
+            attempt,
+            SPLIT_HMC[w.problem][w.method],
         ),
         runtime=lambda w, input, attempt: runtime_minutes(
             config, w.problem, input.data, SPLIT_HMC[w.problem][w.method], attempt
