@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config
 from gpmcflow.errors import GpmcflowError, InputError
+from gpmcflow.input_files import load_yaml
 from gpmcflow.installation import workflow_home
 
 if TYPE_CHECKING:

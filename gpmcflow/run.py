@@ -12,8 +12,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
+from gpmcflow.input_files import load_yaml
 from gpmcflow.installation import workflow_home
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")

@@ -17,6 +17,7 @@ from gpmcflow.execution.blocks import Grid
 from gpmcflow.plan import annealing_runs, chains_of
 from gpmcflow.state_folders import (
     JOB,
+    MOST_PIECES,
     RUN,
     Run,
     find_runs,
@@ -153,10 +154,14 @@ def _planned(runs: list[Run]) -> int:
     if not isinstance(method, dict) or "replicates" not in method:
         return 0
     grid, total = runs[-1].grid, 0
-    for _, length in annealing_runs(method):
-        planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
-        total += len(planned.blocks) * len(planned.segments)
-    return total
+    with suppress(KeyError, TypeError, ValueError):  # of a damaged manifest
+        if method["replicates"] > MOST_PIECES:
+            return 0
+        for _, length in annealing_runs(method):
+            planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
+            total += planned.n_blocks * planned.n_segments
+        return total
+    return 0
 
 
 def _usual_seconds(runs: list[Run]) -> float | None:

@@ -32,7 +32,9 @@ def parse_dates(cells: Sequence[str], words: str) -> np.ndarray:
     times = pd.to_datetime(
         pd.Series(iso, dtype=object), format="ISO8601", utc=True, errors="coerce"
     )
-    days = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    # microseconds, as nanoseconds would end in the year 2262
+    since = times.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
+    days = since / pd.Timedelta(days=1)
     return days.to_numpy(float)[codes]
 
 
