@@ -13,6 +13,8 @@ import yaml
 from gpmcflow.errors import InputError, StorageError
 
 MOST_BYTES = 1_000_000  # of a YAML file; the reader takes seconds for more
+# What PyYAML raises beside its own errors, such as for the date 2020-13-45.
+_ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def is_file(path: str | Path) -> bool:
@@ -48,7 +50,7 @@ def load_yaml(path: str | Path) -> dict:
         raise
     except RecursionError:
         raise InputError(f"{path}: not valid YAML (nested too deeply); mend the brackets") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # of a date 2020-13-45, say
+    except (yaml.YAMLError, *_ODD) as error:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
         kind = "a list" if isinstance(content, list) else repr(content)[:60]

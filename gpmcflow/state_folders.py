@@ -117,7 +117,7 @@ def process_exists(manifest: dict) -> bool | None:
         return None
     try:
         return psutil.pid_exists(int(manifest["pid"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return False
 
 

@@ -133,7 +133,7 @@ def declared_output(results: str | os.PathLike, job: dict) -> Path | None:
 def is_finished(results: str | os.PathLike, job: dict, written: float | None) -> bool:
     """Return whether the declared output is there and not older than the state."""
     output = declared_output(results, job)
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # no path: it has a NUL, say
         return output is not None and output.stat().st_mtime >= (written or 0.0)
     return False
 

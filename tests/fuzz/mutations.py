@@ -73,7 +73,10 @@ _values = st.recursive(
     _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_texts, inner, max_size=3)
 )
 _changes = st.tuples(
-    st.sampled_from(("set", "set", "set", "add", "remove", "wrap", "rename", "deepen")), _places, _values, _texts
+    st.sampled_from(("set", "set", "set", "add", "remove", "wrap", "rename", "deepen")),
+    _places,
+    _values,
+    _texts,
 )
 
 

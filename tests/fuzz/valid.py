@@ -19,6 +19,7 @@ from gpmcflow.storage import standard_attributes, with_attributes, write_results
 
 ROOT = Path(__file__).parents[2]
 PARTS = ROOT / "docs" / "results"
+METHOD = {"method": {"temperatures": [3, 5], "replicates": 2, "particles": 4, "reverse": True}}
 IDENTITY = "a" * 64
 
 ANALYSIS = """\
@@ -158,7 +159,7 @@ class Walk:
 def state_files() -> dict[str, bytes]:
     """Files of the state folder of a job by their path below it, `job.json` beside those of its run."""
     with tempfile.TemporaryDirectory() as folder:
-        how = Execution(block_size=2, segment_length=5, state_dir=folder, settings={"method": {}})
+        how = Execution(block_size=2, segment_length=5, state_dir=folder, settings=METHOD)
         run(Walk(), n_chains=4, length=20, seed=1, execution=how)
         paths = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != "lock"]
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(paths)}

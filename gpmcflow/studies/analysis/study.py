@@ -70,7 +70,7 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
             raise InputError(f"{path}.data: found use and drop; give one of them")
         for key in ("csv", "new"):
             given = data.get(key)
-            if given and not is_file(user_path(given, folder)):
+            if given is not None and not is_file(user_path(given, folder)):
                 raise InputError(
                     f"{path}.data.{key}: no file {given!r}; a relative path starts at {folder.resolve()}"
                 )

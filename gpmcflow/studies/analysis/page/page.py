@@ -62,9 +62,11 @@ def answer_of(folder: Path, info: Mapping[str, Any]) -> tuple[str, str]:
 
     The pictures take their colours from the variables that `page_style` defines.
     """
-    analysis = read_analysis(Path(folder), info)
-    parts: list[Section | None] = [answer(analysis), picture(analysis)]
-    return title_of(analysis), _unbroken("\n".join(str(part.body) for part in parts if part))
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        parts: list[Section | None] = [answer(analysis), picture(analysis)]
+        title = title_of(analysis)
+    return title, _unbroken("\n".join(str(part.body) for part in parts if part))
 
 
 def page_style() -> str:
