@@ -43,7 +43,8 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
     Returns the files. A part that is there already is replaced.
     """
     found, _ = _study(study)
-    parts = found(Path(results) / study)
+    with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
+        parts = found(Path(results) / study)
     if not parts:
         raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]

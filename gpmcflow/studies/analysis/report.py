@@ -11,7 +11,7 @@ import pandas as pd
 
 import gpmcflow
 from gpmcflow.execution import chain_generators
-from gpmcflow.storage import load_results, read_sidecar, write_csv, write_text
+from gpmcflow.storage import load_results, read_csv, read_sidecar, write_csv, write_text
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import Data, data_of
 from gpmcflow.studies.analysis.models import build_model, model_statement
@@ -86,7 +86,7 @@ def write_report(
     if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
         made["predictions_loo"] = tables.predictions_loo(own, data)
     if data.new is not None:
-        cells = pd.read_csv(folder / "new_rows.csv", dtype=str, keep_default_na=False)
+        cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
         made["predictions_new"] = tables.predictions_new(own["new"].to_dataset(), data, cells)
     if places.grid is not None:
         kind, table = tables.grid(own, places.grid, data)
@@ -123,7 +123,7 @@ def write_report(
 def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
     """What the page says of settings and data beside the tables."""
     target, of_data, learning = data.target, settings["data"], data.learning
-    rows = pd.read_csv(folder / "rows.csv")
+    rows = read_csv(folder / "rows.csv")
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
     new_csv = of_data.get("new")
     return {
