@@ -12,7 +12,7 @@ import yaml
 
 from gpmcflow.errors import InputError, StorageError
 
-MOST_BYTES = 1_000_000  # of a YAML file; the reader takes seconds for more
+MOST_BYTES = 400_000  # of a YAML file; three seconds of reading
 # What PyYAML raises beside its own errors, such as for the date 2020-13-45.
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 

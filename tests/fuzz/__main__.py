@@ -1,7 +1,6 @@
 """Fuzz readers and print a table: ``python -m tests.fuzz [--examples 2000] [reader ...]``.
 
-With ``--stop`` the first failure ends it, as in the tests; else all are counted and the first of each kind
-is shown.
+All failures are counted, and the first of each kind is shown.
 """
 
 from __future__ import annotations

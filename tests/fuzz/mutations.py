@@ -150,7 +150,7 @@ def _change(tree: dict, kind: str, place: float, value: Any, name: str) -> None:
         parent[name] = parent.pop(key)
     elif kind == "deepen":
         for _ in range(80):
-            parent[key] = {name: parent[key]}
+            parent[key] = {name[:50]: parent[key]}
 
 
 def _spots(parent: dict | list) -> Iterator[tuple[Any, Any]]:
