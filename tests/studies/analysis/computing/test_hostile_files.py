@@ -9,6 +9,8 @@ import pytest
 
 from gpmcflow.report import Answer, build_report
 from gpmcflow.studies.analysis.answers import answers
+from gpmcflow.studies.analysis.page import html
+from gpmcflow.studies.analysis.page.canvas import Canvas, plain, top_left
 
 EVIL = (
     "<script>alert(1)</script>",
@@ -40,7 +42,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags, self.attributes, self.text, self.comments = set(), [], "", 0
-        self.feed(text)
+        self.feed(str(text))  # a Markup would escape what it is joined with
         self.close()
 
     def handle_starttag(self, tag, attrs):
@@ -154,3 +156,33 @@ def test_tables_and_figures_of_studies_show_markup_as_text(tmp_path, evil):
     page = report(evil)
     require_harmless(page, report("plain"))
     assert page.text.count(evil) >= 5
+
+
+def drawn(text):
+    """A picture with the text in its axis, its title, its ticks and its caption."""
+    with Canvas(120) as canvas:
+        axes = canvas.axes(40, 20, 10, 20)
+        axes.bar([plain(text), "b"], [1.0, 2.0])
+        axes.set_title(plain(text))
+        top_left(axes, text)
+        return canvas.svg("key", text)
+
+
+PIECES = {
+    **{make.__name__: make for make in (html.italic, html.bold, html.code, html.quiet)},
+    "paragraph": html.paragraph,
+    "table": lambda text: html.table([html.Head(text), html.Head(text)], [[text, text]]),
+    "figure": lambda text: html.figure([], text),
+    "folded": lambda text: html.folded(text, html.quiet(text)),
+    "join": lambda text: html.join([html.quiet("a"), text]),
+    "sentences": lambda text: html.sentences([html.quiet("a"), text]),
+    "picture": drawn,
+}
+
+
+@pytest.mark.parametrize("evil", EVIL)
+@pytest.mark.parametrize("piece", PIECES)
+def test_each_piece_of_a_page_shows_markup_as_text(piece, evil):
+    page = Page(PIECES[piece](evil))
+    require_harmless(page, Page(PIECES[piece]("plain" + "n" * (len(evil) - 5))))
+    assert evil[:12] in page.text or piece == "picture"
