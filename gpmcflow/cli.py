@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.config import check_config, load_yaml
-from gpmcflow.errors import GpmcflowError, InputError
+from gpmcflow.config import check_config
+from gpmcflow.errors import GpmcflowError, InputError, refuse_unfit
+from gpmcflow.input_files import load_yaml
 from gpmcflow.installation import workflow_home
 
 if TYPE_CHECKING:
@@ -228,7 +229,8 @@ def _run(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> None:
     from gpmcflow.storage import open_results
 
-    with open_results(options.file) as tree:
+    what = refuse_unfit(str(options.file), "delete it and run again")
+    with what, open_results(options.file) as tree:
         print(options.file)
         for node in tree.subtree:
             _show_group(node)

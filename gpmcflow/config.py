@@ -9,15 +9,18 @@ import copy
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.input_files import is_file, user_path
 from gpmcflow.installation import workflow_home
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
 from gpmcflow.studies.frame.registry import STUDIES
@@ -32,6 +35,9 @@ _OF_SEVERAL = (
     "studies",
 )  # keys beside which no analysis is at the top
 _OF_THE_NUMBERS = ("block_size",)  # among the keys of `execution`
+
+_MOST_VALUES, _MOST_LEVELS = 100_000, 30  # of a config
+_CONTROL = ("Cc", "Cs", "Zl", "Zp")  # Unicode's line breaks, other control characters, surrogates
 
 SHAHBABA_CASES = 10000  # of the data set that comes without a seed
 
@@ -59,25 +65,11 @@ _BOUNDS = {
 }
 
 
-_SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # by libyaml ten times as fast
-
-
-def load_yaml(path: str | Path) -> dict:
-    """Return the mapping a YAML file holds; raise `InputError` or `StorageError` in one line."""
-    try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _SAFE_LOADER)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: found {_shown(content)}, allowed: a mapping of keys to values")
-    return content
-
-
 def load_schema(path: str | Path | None = None) -> dict:
     """Return the schema of the config, by default that of the package's own workflow."""
-    return load_yaml(path or workflow_home() / "workflow" / "schemas" / "config.schema.yaml")
+    path = Path(path or workflow_home() / "workflow" / "schemas" / "config.schema.yaml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # by libyaml ten times as fast
+    return yaml.load(path.read_text(encoding="utf-8"), loader)
 
 
 def check_config(
@@ -181,18 +173,36 @@ def describe(node: dict, schema: dict) -> str:
     return " or ".join(words)
 
 
-def _require_yaml_values(value: Any, path: str) -> None:
-    """Refuse keys that are not text and numbers that are not finite: the schema cannot."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise InputError(f"{path}: key {key!r} is not text; put it in quotes")
-            _require_yaml_values(item, _joined(path, [key]))
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            _require_yaml_values(item, _joined(path, [position]))
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{path}: found {value}; allowed: a finite number")
+def _require_yaml_values(config: Any, where: str) -> None:
+    """Refuse what the schema cannot, or what it would take too long over.
+
+    That is keys that are not text of one line, numbers that are not finite or that no 64 bits hold, values
+    that are none of YAML's own, and a config that is too deep or, with its aliases followed, too long.
+    """
+    left, n_values = [(config, where, 0)], 0
+    while left:
+        value, path, depth = left.pop()
+        n_values += 1
+        if n_values > _MOST_VALUES or depth > _MOST_LEVELS:
+            raise InputError(
+                f"{where}: more than {_MOST_VALUES} values, or {_MOST_LEVELS} levels, with its aliases "
+                "followed; give a smaller config"
+            )
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise InputError(f"{path}: key {_shown(key)} is not text; put it in quotes")
+                if any(unicodedata.category(letter) in _CONTROL for letter in key):
+                    raise InputError(f"{path}: key {key!r} is not one line of text; rename it")
+                left.append((item, _joined(path, [key]), depth + 1))
+        elif isinstance(value, list):
+            left += [(item, _joined(path, [k]), depth + 1) for k, item in enumerate(value)]
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{path}: found {value}; allowed: a finite number")
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"{path}: found a number of more than 64 bits; give a smaller one")
+        elif not isinstance(value, (str, int, float, NoneType)):
+            raise InputError(f"{path}: found {_shown(value)}; put it in quotes to have it as text")
 
 
 def _order(error: ValidationError) -> tuple:
@@ -293,7 +303,7 @@ def _check_datasets(config: dict, catalogue: list[str], where: str, folder: Path
                 f"{path}.shahbaba_simulated.n: found {drawn['n']} without a seed; allowed: at most "
                 f"{SHAHBABA_CASES}, the size of the paper's data; give a seed for others"
             )
-        if "csv" in settings and not (folder / Path(settings["csv"]).expanduser()).is_file():
+        if "csv" in settings and not is_file(user_path(settings["csv"], folder)):
             raise InputError(
                 f"{path}.csv: no file {settings['csv']!r}; a relative path starts at the folder "
                 f"the workflow runs in, here {folder.resolve()}"

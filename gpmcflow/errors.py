@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+_MOST = 2000  # characters of a message: what is allowed may be a list of all columns of a table
 
 
 class GpmcflowError(Exception):
-    """Base of all errors that are the user's to mend; the command line prints only its message."""
+    """Base of all errors that are the user's to mend; the command line prints only its message.
+
+    The message is one line, whatever the file or the library said that it quotes.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InputError(GpmcflowError, ValueError):
@@ -18,7 +27,7 @@ class InputErrors(InputError):  # noqa: N818 (it holds several)
     """All that is wrong at once, one line each in `problems`; the message is the first."""
 
     def __init__(self, problems: Iterable[str], where: str = "") -> None:
-        self.problems, self.where = list(problems), where
+        self.problems, self.where = [one_line(problem) for problem in problems], where
         more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
         super().__init__(f"{f'{where}: ' if where else ''}{self.problems[0]}{more}")
 
@@ -40,6 +49,46 @@ class ResourceError(GpmcflowError, RuntimeError):
 
 class UnavailableError(ResourceError):
     """What is not to be had now and may be later, such as a Dask cluster: a retry is worth it."""
+
+
+@contextlib.contextmanager
+def refuse_unfit(where: str, advice: str) -> Iterator[None]:
+    """Turn what values raise that do not fit, read from files by the block, into a `StorageError`.
+
+    For files of our own making: their values are not checked one by one, as only damage can change them.
+    """
+    try:
+        yield
+    except GpmcflowError:
+        raise
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        kind = type(error).__name__
+        raise StorageError(
+            f"{where}: damaged, or of something else ({kind}: {error}); {advice}"
+        ) from error
+
+
+def one_line(text: str) -> str:
+    """Return text in one line: what cannot be printed as Python writes it, the middle of much left out.
+
+    >>> one_line("a name\\n: not found")
+    'a name\\\\n: not found'
+    """
+    shown = str(text)
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else _escaped(c) for c in shown)
+    return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 4 :]}"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 def unknown_name(where: str, found: str, allowed: Iterable[str]) -> InputError:

@@ -16,7 +16,7 @@ import pandas as pd
 
 import gpmcflow
 from gpmcflow.config import portable
-from gpmcflow.errors import InputError, StorageError
+from gpmcflow.errors import InputError, StorageError, refuse_unfit
 from gpmcflow.report_tables import (
     approximations_table,
     evidence_table,
@@ -74,20 +74,23 @@ def build_report(
         for name, study in studies.items()
     }
     shown = _relative(portable(config or {}))
-    return page.render(
-        title=title,
-        version=gpmcflow.__version__,
-        seed=(config or {}).get("seed"),
-        config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
-        verdicts=[
+    with refuse_unfit("report: a table of a study", "run the step that writes it again"):
+        verdicts = [
             verdict_table(
                 frames[name]["verdict"], _shown(study["frames"]["verdict"]), study["title"]
             )
             for name, study in studies.items()
             if "verdict" in frames[name] and len(frames[name]["verdict"])
-        ],
+        ]
+        sections = [_section(name, study, frames[name]) for name, study in studies.items()]
+    return page.render(
+        title=title,
+        version=gpmcflow.__version__,
+        seed=(config or {}).get("seed"),
+        config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
+        verdicts=verdicts,
         answers=answers,
-        sections=[_section(name, study, frames[name]) for name, study in studies.items()],
+        sections=sections,
     )
 
 

@@ -13,9 +13,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.execution.lock import state_lock
+from gpmcflow.input_files import load_yaml
 from gpmcflow.installation import workflow_home
 from gpmcflow.verify import verify
 

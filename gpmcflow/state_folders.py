@@ -26,6 +26,7 @@ from gpmcflow.job_errors import ERRORS, STATE
 
 RUN, JOB, WAITING = "run.json", "job.json", "waiting.json"
 _SEGMENT = re.compile(r"segment_(\d{5,})\.npz")
+MOST_PIECES = 1_000_000  # blocks, or segments of one; a manifest that says more is damaged
 _SLACK = 60.0  # seconds between the birth of a process and its manifest, by two clocks
 
 
@@ -98,7 +99,8 @@ def find_runs(state_dir: str | os.PathLike) -> list[Run]:
         sizes = ("n_chains", "length", "block_size", "segment_length")
         with suppress(KeyError, GpmcflowError):
             grid = Grid(*(manifest[name] for name in sizes), manifest.get("first_chain", 0))
-            runs.append(Run(Path(folder), manifest, grid))
+            if max(grid.n_blocks, grid.n_segments) <= MOST_PIECES:
+                runs.append(Run(Path(folder), manifest, grid))
     return sorted(runs, key=lambda run: str(run.manifest.get("started_at", "")))
 
 
@@ -121,7 +123,7 @@ def process_exists(manifest: dict) -> bool | None:
         return None
     try:
         return psutil.pid_exists(int(manifest["pid"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return False
 
 

@@ -17,6 +17,7 @@ from gpmcflow.execution.blocks import Grid
 from gpmcflow.plan import annealing_runs, chains_of
 from gpmcflow.state_folders import (
     JOB,
+    MOST_PIECES,
     RUN,
     Run,
     find_runs,
@@ -139,7 +140,7 @@ def declared_output(results: str | os.PathLike, job: dict) -> Path | None:
 def is_finished(results: str | os.PathLike, job: dict, written: float | None) -> bool:
     """Return whether the declared output is there and not older than the state."""
     output = declared_output(results, job)
-    with suppress(OSError):
+    with suppress(OSError, ValueError):  # no path: it has a NUL, say
         return output is not None and output.stat().st_mtime >= (written or 0.0)
     return False
 
@@ -160,10 +161,14 @@ def _planned(runs: list[Run]) -> int:
     if not isinstance(method, dict) or "replicates" not in method:
         return 0
     grid, total = runs[-1].grid, 0
-    for _, length in annealing_runs(method):
-        planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
-        total += len(planned.blocks) * len(planned.segments)
-    return total
+    with suppress(KeyError, TypeError, ValueError):  # of a damaged manifest
+        if method["replicates"] > MOST_PIECES:
+            return 0
+        for _, length in annealing_runs(method):
+            planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
+            total += planned.n_blocks * planned.n_segments
+        return total
+    return 0
 
 
 def _usual_seconds(runs: list[Run]) -> float | None:

@@ -56,6 +56,10 @@ def parse_covariance(
     >>> gp.parse_covariance("matern32(age, bmi, ard=True) + linear(dose, sd=5.0)")
     Matern32(ard=True, columns=('age', 'bmi')) + Linear(sd=5.0, columns=('dose',))
     """
+    if not isinstance(priors or {}, Mapping):
+        raise InputError(
+            f"{where}: priors are {priors!r}; allowed: a mapping of names to hyperpriors"
+        )
     named = {key: hyperprior(value, f"priors.{key}") for key, value in (priors or {}).items()}
     try:
         tree = ast.parse(text.strip(), mode="eval").body

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gpmcflow.errors import InputError, InputErrors, unknown_name
+from gpmcflow.input_files import is_file
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")
@@ -77,7 +78,7 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     unreadable or empty, and InputErrors for headers with an empty or repeated name and for rows
     that are longer or shorter than the header.
     """
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"{path}: no such file; give the path of an existing CSV file")
     try:
         data = path.read_bytes()

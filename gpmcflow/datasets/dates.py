@@ -32,7 +32,8 @@ def parse_dates(cells: Sequence[str], words: str) -> np.ndarray:
     times = pd.to_datetime(
         pd.Series(iso, dtype=object), format="ISO8601", utc=True, errors="coerce"
     )
-    days = (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    since = times.dt.as_unit("us") - pd.Timestamp(0, tz="UTC").as_unit("us")
+    days = since / pd.Timedelta(days=1)
     return days.to_numpy(float)[codes]
 
 
@@ -66,4 +67,5 @@ def _iso(match: re.Match | None) -> str | None:
     if not match["time"]:
         return date
     hour, rest = match["time"].split(":", 1)
+    rest = rest[: len("MM:SS.ffffff")]  # a date of nanoseconds could not be after 2262
     return f"{date}T{int(hour):02d}:{rest}{match['zone'] or ''}"

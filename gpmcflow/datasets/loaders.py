@@ -71,7 +71,7 @@ def usps_3v5(files: Sequence[Path]) -> Parts:
             preprocessing="none; no test set: usps3vs5.mat holds the 767 training cases alone",
             **common,
         )
-    with np.load(files[0]) as content:
+    with np.load(files[0], allow_pickle=False) as content:
         return Parts(
             X=content["x_train"],
             y=content["y_train"],

@@ -14,6 +14,7 @@ from gpmcflow.datasets.layout import TASKS, Parts, build, permutation
 from gpmcflow.datasets.layout import standardise as standardise_columns
 from gpmcflow.datasets.sources import sha256
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.input_files import user_path
 
 
 def load_csv(
@@ -77,7 +78,7 @@ def load_csv(
     """
     if task not in TASKS:
         raise unknown_name("load_csv: task", task, TASKS)
-    path = Path(path).expanduser()
+    path = user_path(path)
     table = read_csv(path)
     y, label_coding = _target(table, target, positive, task)
     features = [name for name in table.columns if name != target]

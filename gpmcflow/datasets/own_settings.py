@@ -177,4 +177,4 @@ def _read(name: str, value: Any) -> Any:
     if name in _CHOICES:
         text = "\t" if str(value) in ("tab", "\\t") else value
         return text if text in _CHOICES[name] else None
-    return str(value) if name in ("csv", "new") else text_of(value) or None
+    return (str(value) if name in ("csv", "new") else text_of(value)) or None

@@ -24,6 +24,7 @@ from gpmcflow.datasets.own_settings import column_problems, read_settings, unkno
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
 from gpmcflow.errors import InputError, InputErrors
+from gpmcflow.input_files import is_file, user_path
 
 
 class Part(NamedTuple):
@@ -73,11 +74,11 @@ def prepare_table(
     if not chosen.csv:
         raise InputErrors(problems)
     folder = Path(folder)
-    table, wrong = _read(folder / Path(chosen.csv).expanduser(), chosen.separator)
+    table, wrong = _read(chosen.csv, folder, chosen.separator)
     problems += wrong
     new_table = None
     if chosen.new:
-        new_table, wrong = _read(folder / Path(chosen.new).expanduser(), chosen.separator)
+        new_table, wrong = _read(chosen.new, folder, chosen.separator)
         problems += wrong
     if table is None:
         raise InputErrors(problems)
@@ -158,7 +159,7 @@ def encode_new(encoding: Encoding, path: str | Path) -> Part:
 
 def read_table(path: Path, separator: str) -> CsvTable:
     """Return the table of a file; raise InputErrors, also for another separator than the given."""
-    if path.is_file() and separator not in first_line(path):
+    if is_file(path) and separator not in first_line(path):
         better = find_separator(path)
         if better in first_line(path):
             name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
@@ -176,12 +177,14 @@ def read_table(path: Path, separator: str) -> CsvTable:
         raise InputErrors([str(error)]) from None
 
 
-def _read(path: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
+def _read(given: str, folder: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
     """Return the table, None if it cannot be read, and what is wrong with it."""
     try:
-        return read_table(path, separator), []
+        return read_table(user_path(given, folder), separator), []
     except InputErrors as error:
         return None, error.problems
+    except InputError as error:
+        return None, [str(error)]
 
 
 def _lacking(table: CsvTable, needed: list[str]) -> list[str]:

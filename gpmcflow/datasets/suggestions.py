@@ -20,6 +20,7 @@ from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.suggestion_text import config_text, models_of
 from gpmcflow.datasets.target import Target, code_target, guess_kind
 from gpmcflow.errors import InputErrors
+from gpmcflow.input_files import is_file, user_path
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "hours", "hour", "minutes", "days", "years", "personyears", "time",
@@ -110,8 +111,8 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     names of columns. `positive` is the value of the target that counts as 1. Raises InputErrors
     with all that keeps the file from being used; single bad cells are listed in the suggestion.
     """
-    path = Path(path).expanduser()
-    separator = find_separator(path) if path.is_file() else SEPARATORS[0]
+    path = user_path(path)
+    separator = find_separator(path) if is_file(path) else SEPARATORS[0]
     table = read_table(path, separator)
     if target not in table.columns:
         raise InputErrors([unknown("", "column", target, table.columns, path.name)])

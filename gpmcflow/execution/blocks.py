@@ -70,6 +70,16 @@ class Grid:
         """First and one-past-last draw of each segment."""
         return _cut(0, self.length, self.segment_length)
 
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks, without a list of them."""
+        return -(-self.n_chains // self.block_size)
+
+    @property
+    def n_segments(self) -> int:
+        """Number of segments of a block, without a list of them."""
+        return -(-self.length // self.segment_length)
+
     def chunks(self, trailing: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
         """Return the Dask chunks of an output: one chunk for each block and segment."""
         blocks = tuple(stop - start for start, stop in self.blocks)

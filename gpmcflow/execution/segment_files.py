@@ -99,17 +99,19 @@ def fault(path: Path, identity: str) -> str | None:
         return "it is missing"
     try:
         with zipfile.ZipFile(path) as archive:
+            found, _ = _header(archive)
             damaged = archive.testzip()
             if damaged is not None:
                 return f"its part {damaged!r} is damaged"
-            found, _ = _header(archive)
     except Exception as error:
         return f"it is damaged ({' '.join(str(error).split())})"
     return None if found == identity else _OTHER
 
 
 def _header(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
-    """Return identity and names; raise for a file without all parts it had."""
+    """Return identity and names; raise for a file without all parts it had, or not as it is written."""
+    if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
+        raise ValueError("it is compressed, and might not fit into memory")
     identity, *parts = _read_part(archive, _IDENTITY).tolist()
     if sorted(archive.namelist()) != sorted(f"{part}.npy" for part in (_IDENTITY, *parts)):
         raise ValueError("a part of it is missing")

@@ -15,7 +15,6 @@ _HOME = {
     "open_results": "reading",
     "origin": "sidecar",
     "read_csv": "files",
-    "read_result_text": "files",
     "read_sidecar": "sidecar",
     "remove": "checksums",
     "require_unchanged": "checksums",

@@ -33,15 +33,6 @@ def write_result_text(text: str, path: str | os.PathLike) -> None:
         temporary.write_bytes(text.encode())
 
 
-def read_result_text(path: str | os.PathLike) -> str:
-    """Read what `write_result_text` wrote. Raises `StorageError` if it is missing or damaged."""
-    require_unchanged(path)
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-
-
 def csv_text(frame: pd.DataFrame) -> str:
     """Return a table as CSV, full precision, lines ended by a line feed on every system."""
     return frame.to_csv(index=False, lineterminator="\n")

@@ -7,13 +7,14 @@ JSON file with its estimates, counts, seconds, settings, seed, checksums and ver
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
-from gpmcflow.errors import InputError, StorageError, unknown_name
+from gpmcflow.errors import InputError, StorageError, refuse_unfit, unknown_name
 from gpmcflow.installation import workflow_home
 from gpmcflow.storage import write_text
 from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
@@ -26,6 +27,7 @@ from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
 from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
 
 PUBLISHED = workflow_home() / "workflow" / "published"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # study -> (parts of the files below a results folder, tables from parts and printed numbers)
 STUDIES = {
     "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),
@@ -41,7 +43,8 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
     Returns the files. A part that is there already is replaced.
     """
     found, _ = _study(study)
-    parts = found(Path(results) / study)
+    with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
+        parts = found(Path(results) / study)
     if not parts:
         raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]
@@ -58,7 +61,9 @@ def read_parts(folder: str | Path) -> list[dict]:
 def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
     """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
     _, tables = _study(study)
-    return tables(read_parts(folder), yaml.safe_load(Path(published).read_text()))
+    kept, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
+    with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
+        return tables(kept, printed)
 
 
 def _study(name: str) -> tuple:
@@ -69,7 +74,10 @@ def _study(name: str) -> tuple:
 
 def _write(part: dict, folder: Path) -> Path:
     names: Iterable[str] = (part[key] for key in ("problem", "method", "part") if key in part)
-    path = folder / f"{'.'.join(names).replace(' ', '-')}.json"
+    name = ".".join(names).replace(" ", "-")
+    if not _NAME.fullmatch(name):  # it comes from attributes of a results file
+        raise StorageError(f"{folder}: {name!r} is no name of a part; run the study again")
+    path = folder / f"{name}.json"
     folder.mkdir(parents=True, exist_ok=True)
     write_text(json.dumps(part, indent=1, allow_nan=True) + "\n", path)
     return path
@@ -77,8 +85,11 @@ def _write(part: dict, folder: Path) -> Path:
 
 def _read(path: Path) -> dict:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError) as error:
+        part = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise StorageError(
             f"{path}: cannot be read as a part ({error}); collect it again"
         ) from None
+    if not isinstance(part, dict):
+        raise StorageError(f"{path}: cannot be read as a part (no mapping); collect it again")
+    return part

@@ -21,8 +21,8 @@ from gpmcflow.storage import (
     load_results,
     open_results,
     read_csv,
-    read_result_text,
     read_sidecar,
+    require_unchanged,
     standard_attributes,
     write_csv,
     write_figure,
@@ -126,7 +126,7 @@ def test_opening_refuses_a_damaged_file(results, read, victim):
 
 
 def test_damaged_tables_texts_and_sidecars_are_refused(results):
-    readers = {"study/table.csv": read_csv, "report.html": read_result_text}
+    readers = {"study/table.csv": read_csv, "report.html": require_unchanged}
     for name, read in readers.items():
         flip(results / name, np.random.default_rng(4))
         with pytest.raises(StorageError, match="not what was written"):

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
-from gpmcflow.config import check_config, config_problems, load_yaml
+from gpmcflow.config import check_config, config_problems
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
-from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
+from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError, refuse_unfit
 from gpmcflow.forecast import forecast, require_fit
-from gpmcflow.storage import csv_text, load_results, read_result_text, write_text
+from gpmcflow.input_files import load_json, load_yaml
+from gpmcflow.storage import csv_text, load_results, write_text
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
@@ -124,18 +123,20 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     that cannot be read.
     """
     folder = results_folder(name)
-    info = json.loads(read_result_text(folder / "info.json"))
-    settings = yaml.safe_load(read_result_text(folder / "config.yaml"))
-    data = data_of(load_results(folder / "data.nc"))
+    info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
+    of_the_run, advice = f"{folder}: a file of the analysis", "run it again"
+    with refuse_unfit(of_the_run, advice):
+        data = data_of(load_results(folder / "data.nc"))
     part = encode_new(data.encoding, Path(csv))
     rows = rows_of(part)
-    model = build_model(settings, info["shown"], data, info["name"])
-    if info["quick"]:
-        theta = load_results(folder / info["shown"] / "fit.nc")["maximum/theta"].values
-        own = predictors(approximate(model.at(theta)), n_draws=1)
-    else:
-        draws = load_results(folder / info["shown"] / "posterior.nc")
-        own = predictors(draws, model=model, n_draws=N_PREDICTED)
+    with refuse_unfit(of_the_run, advice):
+        model = build_model(settings, info["shown"], data, info["name"])
+        if info["quick"]:
+            theta = load_results(folder / info["shown"] / "fit.nc")["maximum/theta"].values
+            own = predictors(approximate(model.at(theta)), n_draws=1)
+        else:
+            draws = load_results(folder / info["shown"] / "posterior.nc")
+            own = predictors(draws, model=model, n_draws=N_PREDICTED)
     coded = model.new_inputs(rows.X)
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)

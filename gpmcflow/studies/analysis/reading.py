@@ -12,6 +12,7 @@ import xarray as xr
 from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import unknown_name
+from gpmcflow.input_files import user_path
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.studies.analysis.data import data_tree
 
@@ -33,7 +34,7 @@ def prepare(
     if use is not None:
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
         kept |= {stated[key] for key in ("exposure", "trials", "test_by") if stated.get(key)}
-        path = folder / Path(stated["csv"]).expanduser()
+        path = user_path(stated["csv"], folder)
         columns = list(read_table(path, stated.get("separator", ",")).columns)
         for column in use:
             if column not in columns:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
+from gpmcflow.input_files import is_file, user_path
 from gpmcflow.studies.frame.study import PlannedJob, Study
 
 KEYS = (  # of an analysis, which stand at the top of the config of one
@@ -69,7 +70,7 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
             raise InputError(f"{path}.data: found use and drop; give one of them")
         for key in ("csv", "new"):
             given = data.get(key)
-            if given and not (folder / Path(given).expanduser()).is_file():
+            if given is not None and not is_file(user_path(given, folder)):
                 raise InputError(
                     f"{path}.data.{key}: no file {given!r}; a relative path starts at {folder.resolve()}"
                 )

@@ -215,3 +215,9 @@ def test_a_model_ahead_of_the_shown_one_is_said(finished):
     assert "best leave-one-out" not in section_of(build_page(folder, info), "score")
     assert "relevance gave them 50.7 %" in models
     assert "relevance | curves that may bend sharply | −33.6" in models
+
+
+def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
+    folder, info = finished("birds")
+    edit(folder, "reach", lambda frame: frame.assign(distance=float("inf"), high=float("inf")))
+    assert "∞" in section_of(build_page(folder, info), "reach")

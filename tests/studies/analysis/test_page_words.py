@@ -198,3 +198,8 @@ def test_natural_cells():
     assert words.natural("2941.0") == "2941"
     assert words.natural("surgery") == "surgery"
     assert words.natural("2023-03-14") == "2023-03-14"
+
+
+def test_an_interval_without_an_end():
+    assert words.interval_parts(math.inf, 3.25, math.inf) == ("∞", "3.25", "∞")
+    assert words.interval_parts(math.nan, 3.25, 4.0)[0] == "unknown"

@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from gpmcflow.errors import refuse_unfit
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.answer import answer, title_of
 from gpmcflow.studies.analysis.page.comparison import which_model
@@ -29,6 +30,8 @@ _ORDER = (
     *(trust, your_data, learned, again, technical),
 )
 
+_ADVICE = "delete the folder and run again"
+
 
 def build_page(folder: Path, info: Mapping[str, Any]) -> str:
     """HTML of the report from the tables in ``folder`` and ``info``.
@@ -39,17 +42,18 @@ def build_page(folder: Path, info: Mapping[str, Any]) -> str:
     Raises `StorageError` for a missing or unreadable table, `InputError` for one that lacks a
     column or whose numbers do not add up.
     """
-    analysis = read_analysis(Path(folder), info)
     template = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_resource("template.html"))
-    page = template.render(
-        title=title_of(analysis),
-        file_line=_file_line(analysis),
-        style=Markup(page_style()),
-        sections=[section for make in _ORDER if (section := make(analysis)) is not None],
-        version=info["version"],
-    )
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        page = template.render(
+            title=title_of(analysis),
+            file_line=_file_line(analysis),
+            style=Markup(page_style()),
+            sections=[section for make in _ORDER if (section := make(analysis)) is not None],
+            version=info["version"],
+        )
     return _unbroken(page)
 
 
@@ -58,9 +62,11 @@ def answer_of(folder: Path, info: Mapping[str, Any]) -> tuple[str, str]:
 
     The pictures take their colours from the variables that `page_style` defines.
     """
-    analysis = read_analysis(Path(folder), info)
-    parts: list[Section | None] = [answer(analysis), picture(analysis)]
-    return title_of(analysis), _unbroken("\n".join(str(part.body) for part in parts if part))
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        parts: list[Section | None] = [answer(analysis), picture(analysis)]
+        title = title_of(analysis)
+    return title, _unbroken("\n".join(str(part.body) for part in parts if part))
 
 
 def page_style() -> str:

@@ -81,6 +81,8 @@ def interval_parts(
     value: float, low: float, high: float, *, sign: bool = False
 ) -> tuple[str, str, str]:
     """Mean, lower and upper end with the decimals that the interval's width deserves."""
+    if not math.isfinite(value + low + high):  # a reach may be longer than any distance looked at
+        return tuple("∞" if end == math.inf else number(end) for end in (value, low, high))
     decimals = decimals_of((high - low) / 2)
     if low > 0 and value > 0:
         decimals = max(decimals, 1 - math.floor(math.log10(value)))
