@@ -13,10 +13,10 @@ import yaml
 
 from gpmcflow.config import (
     check_config,
-    load_yaml,
     portable,
 )
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.input_files import load_yaml
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
 from gpmcflow.samplers import RandomWalkMetropolis
 from gpmcflow.studies.stated_models import check_models, likelihood_of

@@ -19,13 +19,13 @@ from gpmcflow.config import (
     check_config,
     describe,
     load_schema,
-    load_yaml,
     resolve,
 )
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.ladders import LADDERS
+from gpmcflow.input_files import load_yaml
 from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
 from gpmcflow.parameters.defaults import default_hyperpriors

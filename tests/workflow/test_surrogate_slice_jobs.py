@@ -14,9 +14,10 @@ import pytest
 import yaml
 
 from gpmcflow import samplers
-from gpmcflow.config import check_config, load_yaml
+from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
 from gpmcflow.forecast import forecast, forecast_table
+from gpmcflow.input_files import load_yaml
 from gpmcflow.plan import planned_jobs
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.storage import load_results
