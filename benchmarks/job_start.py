@@ -3,8 +3,8 @@
     python benchmarks/job_start.py [--rounds 5]
 
 The job's own batch script, as Snakemake's SLURM plugin submits it, runs here: `sbatch` is a stand-in that
-keeps it, `srun` one that runs its command. A job is two Snakemakes, one inside the other, and the script of the
-rule. Beside it: the same two Snakemakes with a workflow of one rule that does nothing.
+keeps it, `srun` one that runs its command. A job is two Snakemakes, one inside the other, and the script of
+the rule. Beside it: the same two Snakemakes with a workflow of one rule that does nothing.
 """
 
 from __future__ import annotations
