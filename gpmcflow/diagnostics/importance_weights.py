@@ -72,23 +72,29 @@ def estimate_evidence(log_weights: np.ndarray, rng: np.random.Generator) -> Evid
     log_weights = np.asarray(log_weights, dtype=np.float64)
     n = len(log_weights)
     ess = float(effective_size(log_weights))
-    # Multinomial counts instead of resampled indices: one matrix product for all resamples.
-    weights = np.exp(log_weights - log_weights.max())
-    counts = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
-    with np.errstate(divide="ignore"):
-        resampled = np.log(counts @ weights / n) + log_weights.max()
-    low, high = np.percentile(resampled, [2.5, 97.5], method="nearest")  # no -inf minus -inf
+    low, high = bootstrap_interval(log_weights, rng)
     return EvidenceEstimate(
         log_evidence=float(logsumexp(log_weights) - np.log(n)),
         standard_error=float(np.sqrt(max(n / ess - 1.0, 0.0) / (n - 1))),
         effective_size=ess,
-        bootstrap_low=float(low),
-        bootstrap_high=float(high),
+        bootstrap_low=low,
+        bootstrap_high=high,
         mean_log_weight=float(log_weights.mean()),
         sd_log_weight=float(log_weights.std(ddof=1)),
         max_weight=float(normalised_weights(log_weights).max()),
         n_particles=n,
     )
+
+
+def bootstrap_interval(log_weights: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % percentile interval of log(mean w), from `N_BOOTSTRAP` resamples of the weights (P,)."""
+    n, largest = len(log_weights), log_weights.max()
+    # Multinomial counts instead of resampled indices: one matrix product for all resamples.
+    counts = rng.multinomial(n, np.full(n, 1.0 / n), size=N_BOOTSTRAP)
+    with np.errstate(divide="ignore"):
+        resampled = np.log(counts @ np.exp(log_weights - largest) / n) + largest
+    low, high = np.percentile(resampled, [2.5, 97.5], method="nearest")  # no -inf minus -inf
+    return float(low), float(high)
 
 
 def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:

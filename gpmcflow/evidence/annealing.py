@@ -10,6 +10,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
+from gpmcflow.evidence.intervals import interval_columns
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.tempered import TemperedPath
@@ -88,6 +89,9 @@ def evidence_dataset(
         low, high = scalars["bootstrap_low"], scalars["bootstrap_high"]
         scalars["bootstrap_low"], scalars["bootstrap_high"] = -high, -low
     costs = transition_columns(annealing)
+    scalars |= interval_columns(
+        scalars["log_evidence"], estimate.standard_error, estimate.n_particles - 1
+    )
     scalars |= {
         **costs,
         "n_likelihood": costs["n_gradient"] + estimate.n_particles,

@@ -10,14 +10,17 @@ from scipy.special import logsumexp
 
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.diagnostics.importance_weights import (
+    bootstrap_interval,
     effective_size,
     normalised_weights,
     smooth_weights,
 )
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
+from gpmcflow.evidence.intervals import interval_columns
 from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.execution import chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
@@ -49,16 +52,20 @@ def importance_sampling(
     groups = {"importance": draws.drop_vars(["beta", "step_size", "n_steps"], errors="ignore")}
     groups["importance"].attrs = {}
     if "evidence" in tree.children:
-        groups["evidence"] = importance_evidence(groups["importance"])
+        own = {name: run[name] for name in ("seed", "key") if name in run}
+        groups["evidence"] = importance_evidence(groups["importance"], **own)
     return with_attributes(xr.DataTree.from_dict(groups), tree.attrs)
 
 
-def importance_evidence(draws: xr.Dataset) -> xr.Dataset:
+def importance_evidence(
+    draws: xr.Dataset, *, seed: int = 0, key: tuple[str | int, ...] = ()
+) -> xr.Dataset:
     """Evidence by ``estimator``: plain mean of the weights, and with their tail smoothed.
 
     ``pareto_k`` is the shape of the generalised Pareto distribution fitted to the largest weights:
     above 0.5 their variance is infinite, above 0.7 (or 1 - 1 / log10 S for few draws) no number of
-    draws that can be had is enough, and an alarm says so. Standard errors by the delta method.
+    draws that can be had is enough, and an alarm says so. Standard errors by the delta method, 95 %
+    intervals from them and by the bootstrap, its random numbers keyed by ``seed`` and ``key``.
 
     Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024), JMLR 25(72).
     """
@@ -69,9 +76,15 @@ def importance_evidence(draws: xr.Dataset) -> xr.Dataset:
     sizes = effective_size(both)
     values = logsumexp(both, axis=-1) - np.log(n)
     largest = float(normalised_weights(log_weights).max())
+    errors = np.sqrt(np.maximum(n / sizes - 1.0, 0.0) / (n - 1))
+    rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
+    resampled = np.array([bootstrap_interval(row, rng) for row in both])
     by_estimator = {
         "log_evidence": values,
-        "standard_error": np.sqrt(np.maximum(n / sizes - 1.0, 0.0) / (n - 1)),
+        "standard_error": errors,
+        **interval_columns(values, errors, n - 1),
+        "bootstrap_low": resampled[:, 0],
+        "bootstrap_high": resampled[:, 1],
         "effective_size": sizes,
     }
     scalars = {

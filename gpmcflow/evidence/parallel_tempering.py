@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time, mean_and_error
+from gpmcflow.diagnostics.autocorrelation import (
+    MIN_BATCHES,
+    initial_positive_sequence_time,
+    mean_and_error,
+)
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms, ladder_estimates
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
+from gpmcflow.evidence.intervals import interval_columns
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import TemperingProgram
-from gpmcflow.execution import Execution, pin_blas, run
+from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.storage import with_attributes
@@ -74,7 +79,7 @@ def temper(
         small = groups["tempered"].load(scheduler="synchronous")
         warmup = {name: arrays[name][:, :n_warmup].sum().compute(scheduler="synchronous")
                   for name in ("n_gradient", "n_factorisation")}  # fmt: skip
-        groups["evidence"] = tempering_evidence(small, **warmup)
+        groups["evidence"] = tempering_evidence(small, seed=seed, key=key, **warmup)
         if how.in_memory and store_latents:
             groups["posterior"] = groups["posterior"].load(scheduler="synchronous")
     attributes = run_attributes(path, sampler, seed, key)
@@ -94,14 +99,21 @@ def batch_steps(schedule: Schedule) -> tuple[np.ndarray, int]:
 
 
 def tempering_evidence(
-    tempered: xr.Dataset, *, n_gradient: float = 0.0, n_factorisation: float = 0.0
+    tempered: xr.Dataset,
+    *,
+    n_gradient: float = 0.0,
+    n_factorisation: float = 0.0,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
 ) -> xr.Dataset:
     """Estimates of a run of parallel tempering, their errors, its costs and its diagnostics.
 
     By ``estimator`` (stepping_stones, thermodynamic_integration): ``log_evidence`` from the draws of all
     chains; ``chain_log_evidence`` (estimator, chain) of each; ``replicate_error``, sd / sqrt(n) of these,
     which are independent; ``within_error``, from batch means of each chain. ``standard_error`` is the
-    replicate error where there are 8 chains or more, else the larger of the two. ``effective_size`` is the
+    replicate error where there are 8 chains or more, else the larger of the two; the 95 % interval is
+    Student's t with a degree of freedom less than there are chains, and beside it that of a bootstrap of the
+    chains (too narrow for fewer than 20), keyed by ``seed`` and ``key``. ``effective_size`` is the
     smallest, over temperatures, effective number of draws of u, all chains together. By ``pair``:
     ``swap_rate``. ``n_round_trips`` counts those of all chains. ``n_gradient`` and
     ``n_factorisation`` given here, of the warm-up, are added to those of the draws.
@@ -141,9 +153,14 @@ def tempering_evidence(
         ),
         alarms.spread_alarms(columns["replicate"][0], columns["within"][0], len(u)),
     )
+    rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
+    low, high = ladder_estimates.bootstrap_intervals(betas, u, rng)
     by_estimator = {
         "log_evidence": values,
         "standard_error": error,
+        **interval_columns(values, error, len(u) - 1 if len(u) > 1 else MIN_BATCHES - 1),
+        "bootstrap_low": low,
+        "bootstrap_high": high,
         "replicate_error": columns["replicate"],
         "within_error": columns["within"],
     }

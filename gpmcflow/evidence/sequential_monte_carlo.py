@@ -6,13 +6,14 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
-from gpmcflow.diagnostics.importance_weights import effective_size
+from gpmcflow.diagnostics.importance_weights import bootstrap_interval, effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.evidence_group import run_attributes, transition_columns
+from gpmcflow.evidence.intervals import interval_columns
 from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.execution import Execution, pin_blas, run
+from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.storage import with_attributes
@@ -78,20 +79,24 @@ def resample_move(
         groups["sequential_monte_carlo"] = stages = _until_the_end(
             stages.load(scheduler="synchronous")
         )
-        groups["evidence"] = particle_evidence(stages)
+        groups["evidence"] = particle_evidence(stages, seed=seed, key=key)
     attributes = run_attributes(path, sampler, seed, key)
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 
-def particle_evidence(stages: xr.Dataset) -> xr.Dataset:
+def particle_evidence(
+    stages: xr.Dataset, *, seed: int = 0, key: tuple[str | int, ...] = ()
+) -> xr.Dataset:
     """Evidence of sequential Monte Carlo replicates, its error, costs and diagnostics.
 
     ``log_evidence`` is the log of the mean of the replicates' Z-hat, ``chain_log_evidence`` (chain)
     of each. ``replicate_error`` is the delta method's sqrt((R / ESS - 1) / (R - 1)) with the
     replicates as weights; ``formula_error`` the root of mean_r sum_t (v_t / M_t) / R, which is
     optimistic, as it takes the particles of all stages for independent. ``standard_error`` is the
-    first where there are 8 replicates or more, else the larger of the two. ``effective_size`` is the smallest
-    of any stage. ``unbiased`` says whether E[Z-hat] = Z.
+    first where there are 8 replicates or more, else the larger of the two; the 95 % interval is Student's t
+    with R - 1 degrees of freedom, and beside it that of a bootstrap of the replicates (too narrow for fewer
+    than 20 of them), keyed by ``seed`` and ``key``. ``effective_size`` is the smallest of any stage.
+    ``unbiased`` says whether E[Z-hat] = Z.
     """
     each = stages["log_increment"].sum("stage").values
     n = len(each)
@@ -108,9 +113,15 @@ def particle_evidence(stages: xr.Dataset) -> xr.Dataset:
         )
         for message in alarms.jump_alarms(mean, sd, "u")
     ]
+    error = float(spread if n >= MIN_REPLICATES else np.fmax(spread, formula))
+    rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
+    low, high = bootstrap_interval(each, rng)
     scalars = {
         "log_evidence": log_evidence,
-        "standard_error": float(spread if n >= MIN_REPLICATES else np.fmax(spread, formula)),
+        "standard_error": error,
+        **interval_columns(log_evidence, error, n - 1 if n > 1 else np.inf),
+        "bootstrap_low": low,
+        "bootstrap_high": high,
         "replicate_error": float(spread),
         "formula_error": formula,
         "effective_size": float(sizes.min()),

@@ -9,8 +9,9 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from gpmcflow.errors import InputError
+from gpmcflow.evidence.intervals import half_width
 
-INTERVAL = 1.96  # half width of a 95 % interval, in standard errors
+INTERVAL = 1.96  # half width of a 95 % interval, in standard errors that are read as normal
 _GROUP = ["problem", "method", "direction", "n_temperatures"]
 _SAME = ["sampler", "reference", "ladder", "coordinates", "n_particles"]
 _COUNTS = [
@@ -39,10 +40,11 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
     """One row per problem, method, direction and ladder length, in the order of the table.
 
     Evidence estimates Z_r of R replicates are averaged, as each is unbiased: log Z = log mean Z_r,
-    with standard error sqrt(sum_r (W_r se_r)^2), W_r = Z_r / sum Z. Reverse runs estimate 1/Z, so
-    there the mean is of 1/Z_r. ``seconds``, ``gigaflops`` and ``n_gradient`` are what the average
-    cost: the sum over replicates and, once, the pilot they share. ``effective_size`` is the smallest one,
-    ``alarm`` that of the worst replicate with the number of replicates that raised one.
+    with standard error sqrt(sum_r (W_r se_r)^2), W_r = Z_r / sum Z, whose degrees of freedom are those
+    of Welch and Satterthwaite; ``interval`` is half the width of the 95 % interval. Reverse runs
+    estimate 1/Z, so there the mean is of 1/Z_r. ``seconds``, ``gigaflops`` and ``n_gradient`` are what
+    the average cost: the sum over replicates and, once, the pilot they share. ``effective_size`` is the
+    smallest one, ``alarm`` that of the worst replicate with the number of replicates that raised one.
 
     Raises `InputError` when a column is missing.
     """
@@ -90,7 +92,7 @@ def focus(points: pd.DataFrame, anchors: Iterable[float]) -> tuple[float, float]
         spread = max(high - low, 1.0)
         return low - 0.5 * spread, high + 0.5 * spread
     best = trusted.loc[trusted["standard_error"].idxmin()]
-    error = INTERVAL * trusted["standard_error"]
+    error = trusted["interval"]
     centre = best["log_evidence"]
     spread = max([abs(value - centre) for value in anchors] + [float(error.median()), 1e-3])
     near = (trusted["log_evidence"] - centre).abs() <= 3.0 * spread
@@ -104,7 +106,7 @@ def focus(points: pd.DataFrame, anchors: Iterable[float]) -> tuple[float, float]
 
 
 def _combined_names() -> list[str]:
-    results = ["log_evidence", "standard_error", "effective_size", "acceptance_rate"]
+    results = ["log_evidence", "standard_error", "interval", "effective_size", "acceptance_rate"]
     costs = ["n_gradient", "n_likelihood", "gigaflops", "seconds"]
     return [*_SAME, "n_replicates", *results, *costs, "alarm"]
 
@@ -115,6 +117,7 @@ def _combined(rows: pd.DataFrame) -> dict:
     total = logsumexp(logs)
     with np.errstate(invalid="ignore"):
         weights = np.exp(logs - total)
+    error, df = _joint_error(rows, weights)
     alarmed = rows[rows["alarm"] != ""]
     alarm = ""
     if len(alarmed):
@@ -127,9 +130,8 @@ def _combined(rows: pd.DataFrame) -> dict:
         **{name: rows[name].iloc[0] for name in _SAME},
         "n_replicates": len(rows),
         "log_evidence": sign * (total - np.log(len(rows))),
-        "standard_error": float(
-            np.sqrt(((weights * rows["standard_error"]) ** 2).sum(skipna=False))
-        ),
+        "standard_error": error,
+        "interval": float(half_width(df) * error),
         "effective_size": rows["effective_size"].min(),
         "acceptance_rate": rows["acceptance_rate"].mean(),
         "n_gradient": rows["n_gradient"].sum() + _once(rows["pilot_gradient"]),
@@ -138,6 +140,17 @@ def _combined(rows: pd.DataFrame) -> dict:
         "seconds": rows["seconds"].sum(min_count=1) + _once(rows["pilot_seconds"]),
         "alarm": alarm,
     }
+
+
+def _joint_error(rows: pd.DataFrame, weights: np.ndarray) -> tuple[float, float]:
+    """Standard error of a weighted mean and its degrees of freedom; tables of old have none: infinite."""
+    variance = (weights * rows["standard_error"].to_numpy(dtype=float)) ** 2
+    total = variance.sum()
+    if "degrees_of_freedom" not in rows or not total > 0.0:
+        return float(np.sqrt(total)), np.inf
+    df = rows["degrees_of_freedom"].fillna(np.inf).to_numpy(dtype=float)
+    lost = (variance**2 / df).sum()
+    return float(np.sqrt(total)), float(total**2 / lost) if lost > 0.0 else np.inf
 
 
 def _once(column: pd.Series) -> float:

@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.figures.estimates import (
-    INTERVAL,
     combine_replicates,
     focus,
     require_columns,
@@ -155,7 +154,7 @@ def _draw_series(axes: Axes, points: pd.DataFrame, look: Look, x: str) -> None:
         some = points[(points["alarm"] != "") == hollow]
         if some.empty:
             continue
-        error = INTERVAL * some["standard_error"]
+        error = some["interval"]
         axes.errorbar(
             some[x],
             some["log_evidence"],

@@ -23,6 +23,17 @@ def test_replicates_are_averaged_on_the_scale_of_the_evidence(evidence):
     assert point["standard_error"] == pytest.approx(np.hypot(0.1 * 0.25, 0.2 * 0.75))
 
 
+def test_errors_of_few_replicates_have_wide_intervals(evidence):
+    """Three errors of 7 degrees of freedom each, alike: 21 of their mean (Welch and Satterthwaite)."""
+    rows = one_group(evidence).assign(log_evidence=-9.0, standard_error=0.3)
+    point = combine_replicates(rows).iloc[0]
+    assert point["interval"] == pytest.approx(1.95996 * 0.3 / np.sqrt(3), rel=1e-5)
+    point = combine_replicates(rows.assign(degrees_of_freedom=[7.0, 7.0, 7.0])).iloc[0]
+    assert point["interval"] == pytest.approx(2.07961 * 0.3 / np.sqrt(3), rel=1e-5)
+    point = combine_replicates(rows.assign(degrees_of_freedom=[7.0, np.nan, np.inf])).iloc[0]
+    assert point["interval"] == pytest.approx(1.99824 * 0.3 / np.sqrt(3), rel=1e-4)  # 63
+
+
 def test_reverse_runs_average_the_inverse_evidence(evidence):
     rows = one_group(evidence).assign(direction="reverse", log_evidence=[0.0, 0.0, np.log(2)])
     point = combine_replicates(rows).iloc[0]

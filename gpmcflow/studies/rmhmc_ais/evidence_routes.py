@@ -132,11 +132,10 @@ def parallel_tempering(setting: Setting) -> Found:
 
     def summary(tree: xr.DataTree) -> xr.Dataset:
         found = tree["evidence"].to_dataset()
-        both = [found.isel(estimator=k, drop=True) for k in range(2)]
-        values = {name: both[0][name] for name in found if found[name].dims in ((), ("estimator",))}
-        values |= {
-            f"integration_{name}": both[1][name] for name in ("log_evidence", "standard_error")
-        }
+        stones, integral = (found.isel(estimator=k, drop=True) for k in range(2))
+        both = [name for name in found if found[name].dims == ("estimator",)]
+        values = {name: stones[name] for name in found if name in both or not found[name].dims}
+        values |= {f"integration_{name}": integral[name] for name in both}
         return xr.Dataset(values | {"n_particles": float(method["replicates"])})
 
     return _by_length(setting, plan, run, summary, "tempered")

@@ -14,6 +14,9 @@ STUDY = "rmhmc_ais"
 ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
     "log_evidence",
     "standard_error",
+    "degrees_of_freedom",
+    "interval_low",
+    "interval_high",
     "effective_size",
     "bootstrap_low",
     "bootstrap_high",
