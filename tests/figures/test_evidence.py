@@ -83,14 +83,16 @@ def test_points_above_the_range_stand_above(evidence, approximations):
     assert texts(figure).count("−50.0") == 6
 
 
-def test_error_bars_are_95_percent_intervals(evidence, approximations):
+@pytest.mark.parametrize(("df", "width"), [(np.nan, 1.95996), (7.0, 2.36462)])
+def test_error_bars_are_95_percent_intervals(evidence, approximations, df, width):
     rows = evidence[(evidence["method"] == "split_hmc_ep") & (evidence["replicate"] == 0)]
-    rows = rows[rows["problem"] == "digits-hard"]
+    rows = rows[rows["problem"] == "digits-hard"].assign(degrees_of_freedom=df)
     figure = evidence_against_time(rows, approximations, "digits-hard")
     (bars,) = figure.axes[0].containers
     segments = bars.lines[2][0].get_segments()
     halves = [(segment[1, 1] - segment[0, 1]) / 2 for segment in segments]
-    np.testing.assert_allclose(halves, 1.96 * rows["standard_error"].sort_values(ascending=False))
+    errors = rows["standard_error"].sort_values(ascending=False)
+    np.testing.assert_allclose(halves, width * errors, rtol=1e-4)
 
 
 def test_lines_of_the_approximations(figure, evidence, approximations):
