@@ -71,7 +71,9 @@ class Workflow:
         command += ["--configfile", str(self.folder / "config.yaml"), *where, *arguments]
         with open(self.folder / "output", "ab") as output:
             self.processes.append(subprocess.Popen(
-                command, env=self.environment, stdout=output, stderr=output, start_new_session=True
+                command, env=self.environment, stdout=output, stderr=output, start_new_session=True,
+                # Where this runs in the background of a script, Ctrl-C would be ignored.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             ))  # fmt: skip
         return self.processes[-1]
 
