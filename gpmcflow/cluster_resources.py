@@ -6,11 +6,13 @@ Called by the rules when a job is about to be submitted; a data file that is not
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from typing import Any
 
 from gpmcflow.plan import chains_of
+from gpmcflow.storage.checksums import require_unchanged
 
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
 GP_MATRICES, LINEAR_MATRICES = (
@@ -30,12 +32,26 @@ LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
 
 
 def problem_sizes(data: str | os.PathLike, variable: str = "X") -> tuple[int, int]:
-    """Return cases and features of a prepared data file, from its header."""
-    os.stat(data)  # h5py's own error does not name the file
+    """Return cases and features of a prepared data file, from its header.
+
+    Of a damaged file (1, 1): its job starts, and refuses it in one line.
+    """
+    seen = os.stat(data)  # h5py's own error does not name the file
+    return _sizes(os.fspath(data), variable, seen.st_size, seen.st_mtime_ns)
+
+
+@functools.cache
+def _sizes(data: str, variable: str, size: int, mtime_ns: int) -> tuple[int, int]:
+    """`problem_sizes`, looked up once for each state of a file, as each job asks several times."""
     import h5py
 
-    with h5py.File(data) as file:
-        return tuple(file[variable].shape)
+    try:
+        require_unchanged(data)
+        with h5py.File(data) as file:
+            n, p = file[variable].shape
+    except (OSError, RuntimeError, LookupError, AttributeError, ValueError):
+        return 1, 1
+    return n, p
 
 
 def memory_mb(

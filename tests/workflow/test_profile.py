@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 import yaml
 
 from gpmcflow.cluster_resources import (
@@ -19,6 +21,7 @@ from gpmcflow.cluster_resources import (
     runtime_minutes,
 )
 from gpmcflow.config import check_config
+from gpmcflow.storage import standard_attributes, write_results
 from gpmcflow.studies.analysis import costs
 from gpmcflow.studies.problems import MATRICES
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
@@ -154,3 +157,21 @@ def test_data_that_are_not_there_yet_are_named(tmp_path):
     with pytest.raises(FileNotFoundError) as raised:
         problem_sizes(path)
     assert raised.value.filename == path  # by which Snakemake knows that it is an input
+
+
+def test_a_damaged_data_file_is_for_its_job_to_refuse(tmp_path):
+    """An error here would be a traceback of Snakemake's, before any job starts."""
+    path = tmp_path / "data.nc"
+    with pytest.raises(FileNotFoundError):
+        problem_sizes(path)
+    path.write_bytes(b"no HDF5")
+    assert problem_sizes(path) == (1, 1)
+    attributes = standard_attributes(settings={}, seed=0, data_checksum="a")
+    inputs = xr.Dataset({"X": (("case", "feature"), np.ones((7, 3)))}, attrs=attributes)
+    write_results(xr.DataTree(inputs), path)
+    assert problem_sizes(path) == (7, 3)
+    content = path.read_bytes()
+    for at in range(0, len(content), 97):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :])
+        os.utime(path, ns=(at + 1, at + 1))  # another state of the file
+        assert problem_sizes(path) == (1, 1)
