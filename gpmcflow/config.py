@@ -69,7 +69,7 @@ def load_schema(path: str | Path | None = None) -> dict:
     """Return the schema of the config, by default that of the package's own workflow."""
     path = Path(path or workflow_home() / "workflow" / "schemas" / "config.schema.yaml")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # by libyaml ten times as fast
-    return yaml.load(path.read_text(encoding="utf-8"), loader)
+    return loader(path.read_text(encoding="utf-8")).get_single_data()
 
 
 def check_config(

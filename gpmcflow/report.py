@@ -68,9 +68,7 @@ def build_report(
         resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
     )
     frames = {
-        name: {
-            kind: read_csv(path, na_values=["", "nan"]) for kind, path in study["frames"].items()
-        }
+        name: {kind: read_csv(path) for kind, path in study["frames"].items()}
         for name, study in studies.items()
     }
     shown = _relative(portable(config or {}))

@@ -44,7 +44,7 @@ def write_csv(frame: pd.DataFrame, path: str | os.PathLike) -> None:
 
 
 def read_csv(path: str | os.PathLike, **options: Any) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; ``options`` go to pandas, the empty cell is missing.
+    """Read a table that `write_csv` wrote; ``options`` go to pandas. Empty cells and "nan" are missing.
 
     Raises `StorageError` for a file that is missing, damaged or no table.
     """
@@ -52,7 +52,7 @@ def read_csv(path: str | os.PathLike, **options: Any) -> pd.DataFrame:
 
     require_unchanged(path)
     try:
-        return pd.read_csv(path, **{"keep_default_na": False, "na_values": [""], **options})
+        return pd.read_csv(path, **{"keep_default_na": False, "na_values": ["", "nan"], **options})
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

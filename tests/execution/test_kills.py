@@ -1,6 +1,6 @@
 """Killed at any moment and started again, on any number of cores: the same bytes.
 
-The long campaign is `benchmarks/faults.py`; these are a few of its kills.
+The long campaign is `benchmarks/kills.py`; these are a few of its kills.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
-def faults():
+def kills():
     sys.path.insert(0, str(BENCHMARKS))  # workers get it as well
-    import faults
+    import kills
 
-    yield faults
+    yield kills
     sys.path.remove(str(BENCHMARKS))
 
 
 @pytest.fixture(scope="module")
-def killed_job(faults):
+def killed_job(kills):
     import killed_job
 
     return killed_job
@@ -42,10 +42,10 @@ def expected(killed_job, tmp_path_factory):
 
 @pytest.mark.parametrize(("phase", "nth"), [("compute", 77), ("write", 9), ("rename", 24)])
 def test_a_job_killed_in_any_phase_ends_in_the_same_bytes(
-    faults, killed_job, expected, tmp_path, files, phase, nth
+    kills, killed_job, expected, tmp_path, files, phase, nth
 ):
-    faults.aim(tmp_path, phase, nth, "group")
-    assert faults.kill_at_aim("in_process", tmp_path) == phase
+    kills.aim(tmp_path, phase, nth, "group")
+    assert kills.kill_at_aim("in_process", tmp_path) == phase
     done = list((tmp_path / "state").rglob("segment_*.npz"))
     assert 0 < len(done) < 36
     assert not (tmp_path / "results.nc").exists()
@@ -57,7 +57,7 @@ def test_a_job_killed_in_any_phase_ends_in_the_same_bytes(
 
 
 def test_one_digest_on_any_cores_and_killed_and_resumed(
-    faults, killed_job, tmp_path, expected, capsys
+    kills, killed_job, tmp_path, expected, capsys
 ):
     from gpmcflow.execution import workers
 
@@ -67,8 +67,8 @@ def test_one_digest_on_any_cores_and_killed_and_resumed(
             tree = killed_job.results(tmp_path / name, pool)
             write_results(tree, tmp_path / f"{name}.nc")
         rows[name] = tmp_path / f"{name}.nc"
-    faults.aim(tmp_path, "fsync", 31, "group")
-    assert faults.kill_at_aim("in_process", tmp_path) == "fsync"
+    kills.aim(tmp_path, "fsync", 31, "group")
+    assert kills.kill_at_aim("in_process", tmp_path) == "fsync"
     with workers("threads", 2) as pool:
         write_results(killed_job.results(tmp_path / "state", pool), tmp_path / "killed.nc")
     rows["killed and resumed"] = tmp_path / "killed.nc"

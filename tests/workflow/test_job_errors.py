@@ -75,7 +75,7 @@ def other_job(snakemake):
 
 
 def test_a_retry_ends_with_the_same_line_before_any_work(snakemake, capsys):
-    assert attempt(snakemake, InputError("file.csv: row 3:\n found 'x'"))
+    assert attempt(snakemake, InputError("file.csv: row 3: found 'x'"))
     first = capsys.readouterr().err
     assert not attempt(snakemake)
     assert capsys.readouterr().err == first == "ERROR: file.csv: row 3: found 'x'\n"

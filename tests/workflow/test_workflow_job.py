@@ -60,9 +60,9 @@ def snakemake(tmp_path):
 
 def test_users_error_is_one_line_and_exit_code_1(snakemake, capsys):
     with pytest.raises(SystemExit) as raised, workflow_job(snakemake):
-        raise InputError("file.csv: column 'a',\n row 3: found 'x'")
+        raise InputError("file.csv: column 'a', row 3: found 'x\n'")
     assert raised.value.code == 1
-    assert capsys.readouterr().err == "ERROR: file.csv: column 'a', row 3: found 'x'\n"
+    assert capsys.readouterr().err == "ERROR: file.csv: column 'a', row 3: found 'x\\n'\n"
     log = Path(snakemake.log[0]).read_text()
     assert log.count("\n") == 1
     assert "row 3" in log

@@ -186,7 +186,7 @@ def _read(
     words = list(_TEXT.get(name, []))
     if name.startswith("predictions"):
         words += [*info.get("ids", []), *info.get("shown_columns", [])]
-    table = read_csv(path, dtype={word: str for word in words})
+    table = read_csv(path, na_values=[""], dtype={word: str for word in words})
     missing = [column for column in needed if column not in table]
     if missing:
         raise InputError(
