@@ -178,20 +178,24 @@ class Cluster:
 
 
 def hit(kind: str, folder: Folder, process: subprocess.Popen, rng: random.Random) -> str | None:
-    """Do the damage; return what was hit, None if there is nothing to hit yet."""
+    """Do the damage; return what was hit, None if there is nothing to hit yet, or it has just gone."""
+    try:
+        return _hit(kind, folder, process, rng)
+    except (psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):
+        return None
+
+
+def _hit(kind: str, folder: Folder, process: subprocess.Popen, rng: random.Random) -> str | None:
     if kind in DAMAGE:
         files = folder.files(kind)
         if not files:
             return None
         path = rng.choice(files)
         folder.damaged.append(path)
-        try:
-            if kind == "delete file":
-                path.unlink()
-            else:
-                flip(path, rng)
-        except FileNotFoundError:  # a checkpoint that its job has removed in the meantime
-            return None
+        if kind == "delete file":
+            path.unlink()
+        else:
+            flip(path, rng)
         return str(path.relative_to(folder.path / "results"))
     if kind == "kill Snakemake":
         children = psutil.Process(process.pid).children()

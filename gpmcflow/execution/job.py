@@ -7,11 +7,9 @@ import logging
 import uuid
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
-from dask.highlevelgraph import HighLevelGraph
 
 from gpmcflow.execution.blocks import Grid
 from gpmcflow.execution.pools import Workers
@@ -30,6 +28,9 @@ from gpmcflow.execution.tasks import (
     read_output,
     take_output,
 )
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 log = logging.getLogger(__name__)
 _CHECKED_TOGETHER = 64  # files read by one task
@@ -173,6 +174,9 @@ class Job:
 
     def _arrays(self, chunk, layers: dict) -> dict[str, da.Array]:
         """Return an array for each output, of chunk(name, block, segment), above other layers."""
+        import dask.array as da
+        from dask.highlevelgraph import HighLevelGraph
+
         arrays = {}
         for name, (trailing, dtype) in self.box.program.outputs().items():
             chunks = self.grid.chunks(tuple(trailing))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dask.array as da
 import numpy as np
 
 from gpmcflow.disk import require_disk
@@ -18,6 +18,9 @@ from gpmcflow.execution.settings import Execution
 from gpmcflow.execution.signals import finish_first
 from gpmcflow.execution.state_folder import StateFolder
 from gpmcflow.execution.tasks import ProgramBox
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 
 def run(

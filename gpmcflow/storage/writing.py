@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import dask
-import dask.array as da
 import h5netcdf
 import h5py
 import numpy as np
@@ -20,6 +20,9 @@ from gpmcflow.storage.checksums import sha256_of, sidecar_of
 from gpmcflow.storage.schema import checked_tree
 from gpmcflow.storage.sidecar import write_sidecar
 from gpmcflow.storage.sink import Sink
+
+if TYPE_CHECKING:
+    import dask.array as da
 
 _LARGEST_CHUNK = 2**30  # HDF5 takes chunks below 4 GiB
 _MARGIN = 1_000_000  # bytes left on the disk beside the file
@@ -77,7 +80,7 @@ def write_results(
         _require_space(tree, path)
         sink = Sink(temporary)
         try:
-            with dask.config.set(scheduler="synchronous"):
+            with _one_task_at_a_time(tree):
                 _write(tree, sink)
         finally:
             sink.finish()
@@ -94,6 +97,15 @@ def _write(tree: xr.DataTree, sink: Sink) -> None:
     small.to_netcdf(sink, engine="h5netcdf", format="NETCDF4", encoding=encoding)
     if streamed and sink.error is None:
         _stream(sink, streamed)
+
+
+def _one_task_at_a_time(tree: xr.DataTree) -> AbstractContextManager:
+    """For the Dask arrays of a tree; without any, Dask is not even loaded."""
+    if not any(array.chunks for node in tree.subtree for array in node.variables.values()):
+        return nullcontext()
+    import dask
+
+    return dask.config.set(scheduler="synchronous")
 
 
 def _split(tree: xr.DataTree) -> tuple[xr.DataTree, dict[tuple[str, str], xr.Variable]]:
@@ -115,6 +127,8 @@ def _stream(sink: Sink, variables: dict[tuple[str, str], xr.Variable]) -> None:
         for (group, name), variable in variables.items():
             sources.append(_as_stored(variable.data))
             targets.append(_Target(_create(file[group], name, variable), sink))
+        import dask.array as da
+
         da.store(sources, targets, lock=False)
 
 

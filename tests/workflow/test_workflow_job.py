@@ -227,7 +227,7 @@ def test_a_job_loads_no_statistics_before_it_needs_them(steps):
     """They take as long to load as all else together, and a cluster starts a job many times."""
     code = (
         f"import sys; import gpmcflow.workflow_job, gpmcflow.studies.{steps};"
-        "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib') if m in sys.modules])"
+        "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib', 'dask') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
