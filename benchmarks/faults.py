@@ -353,8 +353,8 @@ def disk_fault(number: int, kind: str, base: Path, finished: Path, seconds: floa
         return row | {"seconds": round(time.monotonic() - began, 1)}
     finally:
         subprocess.run(["umount", "--lazy", mount], check=False)
-        shutil.rmtree(real, ignore_errors=True)
-        mount.rmdir()
+        for place in (real, mount):  # what was written while the mount was away lies below it
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def undisturbed(base: Path) -> tuple[Path, float]:
