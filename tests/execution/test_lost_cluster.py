@@ -24,6 +24,7 @@ from gpmcflow.execution.signals import Stopped
 from gpmcflow.execution.state_folder import StateFolder
 from gpmcflow.status import job_statuses, status_table
 
+ROOT = Path(__file__).parents[2]
 SIZES = {"n_chains": 4, "length": 60, "seed": 1}
 HOW = Execution(block_size=2, segment_length=10)
 
@@ -59,6 +60,7 @@ class Cluster:
             ],
             stderr=subprocess.DEVNULL,
             cwd=self.file.parent,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},  # so that they can import this file
         )
         self.processes.append(process)
         return process
