@@ -84,6 +84,7 @@ TABLES = [
     for study in REPORT
     for table in REPORT[study]["tables"]
 ]
+FIGURES = [path for study in REPORT.values() for path, caption in study["figures"]]
 
 
 include: "workflow/rules/report.smk"
@@ -91,7 +92,6 @@ include: "workflow/rules/report.smk"
 
 # All that the jobs write: a file that was deleted comes back, whatever was made of it.
 PLANNED = [job.output for job in planned_jobs(config)]
-FIGURES = [path for study in REPORT.values() for path, caption in study["figures"]]
 
 
 rule all:

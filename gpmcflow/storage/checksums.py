@@ -87,8 +87,11 @@ def recorded_checksum(path: str | os.PathLike) -> str | None:
     if path.suffix == ".nc":
         sidecar = sidecar_of(path)
         return parse_sidecar(sidecar).get(OF_FILE) if sidecar.is_file() else None
-    record = record_of(path)
-    if not record.is_file():
+    try:
+        record = record_of(path)
+        if not record.is_file():
+            return None
+    except (OSError, ValueError):  # a name too long for one, or none
         return None
     line = _read(record)
     digest = line[:64].decode("ascii", "replace")

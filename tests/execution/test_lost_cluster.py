@@ -29,16 +29,6 @@ SIZES = {"n_chains": 4, "length": 60, "seed": 1}
 HOW = Execution(block_size=2, segment_length=10)
 
 
-@pytest.fixture(autouse=True)
-def _this_file_by_value(by_value):
-    import cloudpickle
-
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
-    yield
-    cloudpickle.unregister_pickle_by_value(module)
-
-
 class Cluster:
     """A Dask scheduler and its workers, each a process that can be killed."""
 

@@ -16,6 +16,7 @@ import xarray as xr
 
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
+from gpmcflow.input_files import load_yaml
 from gpmcflow.report import build_report
 from gpmcflow.storage import (
     load_results,
@@ -190,3 +191,14 @@ def test_sidecars_of_earlier_versions_are_read(results):
     assert read_sidecar(results / "study" / "run.nc")["seconds"] == 1.5
     load_results(results / "study" / "run.nc")
     assert [Path(path).name for path in verify(results).unknown] == ["run.nc", "run.nc.json"]
+
+
+def test_names_without_room_for_a_checksum(tmp_path):
+    """What is not ours has none, and is read or refused by its reader."""
+    path = tmp_path / ("x" * 250)
+    path.write_text("a: 1")
+    assert not require_unchanged(path)
+    assert load_yaml(path) == {"a": 1}
+    assert not require_unchanged("")
+    with pytest.raises(StorageError, match="cannot be read"):
+        load_yaml("")

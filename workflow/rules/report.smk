@@ -1,9 +1,7 @@
 rule build_report:
     input:
         tables=TABLES,
-        figures=[
-            path for study in REPORT.values() for path, caption in study["figures"]
-        ],
+        figures=FIGURES,
         answers=[f"results/{name}/report.html" for name in config["analyses"]],
         template=str(REPORT_TEMPLATE),
     output:
