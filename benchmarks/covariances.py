@@ -17,7 +17,8 @@ from scipy.linalg import lapack
 
 import gpmcflow as gp
 from gpmcflow.execution import pin_blas
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 
 SIZES = (100, 200, 625, 1500)
 WIDE = gp.Hyperprior.log_uniform(0.1, 10.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites
+from gpmcflow.models.prior_structure import FrozenSites
 
 TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 

@@ -335,11 +335,14 @@ class GPModel(WritableArrays):
         if not self._likelihood_is_fixed:
             slopes[self.noise_place] += 2.0 * np.exp(2.0 * full[self.noise_place]) * trace
 
-    def add_slopes(
-        self, slopes: np.ndarray, full: np.ndarray, by_mean: float, predictor: np.ndarray
-    ) -> None:
-        """Add the slopes by the mean, and by the likelihood's parameters at a predictor, to ``slopes``."""
+    def add_mean_slope(self, slopes: np.ndarray, by_mean: float) -> None:
+        """Add the slope by the mean to ``slopes``."""
         slopes[self._mean_place] += by_mean
+
+    def add_likelihood_slopes(
+        self, slopes: np.ndarray, full: np.ndarray, predictor: np.ndarray
+    ) -> None:
+        """Add the slopes by the likelihood's parameters at a predictor to ``slopes``."""
         if not self._likelihood_is_fixed:
             by_likelihood = self.likelihood_at(full).parameter_gradient(predictor, self.y)
             np.add.at(slopes, self._likelihood_places, by_likelihood)

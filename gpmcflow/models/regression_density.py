@@ -18,8 +18,9 @@ from scipy.linalg import solve_triangular
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution.digest import text_digest
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity, impossible
+from gpmcflow.models.joint_density import Evaluation, JointDensity, impossible
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.numerics import lapack
 from gpmcflow.numerics.lapack import ROUTINES
 

@@ -22,10 +22,11 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
 )
-from gpmcflow.models import joint_density
+from gpmcflow.models import dense_structure
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import CollapsedDensity, density_of
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
@@ -112,12 +113,12 @@ def test_gradient_of_a_larger_matrix_than_one_tile():
 
 
 def test_a_gradient_without_the_covariances_factor_is_caught(monkeypatch):
-    whole = joint_density.covariance_adjoint
+    whole = dense_structure.covariance_adjoint
 
     def without(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, z1):
         return whole(routines, K, inverse, B, S, omega, alpha, a, adjoint, 0.0 * p, z1)
 
-    monkeypatch.setattr(joint_density, "covariance_adjoint", without)
+    monkeypatch.setattr(dense_structure, "covariance_adjoint", without)
     assert gradient_error(*point(MODELS["rich sum"])) > 1e-3
 
 
@@ -150,14 +151,14 @@ def test_a_gradient_without_the_jitter_is_caught(monkeypatch):
 
 
 def test_a_value_without_the_log_determinant_is_caught(monkeypatch):
-    whole = joint_density.condition
+    whole = dense_structure.condition
 
     def quadratic_only(*given):
         gamma, alpha = given[5], given[10]
         whole(*given)
         return -0.5 * gamma @ alpha
 
-    monkeypatch.setattr(joint_density, "condition", quadratic_only)
+    monkeypatch.setattr(dense_structure, "condition", quadratic_only)
     assert gradient_error(*point(MODELS["rich sum"])) > 1e-3
     assert np.ptp(offsets(MODELS["dispersion"])) > 1e-2
 

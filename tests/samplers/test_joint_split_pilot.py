@@ -10,7 +10,8 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.adaptation import joint_pilot

@@ -13,9 +13,10 @@ from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
-from gpmcflow.models import joint_density
+from gpmcflow.models import dense_structure
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import CollapsedDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import JointSplitHMC
@@ -140,20 +141,20 @@ def test_a_dropped_site_term_is_caught(name):
 
 @pytest.mark.parametrize("name", ["poisson", "logistic"])
 def test_a_dropped_site_evidence_is_caught(name, monkeypatch):
-    condition = joint_density.condition
-    monkeypatch.setattr(joint_density, "condition", lambda *given: 0.0 * condition(*given))
+    condition = dense_structure.condition
+    monkeypatch.setattr(dense_structure, "condition", lambda *given: 0.0 * condition(*given))
     assert largest_z(name, moves=4) > 2 * LIMIT
 
 
 def test_a_dropped_log_determinant_is_caught(monkeypatch):
-    condition = joint_density.condition
+    condition = dense_structure.condition
 
     def quadratic_only(*given):
         gamma, alpha = given[5], given[10]
         condition(*given)
         return -0.5 * gamma @ alpha
 
-    monkeypatch.setattr(joint_density, "condition", quadratic_only)
+    monkeypatch.setattr(dense_structure, "condition", quadratic_only)
     assert largest_z("poisson") > 2 * LIMIT
 
 

@@ -13,7 +13,8 @@ from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Execution, run, text_digest
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites, JointDensity
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import CollapsedDensity, density_of
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition

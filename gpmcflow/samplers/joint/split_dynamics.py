@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.models.joint_density import Evaluation, FrozenSites, JointDensity
+from gpmcflow.models.joint_density import Evaluation, JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import CollapsedDensity
 
 

@@ -22,8 +22,8 @@ RANKS = (10, 30, 50, 70, 95)  # per cent of the cases
 # What the numbers of a data set depend on: other studies may change without a week of runs lost.
 _CODE = """
 covariances likelihoods numerics parameters
-models.description models.gp_model models.model_checks models.joint_density models.latent_gaussian
-models.linear_maps models.log_density
+models.dense_structure models.description models.gp_model models.model_checks models.joint_density
+models.latent_gaussian models.linear_maps models.log_density models.prior_structure
 models.regression_density models.site_adjoint
 approximations.eigen approximations.fitted_density approximations.low_rank approximations.nystrom
 approximations.single_precision approximations.stand_in_quality approximations.subset_of_data

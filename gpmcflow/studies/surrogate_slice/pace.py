@@ -10,7 +10,7 @@ import xarray as xr
 
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import FrozenSites
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC

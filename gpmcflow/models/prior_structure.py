@@ -1,0 +1,99 @@
+"""The Gaussian prior of a model's latents as samplers over hyperparameters and latents see it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gpmcflow.errors import NumericalError
+
+
+class FrozenSites(NamedTuple):
+    """Gaussian sites exp(b_i s_i - w_i s_i^2 / 2) that stay while hyperparameters move.
+
+    s = (f + c) / a, where a is the amplitude of the covariance, a^2 = trace(K) / n, for binary data, so that
+    sites grow with it, and 1 for others, and wherever the prior is made of basis functions.
+    """
+
+    precision: np.ndarray  #: w > 0 (n,)
+    shift: np.ndarray  #: b (n,)
+
+    def checked(self) -> FrozenSites:
+        """The same as arrays. Raises `NumericalError` for sites that are not positive."""
+        w, b = (np.ascontiguousarray(v, dtype=np.float64) for v in self)
+        wrong = np.flatnonzero(~(np.isfinite(w) & np.isfinite(b) & (w > 0.0)))
+        if wrong.size:
+            k = int(wrong[0])
+            raise NumericalError(
+                f"joint split HMC: site {k} has precision {w[k]:g} and shift {b[k]:g}; allowed: positive, "
+                "finite; take narrower hyperpriors"
+            )
+        return FrozenSites(w, b)
+
+    def scaled(self, factor: float) -> FrozenSites:
+        """Sites with the same means and ``factor`` times their precisions."""
+        return FrozenSites(factor * self.precision, factor * self.shift)
+
+
+class PriorStructure(ABC):
+    """The prior N(u; 0, P(theta)) of latents u under frozen sites, at one place, in buffers of one chain.
+
+    The predictor is h = H u + c, and z ~ N(0, I) gives an exact draw of u under prior times sites, whose
+    evidence is Z(theta). `place` goes to a point; the other methods speak of that point. No sampler knows
+    more of the covariance than this. ``full`` are all coordinates of a `GPModel`, fixed ones included.
+
+    Attributes
+    ----------
+    n_z, n_latents:
+        Lengths of z and of u.
+    predictor, latents:
+        h (n,) and u at the point.
+    sites:
+        The `FrozenSites`; set them to change the coordinates.
+    """
+
+    variable: ClassVar[str] = "latent"  #: name of u in results
+    n_z: int
+    n_latents: int
+    predictor: np.ndarray
+    latents: np.ndarray
+
+    @property
+    def sites(self) -> FrozenSites:
+        """Frozen sites."""
+        return self._sites
+
+    @sites.setter
+    def sites(self, sites: FrozenSites) -> None:
+        self._sites = sites.checked()
+        self.freeze()
+
+    def freeze(self) -> None:  # noqa: B027 - most have nothing to do
+        """Compute what depends on the sites alone."""
+
+    @abstractmethod
+    def place(self, full: np.ndarray, z: np.ndarray) -> float:
+        """Go to a point (``full``, z) and return log Z; nan where a factorisation fails."""
+
+    @abstractmethod
+    def log_sites(self) -> float:
+        """Sum of b_i s_i - w_i s_i^2 / 2."""
+
+    @abstractmethod
+    def log_prior(self) -> float:
+        """Log N(u; 0, P)."""
+
+    @abstractmethod
+    def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient of log Z + g(h) - log sites by z and by ``full``, g with gradient ``slope`` (n,) by h.
+
+        To be called once at a point, whose factors it may use up.
+        """
+
+    @abstractmethod
+    def augment(
+        self, rng: np.random.Generator, full: np.ndarray, latents: np.ndarray
+    ) -> np.ndarray:
+        """Draw z given u exactly. Raises `NumericalError` where the prior does not factorise."""
