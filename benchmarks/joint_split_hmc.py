@@ -120,11 +120,10 @@ def chains(name: str, n_chains: int, n_draws: int, seed: int) -> None:
         ),
     }
     rhat = arviz_stats.rhat(xr.Dataset({"theta": tree.posterior.theta, "T": complete}))
-    last = tree.pilot.isel(round=-1)
     print(f"{name}: {n_chains} chains of {n_draws} draws, seed {seed}")
     print(
-        f"  steps {last.n_steps.values.tolist()} of {last.step_size.values.round(3).tolist()}; "
-        f"{kept} gradients and {pilot} in pilots, {1e3 * spent / (kept + pilot):.3f} ms each; largest "
+        f"  {tree.pilot.attrs['chosen']}\n"
+        f"  {kept} gradients and {pilot} in the pilot, {1e3 * spent / (kept + pilot):.3f} ms each; largest "
         f"R-hat {max(float(rhat.theta.max()), float(rhat['T'])):.4f}"
     )
     for label, size in sizes.items():

@@ -11,8 +11,12 @@ from gpmcflow.models.prior_structure import FrozenSites
 TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
-def frozen_sites(model: GPModel, theta: np.ndarray) -> FrozenSites:
-    """Sites of expectation propagation at theta (d,), in the units of `FrozenSites`.
+def frozen_sites(
+    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
+) -> FrozenSites:
+    """Sites at theta (d,), in the units of `FrozenSites`: of expectation propagation.
+
+    A fit may begin at those of a place near by, ``start``.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """

@@ -10,7 +10,7 @@ from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
 from gpmcflow.plan import PlannedJob, method_settings
-from gpmcflow.samplers.adaptation.joint_pilot import plain_sites
+from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
@@ -31,15 +31,15 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     method, problem = method_settings(context.config, job), context.config["problems"][job.problem]
     n = context.dataset(job.problem).sizes["case"]
     key = ("surrogate_slice", job.problem, repr(sorted(run_settings(method).items())))
-    each, dim = context.once(key, lambda: _pace(context, job.problem, method))
+    each, model = context.once(key, lambda: _pace(context, job.problem, method))
     thin, chains = method["thin"], method["chains"]
     draws = (method["iterations"] + method["warmup"]) // thin * chains
-    row = NUMBERS + dim + n + (thin * (NUMBERS + dim) if thin > 1 else 0)
+    row = NUMBERS + model.dim + n + (thin * (NUMBERS + model.dim) if thin > 1 else 0)
     segments = draws * thin / (10 * context.execution["segment_length"])
     joint = method["representation"] == JOINT
     twice = problem["structure"] == "kronecker" and not joint and n <= LARGEST_DENSE
     timing = TIMED_SECONDS * (2 if twice else 1)
-    pilots = chains * sum(JointSplitHMC().rounds) if joint else 0
+    pilots = JointSplitHMC().transitions_before_draws(model, chains) if joint else 0
     seconds = (draws * thin + pilots) * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
     return context.single(seconds, 8 * (MATRICES * n * n + draws * row), 2 * 8 * draws * row)
 
@@ -49,14 +49,14 @@ def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
     return context.single(timed(lambda: illustrate(seed=0))[0], 0)
 
 
-def _pace(context: Context, name: str, method: dict) -> tuple[float, int]:
-    """Seconds of an iteration soon after the start, and the number of coordinates of theta."""
+def _pace(context: Context, name: str, method: dict) -> tuple[float, GPModel]:
+    """Seconds of an iteration soon after the start, and the model."""
     model = build_joint_model(context.dataset(name), name, context.config["problems"][name])
     if method["representation"] == JOINT:
-        return GUESSED_STEPS * _gradient_seconds(model, name), model.dim
+        return GUESSED_STEPS * _gradient_seconds(model, name), model
     rng, workspace = np.random.default_rng(0), sampler_of(method).bind(model)
     state = workspace.init(rng, {"theta": model.prior_median()})
-    return repeated(lambda: iterate(rng, workspace, state)), model.dim
+    return repeated(lambda: iterate(rng, workspace, state)), model
 
 
 def _gradient_seconds(model: GPModel, problem: str) -> float:

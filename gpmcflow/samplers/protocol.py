@@ -57,6 +57,7 @@ class Sampler(ABC):
     traced: ClassVar[tuple[str, ...]] = ()  #: numbers kept of all transitions that are thinned out
     failures: ClassVar[Failures]
     pieces: ClassVar[Mapping[str, int]] = {"block_size": 1, "segment_length": 500}  #: of its runs
+    n_warmup: ClassVar[int] = 100  #: draws of a chain that are dropped by default
     least_acceptance: ClassVar[float] = 0.0  #: mean acceptance of a chain below which a run warns
 
     @abstractmethod

@@ -41,7 +41,7 @@ def sample(
     *,
     n_chains: int = 4,
     n_draws: int = 1000,
-    n_warmup: int = 100,
+    n_warmup: int | None = None,
     thin: int = 1,
     start: Any = None,
     tuning: TuningSettings | None = None,
@@ -63,7 +63,8 @@ def sample(
         A sampler or its name in `gpmcflow.SAMPLERS`; by default joint split Hamiltonian Monte Carlo,
         preconditioned split Hamiltonian Monte Carlo and univariate slice sampling for the three kinds.
     n_chains, n_draws, n_warmup:
-        Chains; draws of each that are kept; draws before them that are dropped.
+        Chains; draws of each that are kept; draws before them that are dropped, by default 100, and none of
+        joint split Hamiltonian Monte Carlo, whose chains begin with 60 transitions that are dropped.
     thin:
         Transitions of a draw; of those that are thinned out group ``trace`` keeps a few numbers.
     start:
@@ -109,7 +110,7 @@ def sample(
     pin_blas()
     for name, value in (("n_chains", n_chains), ("n_draws", n_draws), ("thin", thin)):
         require_count("sample", name, value)
-    if n_warmup != 0:
+    if n_warmup not in (None, 0):
         require_count("sample", "n_warmup", n_warmup)
     summary = None if isinstance(keep_latents, bool) else keep_latents
     by_name = sampler is None or isinstance(sampler, str)
@@ -118,6 +119,7 @@ def sample(
     target, kind = _target(model, sampler)
     sampler = make_sampler(DEFAULT[kind]) if sampler is None else sampler
     _require_kind(sampler, kind, model)
+    n_warmup = sampler.n_warmup if n_warmup is None else n_warmup
     if tuning is None and by_name and kind == LATENTS:
         tuning = TuningSettings()
     if tuning is not None and kind != LATENTS:

@@ -16,6 +16,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.joint import split_hmc
+from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, write_results
 
@@ -65,8 +67,11 @@ def test_same_numbers_however_it_is_cut_and_scheduled(name, request, tmp_path):
         execution=Execution(segment_length=5, block_size=2, state_dir=tmp_path),
     )
     assert digest(tree) == digest(cut) == digest(stored.load()) == digest(again.load())
-    one = sample(model, SHORT, **sizes | {"n_chains": 1})
+    one = sample(model, SHORT, **sizes | {"n_chains": 1})  # the pilot is the same, bit for bit
     assert np.array_equal(one.posterior.theta[0], tree.posterior.theta[0])
+    assert all(
+        np.array_equal(one.pilot[v], tree.pilot[v], equal_nan=True) for v in tree.pilot.data_vars
+    )
     assert digest(tree) != digest(sample(model, SHORT, **sizes | {"seed": 5}))
 
 
@@ -87,7 +92,7 @@ def test_layout(counts, tmp_path):
     assert tree.posterior.latent.shape == (2, 6, 15)
     assert set(tree.sample_stats) == {
         "complete_log_likelihood", "log_likelihood", "lp", "acceptance_rate", "energy_error",
-        "diverging", "n_gradient",
+        "diverging", "n_gradient", "rejected_in_a_row",
     }  # fmt: skip
     assert tree.trace.complete_log_likelihood.shape == (2, 18)
     assert np.array_equal(tree.trace.theta[:, 2::3], tree.posterior.theta)
@@ -96,12 +101,12 @@ def test_layout(counts, tmp_path):
     expected = float(counts.log_likelihood(f, theta))
     assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(expected)
     pilot = tree.pilot
-    assert pilot.step_size.shape == pilot.n_gradient.shape == (2, 3)
+    assert pilot.stage.values.tolist() == ["mode", "round 1", "round 2", "steps"]
+    assert pilot.step_size.shape == pilot.n_gradient.shape == (4,)
     assert np.all(pilot.precision > 0)
-    assert pilot.precision.shape == (2, 15)
-    assert not np.array_equal(pilot.center[0], pilot.center[1])  # each chain has its own
-    steps = 3 * pilot.n_steps[:, -1].values
-    assert np.array_equal(tree.sample_stats.n_gradient, np.repeat(steps[:, None], 6, 1))
+    assert pilot.precision.shape == (15,)
+    assert "as they were fitted" in pilot.attrs["chosen"]
+    assert np.all(tree.sample_stats.n_gradient == 3 * int(pilot.n_steps[-1]))
     assert '"sampler":"JointSplitHMC(' in tree.attrs["settings"]
     write_results(tree, tmp_path / "found.nc")
     loaded = load_results(tmp_path / "found.nc")
@@ -113,6 +118,30 @@ def test_layout(counts, tmp_path):
         counts, SHORT, n_chains=2, n_draws=6, n_warmup=2, thin=3, execution=Execution(compute=False)
     )
     assert np.array_equal(lazy.posterior.theta.compute(), tree.posterior.theta)
+
+
+def test_chains_start_apart_and_count_what_they_reject(labels, counts, monkeypatch):
+    """Without the transitions that are dropped: x = mu + 1.5 A xi, whatever the strength of the sites."""
+    monkeypatch.setattr(split_hmc, "SETTLING", 0)
+    for model in (labels, counts):
+        problem = JointProblem.of(model, None)
+        run = {"n_chains": 1, "seed": 0, "key": (), "execution": Execution(progress=False)}
+        chain = SHORT.adapt(problem, **run).sampler.bind(model)
+        rng = np.random.default_rng(0)
+        states = [chain.init(rng, None) for _ in range(400)]
+        y = np.array([state.position[: model.dim] for state in states])
+        assert abs(np.mean(y**2) - 2.25) < 0.3
+        state, runs, same = states[0], [], []
+        for _ in range(60):
+            after, info = chain.step(rng, state)
+            runs.append(info.rejected_in_a_row)
+            same.append(np.array_equal(after.position, state.position))
+            state = after
+        expected, count = [], 0
+        for stays in same:
+            count = count + 1 if stays else 0
+            expected.append(count)
+        assert runs == expected
 
 
 def test_through_sample(counts):
@@ -177,9 +206,9 @@ def test_pilot_finds_the_posterior_from_a_poor_start():
     draws = tree.posterior.theta.values
     assert np.allclose(draws.mean((0, 1)), mean, atol=0.15 * sd.max())
     assert np.allclose(draws.std((0, 1)), sd, rtol=0.15)
-    last = tree.pilot.isel(round=-1)
-    assert np.all(last.step_size > 0.25)
-    assert np.all(last.acceptance_rate > 0.65)
+    last = tree.pilot.isel(stage=-1)
+    assert last.step_size > 0.25
+    assert last.acceptance_rate > 0.65
     assert np.all(tree.sample_stats.acceptance_rate.mean("draw") > 0.6)
     assert not tree.sample_stats.diverging.any()
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -19,7 +20,6 @@ from gpmcflow.errors import InputError
 from gpmcflow.forecast import forecast, forecast_table
 from gpmcflow.input_files import load_yaml
 from gpmcflow.plan import planned_jobs
-from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.storage import load_results
 from gpmcflow.studies.surrogate_slice.settings import JOINT_CODE, SURROGATE_SLICE_CODE
 from gpmcflow.study_config import count_runs
@@ -169,7 +169,12 @@ def home_of(name: str) -> str:
 
 
 # Where representations do not go.
-SPLIT = ("samplers.joint.split", "models.joint_density", "models.regression_density")
+SPLIT = (
+    "samplers.joint.split",
+    "models.joint_density",
+    "models.prior_structure",
+    "models.regression_density",
+)
 
 
 @pytest.mark.parametrize(("code", "left_out"), [(SURROGATE_SLICE_CODE, SPLIT), (JOINT_CODE, ())])
@@ -203,11 +208,12 @@ def test_forecast_and_count_of_runs(tmp_path, config):
 def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
     from gpmcflow.forecast import surrogate_slice as costs
 
-    monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, 3))
+    model = SimpleNamespace(dim=3, likelihood=SimpleNamespace(relative_sites=False))
+    monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, model))
     found = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}
     joint, slices = (found[f"results/surrogate_slice/{RUNS[k]}.nc"].seconds for k in (2, 1))
-    # two chains: 890 transitions before the first draw in place of 10 iterations
-    pilots, warmup = 2 * sum(JointSplitHMC().rounds), 2 * 10
+    # rounds of 100, 300 and 240 once and 60 transitions of two chains, in place of 10 iterations of either
+    pilots, warmup = 640 + 2 * 60, 2 * 10
     assert joint - slices == pytest.approx(0.5 * (pilots - warmup), abs=1.0)
 
 

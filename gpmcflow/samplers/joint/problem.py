@@ -16,6 +16,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.problem import Outputs, Problem, in_own_units, start_rows
 from gpmcflow.samplers.protocol import JOINT
 
+MOST_STARTS = 3  # of a pilot
+
 
 @dataclass(frozen=True, eq=False)
 class JointProblem(Problem):
@@ -67,6 +69,18 @@ class JointProblem(Problem):
         if "theta" not in start:
             start["theta"] = self.target.draw_prior(rng, central=0.5)
         return start
+
+    def pilot_starts(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """Normal coordinates (d,) at which a pilot begins its search: given starts, or three by default.
+
+        By default the hyperprior's centre and two draws from its central half.
+        """
+        if "theta" in self.starts:
+            thetas = self.starts["theta"][:MOST_STARTS]
+        else:
+            thetas = [self.target.prior_median()]
+            thetas += [self.target.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS)]
+        return [self.target.parameters.to_normal(theta) for theta in thetas]
 
     @property
     def coords(self) -> dict[str, np.ndarray]:

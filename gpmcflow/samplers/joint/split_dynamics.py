@@ -31,6 +31,7 @@ class SplitState(NamedTuple):
     latents: np.ndarray
     log_likelihood: float
     complete: float
+    rejected: int = 0  #: transitions in a row that ended here again
 
 
 Watch = Callable[["SplitTarget", SplitState, list[SplitState], list[float]], None]
@@ -44,6 +45,7 @@ class SplitInfo(NamedTuple):
     energy_error: float
     diverging: bool  #: a failed factorisation or an energy that is not finite; rejected
     n_gradient: int
+    rejected_in_a_row: int  #: up to this transition
 
 
 class SplitTarget:
@@ -140,8 +142,9 @@ def transition(
     if watch is not None:
         watch(target, state, points, [_rate(e) for e in errors])
     accepted = not diverging and error <= level
-    info = SplitInfo(accepted, _rate(error), error, diverging, len(points))
-    return (proposal if accepted else state), info
+    after = proposal if accepted else state._replace(rejected=state.rejected + 1)
+    info = SplitInfo(accepted, _rate(error), error, diverging, len(points), after.rejected)
+    return after, info
 
 
 def _rate(error: float) -> float:

@@ -8,15 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
+from gpmcflow.samplers.adaptation.frame_choice import comparison_transitions
 from gpmcflow.samplers.adaptation.joint_pilot import (
+    LARGEST_STEP,
     PilotProgram,
-    Round,
+    Stage,
     pilot_group,
-    run_pilots,
+    round_lengths,
+    run_pilot,
+    weakened,
 )
+from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import (
     SplitInfo,
@@ -28,6 +33,10 @@ from gpmcflow.samplers.program import state_of
 from gpmcflow.samplers.protocol import JOINT, Failures, Sampler, Tuned, require_count, require_share
 
 SHORTEST = 6  # transitions that a round can learn anything from
+SPREAD = 1.5  # of the starts of chains, in units of the frame
+SETTLING = 60  # transitions of each chain that are dropped: y^2 falls from 4 to 1.2 in 30
+SETTLING_ACCEPTANCE = 0.8
+STARTS = 20  # at most, until one has a finite density
 
 
 @dataclass(frozen=True)
@@ -37,8 +46,10 @@ class JointSplitHMC(Sampler):
     It moves (y, z) with the density of `JointDensity`, x = mu + A y being the hyperparameters in normal
     coordinates. The target is N(y, z; 0, I) times a rest that varies slowly; kicks by the rest alternate
     with the exact flow of the Gaussian (`trajectory`), and the whole change of energy decides. No setting
-    has to be given: a pilot of each chain finds sites, mu and A, the step and the number of steps, and
-    freezes them before the first draw. Exact whatever the pilot found.
+    has to be given: a pilot finds sites, mu and A, the strength of the sites, the step and the number of
+    steps, and freezes them before the first draw. All chains share it; each starts by itself, spread wider
+    than the posterior, and drops 60 transitions. Exact whatever the pilot found; ``pilot`` of the results
+    says what it chose, and why.
 
     Source: split HMC of Shahbaba, Lan, Johnson & Neal (2014), with the whitening by sites of Murray & Adams
     (2010); pathwise conditioning as in Wilson et al. (2020).
@@ -48,8 +59,9 @@ class JointSplitHMC(Sampler):
     target_acceptance:
         Mean acceptance rate the step size is tuned to, above 0 and below 1.
     rounds:
-        Transitions of each round of the pilot, two rounds or more of 6 or more: all but the last fit sites
-        and scale, starting from anywhere; the last chooses step and number of steps.
+        Transitions of each round of the pilot, two rounds or more of 6 or more, after its search for the
+        mode: all but the last fit sites and scale; the last chooses step and number of steps. None for 60,
+        120 and 120, with one more round of 8 d where there are d > 5 hyperparameters.
     max_steps:
         Largest number of steps, hence of gradients, of a trajectory.
     jitter:
@@ -73,7 +85,7 @@ class JointSplitHMC(Sampler):
     """
 
     target_acceptance: float = 0.8
-    rounds: tuple[int, ...] = (50, 50, 100, 200, 200, 240)
+    rounds: tuple[int, ...] | None = None
     max_steps: int = 32
     jitter: float = 0.2
 
@@ -81,6 +93,7 @@ class JointSplitHMC(Sampler):
     state = SplitState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "energy_error": "<f8", "diverging": "|i1", "n_gradient": "<i8",
+        "rejected_in_a_row": "<i8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "n_gradient", "theta")
     failures = Failures(
@@ -88,6 +101,7 @@ class JointSplitHMC(Sampler):
         "ended in a failed factorisation or without a finite energy (they were rejected); give the model a "
         "larger jitter, or narrower hyperpriors",
     )  # fmt: skip
+    n_warmup = 0  # chains drop transitions of their own
     least_acceptance = 0.4  # of a chain that stands in narrower places than its pilot saw
 
     def __post_init__(self) -> None:
@@ -95,6 +109,8 @@ class JointSplitHMC(Sampler):
         require_share(where, "target_acceptance", self.target_acceptance)
         require_share(where, "jitter", self.jitter, zero=True)
         require_count(where, "max_steps", self.max_steps)
+        if self.rounds is None:
+            return
         rounds = tuple(self.rounds)
         if len(rounds) < 2:
             raise InputError(f"{where}: rounds has {len(rounds)} entries; allowed: 2 or more")
@@ -104,30 +120,32 @@ class JointSplitHMC(Sampler):
                 raise InputError(f"{where}: rounds[{k}] is {length}; allowed: {SHORTEST} or more")
         object.__setattr__(self, "rounds", rounds)
 
-    def adapt(self, problem: JointProblem, **run: Any) -> Tuned:
-        """Run a pilot for each chain, and go on where it ended, with what it found."""
+    def transitions_before_draws(self, model: GPModel, n_chains: int) -> int:
+        """Transitions of the pilot and of the chains' beginnings, for a forecast."""
+        compared = comparison_transitions() if weakened(model) else 0
+        return sum(round_lengths(self, model.dim)) + compared + n_chains * SETTLING
+
+    def adapt(self, problem: JointProblem, *, n_chains: int, **run: Any) -> Tuned:
+        """Run the pilot, and go on with what it found."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
         if model.likelihood.conjugate:  # draws of the latents need a factor of their own covariance
             model.filled_factor(model.full(model.prior_median()))
         pilot = PilotProgram(problem, self)
-        rounds = run_pilots(pilot, **run)
-        last = {name: values[:, -1] for name, values in rounds.items()}
-        return Tuned(
-            TunedSplitHMC(self, pilot.digest(), last),
-            problem,
-            {"pilot": pilot_group(model, rounds)},
-        )
+        stages = run_pilot(pilot, **run)
+        last = {name: values[:, -1] for name, values in stages.items()}
+        tuned = TunedSplitHMC(self, pilot.digest(), last)
+        return Tuned(tuned, problem, {"pilot": pilot_group(model, stages)})
 
     def bind(self, target: GPModel, chain: int = 0) -> SplitTransition:
         """Refused: its transitions need the pilot of `adapt`."""
-        raise InputError("JointSplitHMC: its pilots have not run; give it to sample")
+        raise InputError("JointSplitHMC: its pilot has not run; give it to sample")
 
 
 class TunedSplitHMC(JointSplitHMC):
-    """`JointSplitHMC` with what the pilots of its chains found.
+    """`JointSplitHMC` with what its pilot found.
 
-    ``last`` holds the last round of `PilotProgram`, row by chain. It follows from ``tuned_by``, the digest of
+    ``last`` holds the last stage of `PilotProgram`, one row. It follows from ``tuned_by``, the digest of
     that program, and the random streams; so only the former is part of the digest, and chains can be added.
     """
 
@@ -146,25 +164,48 @@ class TunedSplitHMC(JointSplitHMC):
         return repr(self.settings)
 
     def digest(self) -> str:
-        """That of the pilots."""
+        """That of the pilot."""
         return self.tuned_by
 
     def bind(self, target: GPModel, chain: int = 0) -> SplitTransition:
-        """Transitions of one chain in the frame of its pilot."""
-        pilot = state_of(Round, self.last, chain)
-        return SplitTransition(target, pilot, self.jitter)
+        """Transitions of one chain in the frame of the pilot."""
+        return SplitTransition(target, state_of(Stage, self.last, 0), self.jitter)
 
 
 class SplitTransition:
-    """Trajectories of one chain, which goes on where its pilot ended."""
+    """Trajectories of one chain in the frame of a pilot."""
 
-    def __init__(self, model: GPModel, pilot: Round, jitter: float) -> None:
+    def __init__(self, model: GPModel, pilot: Stage, jitter: float) -> None:
         self.model, self.pilot, self.jitter = model, pilot, jitter
         self.target = SplitTarget(density_of(model, pilot.frame.sites), pilot.frame)
 
     def init(self, rng: np.random.Generator, start: Any) -> SplitState:
-        """State where the pilot ended."""
-        return self.target.start(rng, self.pilot.x, self.pilot.latents)
+        """State after `SETTLING` transitions, whose step still adapts, from x = mu + 1.5 A xi, xi ~ N(0, I).
+
+        Latents are drawn under the sites as they were fitted: weaker ones would start far from the data.
+        Raises `NumericalError` where none of `STARTS` starts has a finite density.
+        """
+        pilot, state = self.pilot, self._spread_start(rng)
+        tuner = StepSize(pilot.step_size, SETTLING_ACCEPTANCE, LARGEST_STEP)
+        for _ in range(SETTLING):
+            state, info = transition(
+                rng, self.target, state, tuner.step, pilot.n_steps, self.jitter
+            )
+            tuner.update(info.acceptance_rate)
+        return state._replace(rejected=0)
+
+    def _spread_start(self, rng: np.random.Generator) -> SplitState:
+        target, frame = self.target, self.pilot.frame
+        fitted = frame._replace(sites=frame.sites.scaled(1.0 / self.pilot.factor))
+        for left in reversed(range(STARTS)):
+            x = target.center + SPREAD * target.scale @ rng.standard_normal(target.dim)
+            try:
+                latents = SplitTarget(target.density, fitted).start(rng, x, None).latents
+                target.density.sites = frame.sites
+                return target.start(rng, x, latents)
+            except NumericalError:
+                if not left:
+                    raise
 
     def step(self, rng: np.random.Generator, state: SplitState) -> tuple[SplitState, SplitInfo]:
         """One trajectory, accepted or not."""

@@ -12,7 +12,7 @@ from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity, density_of
-from gpmcflow.samplers.adaptation.joint_pilot import plain_sites
+from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.studies.analysis.data import Data, data_of, data_tree
@@ -110,19 +110,21 @@ def fit_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def draw_cost(context: Context, job: PlannedJob) -> Cost:
-    """Pilots and draws of all chains, in as many processes as there are cores."""
+    """The pilot, and draws of all chains in as many processes as there are cores."""
     unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
+    model = _model(context, job)
     chains, draws = sampling["chains"], sampling["draws"]
-    if _model(context, job).likelihood.conjugate:
+    if model.likelihood.conjugate:
         pilot = FittedIndependence().n_pilot * unit.draw + (60 + 2 * unit.dim) * unit.gradient
         work = chains * draws * unit.draw
     else:
         steps = STEPS[0] + STEPS[1] * unit.dim
-        pilot, length = 0.0, sum(JointSplitHMC().rounds) + draws + sampling["warmup"]
-        work = chains * length * steps * unit.draw
+        before = JointSplitHMC().transitions_before_draws(model, chains)
+        pilot = before * steps * unit.draw
+        work = chains * (draws + sampling["warmup"]) * steps * unit.draw
     cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
     start = context.single(0.0, 0).seconds if cores > 1 else 0.0  # of the worker processes
-    n_kept = unit.dim + (0 if _model(context, job).likelihood.conjugate else unit.n)
+    n_kept = unit.dim + (0 if model.likelihood.conjugate else unit.n)
     disk = 2 * 8 * chains * draws * (n_kept + 8)
     return _job(context, unit, pilot + start + work / cores, cores, disk)
 

@@ -13,7 +13,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
-from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.joint.split_hmc import SETTLING, JointSplitHMC
 from gpmcflow.samplers.joint.workspace import JointState, JointWorkspace
 from gpmcflow.studies.surrogate_slice.problems import sampler_of
 from gpmcflow.studies.surrogate_slice.settings import JOINT
@@ -52,10 +52,11 @@ def seconds_per_iteration(model: GPModel, method: Mapping, tree: xr.DataTree) ->
 
 
 def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
-    """CPU seconds of the pilot of each chain, by its gradients at the pace of the chains' own."""
-    pilot = tree["pilot"].to_dataset()
-    spent = pilot["n_gradient"].sum("round")
-    return (spent * iteration / pilot["n_steps"].isel(round=-1).mean()).values.tolist()
+    """CPU seconds of each chain's share of the pilot, by its gradients at the pace of the chains' own."""
+    pilot, n_chains = tree["pilot"].to_dataset(), tree["posterior"].sizes["chain"]
+    steps = int(pilot["n_steps"][-1])
+    spent = float(pilot["n_gradient"].sum()) / n_chains + SETTLING * steps
+    return [spent * iteration / steps] * n_chains
 
 
 def _slice_steps(model: GPModel, method: Mapping) -> Callable[..., Step]:
@@ -76,18 +77,16 @@ def iterate(rng: np.random.Generator, workspace: JointWorkspace, state: JointSta
 
 
 def _split_steps(model: GPModel, tree: xr.DataTree) -> Callable[..., Step]:
-    """Trajectories of joint split HMC with what the pilot of each chain froze."""
+    """Trajectories of joint split HMC with what the pilot froze."""
     pilot = tree["pilot"].to_dataset()
-    n_draws = tree["posterior"].sizes["draw"]
     jitter, rng = JointSplitHMC().jitter, _generator()
-    density = density_of(model, FrozenSites(*(pilot[v].values[0] for v in FrozenSites._fields)))
+    sites = FrozenSites(*(pilot[name].values for name in FrozenSites._fields))
+    density = density_of(model, sites)
+    target = SplitTarget(density, Frame(pilot["center"].values, pilot["scale"].values, sites))
+    step, n_steps = float(pilot["step_size"][-1]), int(pilot["n_steps"][-1])
 
     def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
-        own = pilot.isel(chain=k // n_draws)
-        sites = FrozenSites(*(own[name].values for name in FrozenSites._fields))
-        target = SplitTarget(density, Frame(own["center"].values, own["scale"].values, sites))
         state = target.start(rng, model.parameters.to_normal(theta), latents)
-        step, n_steps = float(own["step_size"][-1]), int(own["n_steps"][-1])
 
         def iterate_once() -> None:
             after, _ = transition(rng, target, state, step, n_steps, jitter)

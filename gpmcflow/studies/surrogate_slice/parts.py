@@ -34,8 +34,8 @@ def replicate_part(path: str | Path) -> dict:
     ]
     for chain, each in zip(chains, latent_sizes(tree), strict=True):
         chain["latent_ess"] = each
-    if facts["seconds"].get("pilot"):
-        _own_seconds(chains, facts["seconds"]["pilot"])
+    for chain, share in zip(chains, facts["seconds"].get("pilot") or (), strict=False):
+        chain["pilot_seconds"] = share
     found = {
         "study": attributes["study"],
         "kind": "replicate",
@@ -51,15 +51,6 @@ def replicate_part(path: str | Path) -> dict:
     }
     tree.close()
     return found
-
-
-def _own_seconds(chains: list[dict], pilots: list[float]) -> None:
-    """Seconds of each chain of joint split HMC by its share of the gradients, and of its pilot."""
-    mean = sum(chain["n_cov"] for chain in chains) / len(chains)
-    for chain, pilot in zip(chains, pilots, strict=True):
-        for name in ("seconds", "dense_seconds"):
-            chain[name] *= chain["n_cov"] / mean
-        chain["pilot_seconds"] = pilot
 
 
 def latent_sizes(tree: xr.DataTree) -> list[float]:
