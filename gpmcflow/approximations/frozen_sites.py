@@ -5,17 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.rank_one_sites import rank_one_sites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
 TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
-def frozen_sites(model: GPModel, theta: np.ndarray) -> FrozenSites:
-    """Sites of expectation propagation at theta (d,), in the units of `FrozenSites`.
+def frozen_sites(
+    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
+) -> FrozenSites:
+    """Sites at theta (d,), in the units of `FrozenSites`: of expectation propagation, on grids of rank one.
+
+    ``start`` are sites of another theta to start from; expectation propagation has no use for them.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
+    if model.kronecker:
+        return rank_one_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:
         return FrozenSites(sites.precision, sites.shift)

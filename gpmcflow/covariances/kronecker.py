@@ -179,7 +179,7 @@ class KroneckerFactor:
 
 
 class KroneckerBuffers:
-    """K = K_1 x K_2 by the matrices of its axes, in buffers of one chain; the amplitude is part of one of them.
+    """K = K_1 x K_2 by the matrices of its axes, one of which has the amplitude, in buffers of one chain.
 
     `fill` and `adjoint` are those of `CovarianceBuffers`, with matrices of n x n.
     """

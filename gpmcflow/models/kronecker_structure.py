@@ -79,8 +79,8 @@ class KroneckerStructure(PriorStructure):
         if not error.max() <= RANK_ONE:
             k = int(error.argmax())
             raise NumericalError(
-                f"joint split HMC: on a grid precisions of sites are products of two axes; that of site {k} is "
-                f"{w.flat[k]:g}, their product {self._w.flat[k]:g}; take sites of rank_one_sites"
+                f"joint split HMC: precisions of sites on a grid are r_1 x r_2; that of site {k} is "
+                f"{w.flat[k]:g}, r_1 x r_2 has {self._w.flat[k]:g}; take sites of rank_one_sites"
             )
         self._roots = [np.sqrt(axis) for axis in axes]
 
