@@ -200,6 +200,11 @@ class KroneckerBuffers:
         parts = zip(self._buffers, S, self._K, strict=True)
         return sum(own.adjoint(full, np.ascontiguousarray(each), 0.0, K) for own, each, K in parts)
 
+    def cross_of_axes(self, full: np.ndarray, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Covariances of new coordinates (m_a,) of the axes with their own, (m_a, n_a), no jitter."""
+        parts = zip(self._buffers, axes, strict=True)
+        return [own.cross(full, np.ascontiguousarray(new[:, None])) for own, new in parts]
+
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
         """K (n, n); its trace."""
         K[:] = np.kron(*self.fill_axes(full))
