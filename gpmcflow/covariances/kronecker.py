@@ -42,7 +42,7 @@ def grid_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k = int(wrong[0])
         what = f"case {k} is at {X[k].tolist()}, a grid row by row has {expected[k].tolist()} there"
     elif n < first * second:
-        at = [axes[0][n // second], axes[1][n % second]]
+        at = [float(axes[0][n // second]), float(axes[1][n % second])]
         what = f"after case {n - 1} there is none at {at}"
     else:
         what = f"case {len(row)} is at {X[len(row)].tolist()}, as one before"
