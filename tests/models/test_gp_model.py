@@ -456,7 +456,7 @@ BAD = {
     "no grid": (
         {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], "structure": "kronecker"},
         r"Kronecker grid: 5 cases at 3 x 3 distinct coordinates are no grid: case 2 is at \[1.0, 0.0\], "
-        r"a grid row by row has \[0.0, 2.0\] there; give one case at each of them, or take structure=\"dense\"",
+        r"a grid row by row has \[0.0, 2.0\] there; give one case at each of them, or take structure",
     ),
     "grid without its last case": (
         {"X": [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]], "structure": "kronecker"},
