@@ -17,6 +17,7 @@ from gpmcflow.models.prior_structure import FrozenSites
 
 MAX_SWEEPS = 60  # any positive sites are exact; these decide how well the sampler mixes
 TOLERANCE = 1e-2  # of a sweep's move of the means, in their standard deviations
+UNDAMPED = 6  # sweeps before precisions go half of their way in logs
 LEAST_PRECISION = 1e-10
 HALVINGS = 20
 INNER, INNER_TOLERANCE = 20, 0.1  # of conjugate gradients
@@ -93,10 +94,12 @@ class _Fit:
         self.set_precision(w)
         omega = np.sqrt(self.w)
         a = omega * self.B.solve(omega * pseudo)
-        for _ in range(MAX_SWEEPS):
+        for sweep in range(MAX_SWEEPS):
             m, v, own = self.c + self.prior(a), self.variance, self.likelihood
             at, weights = self.expected(m, v), self.mean_of(own.majorising_precision, m, v)
-            self.set_precision(weights if own.log_concave else self.mean_of(own.information, m, v))
+            w = weights if own.log_concave else self.mean_of(own.information, m, v)
+            # variances and precisions can swing around their fixed point
+            self.set_precision(w if sweep < UNDAMPED else np.sqrt(w * self.w))
             step = self.newton_step(at.slope - a, weights)
             share = self.line_search(a, step, m, v, at)
             a = a + share * step

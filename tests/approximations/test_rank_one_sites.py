@@ -56,6 +56,18 @@ def moments(model, theta, sites):
     return m, np.diag(V), w, np.linalg.solve(K, m - c)
 
 
+def counted(monkeypatch):
+    """A list that grows by one each sweep."""
+    sweeps, search = [], module._Fit.line_search
+
+    def counting(self, *given):
+        sweeps.append(1)
+        return search(self, *given)
+
+    monkeypatch.setattr(module._Fit, "line_search", counting)
+    return sweeps
+
+
 def test_counts_are_fitted_in_closed_form():
     """E exp(h) = exp(m + v / 2): the mean is stationary, the precision its row and column means."""
     model, theta = build(Poisson(1.3))
@@ -98,43 +110,49 @@ def test_gaussian_data_are_fitted_exactly():
 def test_a_fit_near_by_starts_from_sites(name, monkeypatch):
     """In fewer sweeps, to the same sites."""
     model, theta = build(OTHERS[name], shape=(5, 4))
-    counted, sweeps = [], module._Fit.line_search
-
-    def counting(self, *given):
-        counted.append(1)
-        return sweeps(self, *given)
-
-    monkeypatch.setattr(module._Fit, "line_search", counting)
+    sweeps = counted(monkeypatch)
     fresh = rank_one_sites(model, theta + 0.05)
-    n, _ = len(counted), counted.clear()
+    n = len(sweeps)
     warm = frozen_sites(model, theta + 0.05, rank_one_sites(model, theta + 0.04))
     means = [moments(model, theta + 0.05, sites)[0] for sites in (fresh, warm)]
     v = moments(model, theta + 0.05, fresh)[1]
     assert np.all(np.abs(means[0] - means[1]) < 0.02 * np.sqrt(v))
-    counted.clear()
+    sweeps.clear()
     rank_one_sites(model, theta + 0.05, warm)
-    assert len(counted) <= min(n, 2)
+    assert len(sweeps) <= min(n, 2)
 
 
 @pytest.mark.parametrize("theta", [[-2.3, 1.0, 1.0], [1.0, 1.0, -2.0], [-2.0, -2.0, 1.0]])
-def test_hard_starts_end_at_sites_that_are_exact(theta):
-    """Counts from 0 to thousands, hyperparameters far from those of the data."""
+def test_counts_of_all_sizes_at_any_hyperparameters(theta, monkeypatch):
+    """Counts from 0 to thousands, where variances and precisions swing, and Newton steps are too long."""
     model, _ = build(Poisson(), shape=(12, 9), theta=[-1.5, -1.0, 1.1])
-    model = model.with_y(np.round(model.y * 10.0))
-    sites = rank_one_sites(model, np.array(theta))
-    x = model.parameters.to_normal(np.array(theta))
+    model, theta = model.with_y(np.floor(model.y**2.5)), np.array(theta)
+    assert (model.y.min(), model.y.max() > 1000) == (0.0, True)
+    sweeps = counted(monkeypatch)
+    sites = rank_one_sites(model, theta)
+    m, v, _, slope = moments(model, theta, sites)
+    assert np.all(np.abs(model.y - np.exp(m + 0.5 * v) - slope) * np.sqrt(v) < 0.1)
+    assert len(sweeps) < 40
+    x = model.parameters.to_normal(theta)
     density = JointDensity(model, sites)  # takes them for rank one
     assert np.isfinite(density.evaluate(x, np.zeros(density.n_z)).rest)
-    m, _, _, _ = moments(model, np.array(theta), sites)
-    K = model.covariance_matrix(np.array(theta))
-    start = 0.3 * np.ones(len(m))
 
-    def penalised(h):
-        return model.log_likelihood(h - 0.3, model.prior_median()) - 0.5 * (
-            h - 0.3
-        ) @ np.linalg.solve(K, h - 0.3)
 
-    assert penalised(m) > penalised(start)
+def test_precisions_and_variances_that_swing_settle(monkeypatch):
+    theta = np.array([-2.9, -2.9, 1.09])
+    model, _ = build(Poisson(), -0.5, (20, 20), [-2.5, -1.0, 1.0])
+    sweeps = counted(monkeypatch)
+    m, v, _, slope = moments(model, theta, rank_one_sites(model, theta))
+    assert len(sweeps) < 40
+    assert np.all(np.abs(model.y - np.exp(m + 0.5 * v) - slope) * np.sqrt(v) < 0.3)
+
+
+def test_newton_steps_from_far_away_are_cut():
+    """Where rates are nearly zero, a whole step ends where they overflow."""
+    model, theta = build(Poisson(), 0.0, theta=[-1.0, -1.0, 1.0])
+    start = FrozenSites(np.full(20, 1e3), np.full(20, -2e4))
+    m, v, _, slope = moments(model, theta, rank_one_sites(model, theta, start))
+    assert np.all(np.abs(model.y - np.exp(m + 0.5 * v) - slope) * np.sqrt(v) < 0.05)
 
 
 def test_a_covariance_that_is_not_finite():
