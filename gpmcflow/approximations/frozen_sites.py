@@ -15,13 +15,13 @@ TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the samp
 def frozen_sites(
     model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
 ) -> FrozenSites:
-    """Sites at theta (d,), in the units of `FrozenSites`: of expectation propagation, on grids of rank one.
+    """Sites at theta (d,), in the units of `FrozenSites`: of expectation propagation.
 
-    ``start`` are sites of another theta to start from; expectation propagation has no use for them.
+    A fit may begin at those of a place near by, ``start``.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
-    if model.kronecker:
+    if model.kronecker:  # whose structure takes precisions of rank one
         return rank_one_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:
