@@ -153,18 +153,85 @@ class Predictor:
         ``average`` (g, m), whose rows sum to 1, puts averages in the place of the inputs, at the cost of g of
         them.
         """
-        cross, prior = self.covariance(X_new), self.covariance(X_new, X_new)
+        prior, q = self.covariance(X_new, X_new), self._whitened(X_new, average)
         if average is not None:
-            cross, prior = average @ cross, average @ prior @ average.T
-        q = solve(self.factor, cross)
+            prior = average @ prior @ average.T
         covariance = prior - q @ q.T
         if self.added is not None:
             spread = self._spread(q)
             covariance += spread.T @ spread
-        return self.mean + self.coefficients @ q.T, covariance
+        return self.mean + self.coefficients.reshape(-1, q.shape[1]) @ q.T, covariance
+
+    def _whitened(self, X_new: np.ndarray, average: np.ndarray | None) -> np.ndarray:
+        """q (m, n), or of averages (g, n)."""
+        cross = self.covariance(X_new)
+        return solve(self.factor, cross if average is None else average @ cross)
 
     def _spread(self, q: np.ndarray) -> np.ndarray:
         return solve_triangular(self.added, q.T, check_finite=False)
+
+
+@dataclass(frozen=True, eq=False)
+class GridPredictor(Predictor):
+    """The predictor of a `GPModel` on a grid n_1 x n_2 given latents: q is q_1 x q_2, by L_1 and L_2.
+
+    ``factor`` holds L_1 and L_2, ``coefficients`` L^-1 f (draw, n_1, n_2). No matrix is n x n, and of m new
+    inputs the `moments` need m (n_1 + n_2) numbers.
+    """
+
+    factor: tuple[np.ndarray, np.ndarray]
+
+    @classmethod
+    def of(cls, model: GPModel, theta: np.ndarray, eta: np.ndarray) -> GridPredictor:
+        """At theta (d,), given predictors eta = f + c at the cases (draw, n).
+
+        Raises `NumericalError` where the covariance does not factorise.
+        """
+        full = model.full(theta)
+        covariance, c, factor = (
+            CovarianceAt(model, full),
+            model.mean_at(full),
+            model.filled_factor(full),
+        )
+        first, second = (np.asfortranarray(part.dense()) for part in factor.parts)
+        first *= model.scale(full)
+        rows = solve(second, (eta - c).reshape(-1, *factor.shape))
+        coefficients = solve(first, rows.swapaxes(1, 2)).swapaxes(1, 2)
+        return cls(covariance, model.likelihood_at(full), c, (first, second), coefficients)
+
+    def moments(self, X_new: np.ndarray) -> Conditional:
+        """Means and variances at each of the coded inputs (m, p)."""
+        (first, second), (rows, columns) = self._axes(X_new)
+        own = self.covariance.diagonal(X_new)
+        known = np.einsum("ij,ij->i", first, first)[rows]
+        known *= np.einsum("ij,ij->i", second, second)[columns]
+        q = second[columns]
+        mean = np.array([np.einsum("ij,ij->i", (first @ b)[rows], q) for b in self.coefficients])
+        variance = np.maximum(own - known, 0.0)
+        return Conditional(
+            self.mean + mean, np.broadcast_to(variance, mean.shape), [self.likelihood]
+        )
+
+    def _whitened(self, X_new: np.ndarray, average: np.ndarray | None) -> np.ndarray:
+        (first, second), (rows, columns) = self._axes(X_new)
+        q = (first[rows, :, None] * second[columns, None, :]).reshape(len(X_new), -1)
+        return q if average is None else average @ q
+
+    def _axes(self, X_new: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """q_a of the distinct coordinates of each axis, and which of them each new input has."""
+        axes, places = zip(
+            *(np.unique(column, return_inverse=True) for column in X_new.T), strict=True
+        )
+        model, full = self.covariance.model, self.covariance.full
+        cross = model.covariance_buffers().cross_of_axes(full, axes)
+        return [solve(L, k) for L, k in zip(self.factor, cross, strict=True)], list(places)
+
+
+def latent_predictor(model: GPModel, theta: np.ndarray, eta: np.ndarray) -> Predictor:
+    """The predictor at theta (d,) given predictors eta = f + c at the cases (draw, n)."""
+    if model.kronecker:
+        return GridPredictor.of(model, theta, eta)
+    return State(model.at(theta), eta).predictor()
 
 
 def conditional(state: State | GaussianSites, X_new: object, unseen: str = "error") -> Conditional:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.rank_one_sites import rank_one_sites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
@@ -20,6 +21,8 @@ def frozen_sites(
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
+    if model.kronecker:  # whose structure takes precisions of rank one
+        return rank_one_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:
         return FrozenSites(sites.precision, sites.shift)

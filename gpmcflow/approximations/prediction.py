@@ -13,6 +13,7 @@ from gpmcflow.approximations.conditional import (
     Conditional,
     Predictor,
     State,
+    latent_predictor,
     prior_conditionals,
     regression_predictor,
 )
@@ -245,7 +246,7 @@ def _draw_predictors(tree: xr.DataTree, model: GPModel | None, n_draws: int) -> 
             yield regression_predictor(model, theta)
         else:
             latents = eta if len(thetas) == 1 else eta[k : k + 1]
-            yield State(model.at(theta), latents).predictor()
+            yield latent_predictor(model, theta, latents)
         report.update()
     report.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from scipy.linalg import blas
 
@@ -24,27 +23,35 @@ class _UnitSquaredExponential(SquaredExponential):
 
 
 def grid_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of the axes of a grid whose cases come row by row; `InputError` if X is no such grid."""
+    """Coordinates of the axes of a grid whose cases come row by row.
+
+    `InputError` if X is no such grid, with the first case that breaks it.
+    """
     if X.shape[1] != 2:
         raise InputError(
             f'Kronecker grid: {X.shape[1]} columns; allowed: 2; take structure="dense"'
         )
-    first = list(dict.fromkeys(X[:, 0].tolist()))
-    second = list(dict.fromkeys(X[:, 1].tolist()))
-    axes = np.array(first), np.array(second)
-    expected = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    if expected.shape != X.shape:
-        raise InputError(
-            f"Kronecker grid: {len(X)} cases at {len(first)} x {len(second)} distinct coordinates are no "
-            'grid; give one case at each of them, or take structure="dense"'
-        )
-    wrong = np.flatnonzero(np.any(expected != X, axis=1))
+    axes = tuple(np.array(list(dict.fromkeys(column.tolist()))) for column in X.T)
+    n, (first, second) = len(X), (len(axis) for axis in axes)
+    whole, row = n == first * second, np.arange(min(n, first * second))
+    expected = np.column_stack([axes[0][row // second], axes[1][row % second]])
+    wrong = np.flatnonzero(np.any(expected != X[: len(row)], axis=1))
+    if whole and not wrong.size:
+        return axes
     if wrong.size:
-        raise InputError(
-            f"Kronecker grid: case {wrong[0]} is at {X[wrong[0]].tolist()}, a grid row by row has "
-            f'{expected[wrong[0]].tolist()} there; sort the cases, or take structure="dense"'
-        )
-    return axes
+        k = int(wrong[0])
+        what = f"case {k} is at {X[k].tolist()}, a grid row by row has {expected[k].tolist()} there"
+    elif n < first * second:
+        at = [float(axes[0][n // second]), float(axes[1][n % second])]
+        what = f"after case {n - 1} there is none at {at}"
+    else:
+        what = f"case {len(row)} is at {X[len(row)].tolist()}, as one before"
+    if whole:
+        raise InputError(f'Kronecker grid: {what}; sort the cases, or take structure="dense"')
+    raise InputError(
+        f"Kronecker grid: {n} cases at {first} x {second} distinct coordinates are no grid: {what}; give one "
+        'case at each of them, or take structure="dense"'
+    )
 
 
 def axis_tapes(
@@ -171,58 +178,45 @@ class KroneckerFactor:
         return self._gram
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_kronecker(first, second, out):
-    """first x second, of lower triangles or symmetric matrices (column, row), lower triangle."""
-    m = second.shape[0]
-    for j1 in range(first.shape[0]):
-        for j2 in range(m):
-            column = out[j1 * m + j2]
-            for i1 in range(j1, first.shape[0]):
-                for i2 in range(m):
-                    column[i1 * m + i2] = first[j1, i1] * second[j2, i2]
+class KroneckerBuffers:
+    """K = K_1 x K_2 by the matrices of its axes, one of which has the amplitude, in buffers of one chain.
 
-
-class KroneckerCovariance:
-    """As `DenseCovariance`: K dense, its factor and inverse made of those of the axes."""
+    `fill` and `adjoint` are those of `CovarianceBuffers`, with matrices of n x n.
+    """
 
     def __init__(self, tapes: tuple[Tape, Tape], jitter: float) -> None:
+        self.shape = tuple(tape.n_cases for tape in tapes)
         self._buffers = [CovarianceBuffers(tape, jitter) for tape in tapes]
-        self._K = [np.empty((tape.n_cases, tape.n_cases)) for tape in tapes]
-        self._L = [np.empty_like(K) for K in self._K]
+        self._K = [np.empty((m, m)) for m in self.shape]
+
+    def fill_axes(self, full: np.ndarray) -> list[np.ndarray]:
+        """K_1 and K_2, with their jitter, both triangles."""
+        for buffers, K in zip(self._buffers, self._K, strict=True):
+            buffers.fill(full, K)
+        return [symmetric(K) for K in self._K]
+
+    def adjoint_of_axes(self, full: np.ndarray, S: Sequence[np.ndarray]) -> np.ndarray:
+        """<S_1, dK_1 / d full_k> + <S_2, dK_2 / d full_k> at what was filled last, S_a symmetric, (size,)."""
+        parts = zip(self._buffers, S, self._K, strict=True)
+        return sum(own.adjoint(full, np.ascontiguousarray(each), 0.0, K) for own, each, K in parts)
+
+    def cross_of_axes(self, full: np.ndarray, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Covariances of new coordinates (m_a,) of the axes with their own, (m_a, n_a), no jitter."""
+        parts = zip(self._buffers, axes, strict=True)
+        return [own.cross(full, np.ascontiguousarray(new[:, None])) for own, new in parts]
 
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
-        """K into its lower triangle (column, row); its trace."""
-        traces = [work.fill(full, axis) for work, axis in zip(self._buffers, self._K, strict=True)]
-        for axis in self._K:
-            axis[:] = symmetric(axis)
-        fill_kronecker(*self._K, K)
-        return traces[0] * traces[1]
-
-    def factorise(self, K: np.ndarray, L: np.ndarray) -> float:
-        """L of K = L L'; log |L|, nan where it fails."""
-        try:
-            factors = [np.linalg.cholesky(axis) for axis in self._K]
-        except np.linalg.LinAlgError:
-            return np.nan
-        self._L = [np.ascontiguousarray(factor.T) for factor in factors]
-        fill_kronecker(*self._L, L)
-        logs = [float(np.log(np.diagonal(factor)).sum()) for factor in factors]
-        return len(factors[1]) * logs[0] + len(factors[0]) * logs[1]
-
-    def invert(self, L: np.ndarray) -> None:
-        """L^-1, in the place of L."""
-        fill_kronecker(*(np.triu(np.linalg.inv(factor)) for factor in self._L), L)
+        """K (n, n); its trace."""
+        K[:] = np.kron(*self.fill_axes(full))
+        return float(K.trace())
 
     def adjoint(
         self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
     ) -> np.ndarray:
         """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,); K has no use."""
-        first, second = self._K
         S = symmetric(S)
         S.flat[:: len(S) + 1] += shift
-        S = S.reshape(len(first), len(second), len(first), len(second))
-        by_first = np.einsum("ijkl,jl->ik", S, second)
-        by_second = np.einsum("ijkl,ik->jl", S, first)
-        pairs = zip(self._buffers, (by_first, by_second), strict=True)
-        return sum(work.adjoint(full, np.ascontiguousarray(each)) for work, each in pairs)
+        S = S.reshape(*self.shape, *self.shape)
+        first, second = (symmetric(K) for K in self._K)
+        axes = np.einsum("ijkl,jl->ik", S, second), np.einsum("ijkl,ik->jl", S, first)
+        return self.adjoint_of_axes(full, axes)

@@ -133,8 +133,6 @@ class CovarianceBuffers:
         self.tape, self.jitter = tape, jitter
         n = tape.n_cases
         self._Z = np.empty((len(tape.columns) + 1, n))
-        self._slots = np.empty((tape.n_slots, n, n))
-        self._given = np.empty((tape.n_given, n, n))
         t, n_nodes = tape.table, len(tape.table)
         self._of_new = np.full(n_nodes, passes.FRESH)  # sources for inputs that are not the cases
         scaled = (t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] == 1)
@@ -143,6 +141,14 @@ class CovarianceBuffers:
         self._unscaled = np.flatnonzero(scaled & (t[:, passes.CODE] != passes.GIVEN)).tolist()
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
         self.drifts = bool(np.any((t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] > 1)))
+
+    @cached_property
+    def _slots(self) -> np.ndarray:
+        return np.empty((self.tape.n_slots, self.tape.n_cases, self.tape.n_cases))
+
+    @cached_property
+    def _given(self) -> np.ndarray:
+        return np.empty((self.tape.n_given, self.tape.n_cases, self.tape.n_cases))
 
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
         """K with K_ii (1 + jitter) into the lower triangle of ``K`` (column, row); its trace."""

@@ -13,7 +13,7 @@ from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
-from gpmcflow.covariances.kronecker import KroneckerCovariance, KroneckerFactor, axis_tapes
+from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor, axis_tapes
 from gpmcflow.covariances.leaves import Constant
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.errors import InputError, NumericalError, unknown_name
@@ -402,11 +402,11 @@ class GPModel(WritableArrays):
             return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
         return DenseFactor(self._tape, self.epsilon, self.scale_place)
 
-    def covariance_buffers(self) -> DenseCovariance | KroneckerCovariance:
-        """Buffers for K, its factor, inverse and adjoint. BLAS has one thread from here on."""
+    def covariance_buffers(self) -> DenseCovariance | KroneckerBuffers:
+        """Buffers for K and its adjoint. BLAS has one thread from here on."""
         pin_blas()
         if self._axes is not None:
-            return KroneckerCovariance(self._axes, self.epsilon)
+            return KroneckerBuffers(self._axes, self.epsilon)
         return DenseCovariance(self._tape, self.epsilon)
 
     def scale(self, full: np.ndarray) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpmcflow.models.dense_structure import DenseStructure
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.kronecker_structure import KroneckerStructure
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
 
 LARGEST = 150.0  # |coordinate| above which squares overflow: such a point has no density
@@ -34,7 +35,7 @@ def impossible(model: GPModel, n_z: int, n_latents: int) -> Evaluation:
 
 def structure_of(model: GPModel, sites: FrozenSites) -> PriorStructure:
     """Buffers for the structure of a model's prior."""
-    return DenseStructure(model, sites)
+    return (KroneckerStructure if model.kronecker else DenseStructure)(model, sites)
 
 
 class JointDensity:

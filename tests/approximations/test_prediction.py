@@ -20,6 +20,7 @@ from gpmcflow.approximations.conditional import (
     Conditional,
     State,
     conditional,
+    latent_predictor,
     prior_conditionals,
     regression_predictor,
 )
@@ -620,3 +621,26 @@ def test_joint_predictors_have_the_moments_of_each_input_and_of_averages(kind):
     of_averages = predictor.joint(new, average)
     np.testing.assert_allclose(of_averages[0], mean @ average.T, rtol=1e-10)
     np.testing.assert_allclose(of_averages[1], average @ covariance @ average.T, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        SquaredExponential(LENGTH, SIGNAL),
+        Matern32(LENGTH, SIGNAL, columns=1) * SquaredExponential(LENGTH, columns=0),
+    ],
+    ids=["isotropic", "product"],
+)
+def test_predictors_of_a_grid_are_those_of_its_matrix(covariance):
+    rng, side = np.random.default_rng(6), np.linspace(0.0, 1.0, 5)
+    X = np.stack(np.meshgrid(side, side[:3], indexing="ij"), -1).reshape(-1, 2)
+    model = GPModel(X, np.ones(15), covariance, Poisson(), OFFSET, 1e-3, "kronecker")
+    theta = model.draw_prior(rng, 0.5)
+    eta, new = rng.normal(size=(3, 15)), np.vstack([rng.normal(size=(5, 2)), X[[4]], X[[4]]])
+    grid, whole = latent_predictor(model, theta, eta), State(model.at(theta), eta).predictor()
+    assert type(grid) is not type(whole)
+    for found, wanted in zip(grid.moments(new)[:2], whole.moments(new)[:2], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+    for average in (None, np.full((1, 7), 1 / 7)):
+        for found, wanted in zip(grid.joint(new, average), whole.joint(new, average), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)

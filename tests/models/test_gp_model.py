@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -454,7 +455,20 @@ BAD = {
     ),
     "no grid": (
         {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], "structure": "kronecker"},
-        r"Kronecker grid: 5 cases at 3 x 3 distinct",
+        r"Kronecker grid: 5 cases at 3 x 3 distinct coordinates are no grid: case 2 is at \[1.0, 0.0\], "
+        r"a grid row by row has \[0.0, 2.0\] there; give one case at each of them, or take structure",
+    ),
+    "grid without its last case": (
+        {"X": [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]], "structure": "kronecker"},
+        r"5 cases at 2 x 3 distinct coordinates are no grid: after case 4 there is none at \[1.0, 2.0\]",
+    ),
+    "grid with a case too many": (
+        {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [0, 1]], "structure": "kronecker"},
+        r"5 cases at 2 x 2 distinct coordinates are no grid: case 4 is at \[0.0, 1.0\], as one before",
+    ),
+    "three columns": (
+        {"X": np.arange(15.0).reshape(5, 3), "structure": "kronecker"},
+        r"Kronecker grid: 3 columns; allowed: 2; take structure=\"dense\"",
     ),
     "one column": (
         {"X": np.arange(5.0), "structure": "kronecker"},
@@ -524,6 +538,16 @@ def test_a_grid_that_is_not_sorted_or_shares_columns():
         with pytest.raises(InputError, match=r"Kronecker grid: .*needs both columns|white noise"):
             GPModel(X, y, covariance, Logistic(), structure="kronecker")
         assert not GPModel(X, y, covariance, Logistic()).kronecker
+
+
+def test_scattered_inputs_are_found_to_be_no_grid_without_one_being_made():
+    X = np.random.default_rng(0).random((4000, 2))
+    tracemalloc.start()
+    try:
+        assert not GPModel(X, np.ones(4000), SE, Logistic()).kronecker
+        assert tracemalloc.get_traced_memory()[1] < 4000 * 4000
+    finally:
+        tracemalloc.stop()
 
 
 def test_duplicates_with_noise_of_their_own():

@@ -38,6 +38,7 @@ SE = SquaredExponential(LENGTH, SIGNAL)
 ARD = SquaredExponential(LENGTH, SIGNAL, ard=True)
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 4), np.linspace(0, 2, 3), indexing="ij"), -1)
 AXES = Matern32(LENGTH, SIGNAL, columns=0) * Periodic(LENGTH, period=1.3, columns=1)
+COLUMN = SquaredExponential(GAMMA, columns=0) + Constant(SIGNAL)
 PERIODIC = Periodic(LENGTH, period=Hyperprior("norm", {"loc": 0.3, "scale": 0.1}), columns=1)
 RICH = Constant(SIGNAL) + Linear(LENGTH) + SE + Matern32(GAMMA, SIGNAL, columns=0) * PERIODIC
 EXPOSURE = np.linspace(0.3, 4.0, 13)
@@ -60,6 +61,8 @@ MODELS = {
     "student": build(SE, StudentT(Hyperprior("norm", {"loc": -0.5, "scale": 0.3}), GAMMA), mean=MEAN),
     "grid": build(ARD, Poisson(1.3), mean=MEAN, **KRONECKER),
     "product grid": build(AXES, Probit(), **KRONECKER),
+    "isotropic grid": build(SE, Logistic(), mean=MEAN, **KRONECKER),
+    "grid of three": build(AXES * COLUMN, NegativeBinomial(SIGNAL, 2.0), mean=MEAN, **KRONECKER),
     "binomial": build(SE * PERIODIC, Binomial(5), mean=MEAN),
     "other hyperprior": build(SquaredExponential(GAMMA, SIGNAL, ard=True), Probit()),
     "fixed length": build(SquaredExponential((0.7, LENGTH), SIGNAL), Probit(), mean=0.3),

@@ -10,12 +10,13 @@ import pytest
 from scipy.special import expit
 
 from gpmcflow.approximations.independent_sites import StandardSites
-from gpmcflow.covariances.leaves import Constant, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, Matern32, SquaredExponential
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models import dense_structure
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.kronecker_structure import KroneckerStructure, SiteSpectrum, rank_one
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import CollapsedDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -30,11 +31,21 @@ from .test_joint_samplers import (
     LENGTH,
     LIKELIHOODS,
     LIMIT,
+    MEAN,
     SIGNAL,
     small_model,
 )
 
 N = 3000
+GRIDS = {"grid of counts": Poisson(), "grid of labels": Logistic()}
+
+
+def grid_model(name):
+    """A product of covariances on 3 x 2 places."""
+    axes = np.meshgrid(np.linspace(0, 1, 3), np.linspace(0, 0.5, 2), indexing="ij")
+    covariance = Matern32(LENGTH, SIGNAL, columns=0) * SquaredExponential(HALF, columns=1)
+    X, mean = np.stack(axes, -1).reshape(-1, 2), MEAN if GRIDS[name].counts else 0.0
+    return GPModel(X, np.ones(6), covariance, GRIDS[name], mean, structure="kronecker")
 
 
 def sites_of(model):
@@ -43,6 +54,9 @@ def sites_of(model):
     k, c = float(model.prior_variance(full, model.X).mean()), model.mean_at(full)
     w, b, _ = StandardSites()(model.likelihood_at(full), model.y, k, c)
     w, b = 3.0 * w, 3.0 * (b + w * c)  # in f + c
+    if model.kronecker:
+        product = np.outer(*rank_one(w.reshape(3, 2))).ravel()
+        w, b = product, b / w * product
     relative = model.likelihood.relative_sites
     return FrozenSites(w * k, b * np.sqrt(k)) if relative else FrozenSites(w, b)
 
@@ -58,7 +72,7 @@ def statistics(model, state):
 
 def largest_z(name, density_type=JointDensity, n=N, seed=0, moves=1):
     """Largest |z| of mean changes of the statistics over ``moves`` transitions from n exact draws."""
-    rng, model = np.random.default_rng(seed), small_model(name)
+    rng, model = np.random.default_rng(seed), (grid_model if name in GRIDS else small_model)(name)
     d = model.dim
     density = density_type(model, sites_of(model))
     scale = 0.7 * np.eye(d) + np.tril(np.full((d, d), 0.2), -1)
@@ -77,10 +91,10 @@ def largest_z(name, density_type=JointDensity, n=N, seed=0, moves=1):
     return float(np.max(np.abs(changes.mean(0)[sd > 0]) / sd[sd > 0] * np.sqrt(n)))
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", [*LIKELIHOODS, *GRIDS])
 def test_a_transition_leaves_exact_draws_exact(name):
     n = 600 if name == "dispersion" else N // 2  # its sites are slow
-    assert largest_z(name, n=n, seed=list(LIKELIHOODS).index(name)) < LIMIT
+    assert largest_z(name, n=n, seed=[*LIKELIHOODS, *GRIDS].index(name)) < LIMIT
 
 
 def noisy_model():
@@ -144,6 +158,20 @@ def test_a_dropped_site_evidence_is_caught(name, monkeypatch):
     condition = dense_structure.condition
     monkeypatch.setattr(dense_structure, "condition", lambda *given: 0.0 * condition(*given))
     assert largest_z(name, moves=4) > 2 * LIMIT
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_dropped_site_evidence_on_a_grid_is_caught(name, monkeypatch):
+    place = KroneckerStructure.place
+    monkeypatch.setattr(
+        KroneckerStructure, "place", lambda self, full, z: 0.0 * place(self, full, z)
+    )
+    assert largest_z(name, moves=8) > 2 * LIMIT
+
+
+def test_a_dropped_log_determinant_on_a_grid_is_caught(monkeypatch):
+    monkeypatch.setattr(SiteSpectrum, "log_det", lambda self: 0.0)
+    assert largest_z("grid of counts", moves=4) > 2 * LIMIT
 
 
 def test_a_dropped_log_determinant_is_caught(monkeypatch):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.approximations.conditional import State, regression_predictor
+from gpmcflow.approximations.conditional import latent_predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
@@ -72,11 +72,11 @@ def _measured(context: Context, job: PlannedJob) -> Unit:
         make = lambda: regression_predictor(model, theta)  # noqa: E731
     else:
         joint = density_of(model, plain_sites(model))
-        x, z = np.zeros(model.dim), np.zeros(model.n_cases)
+        x, z = np.zeros(model.dim), np.zeros(joint.n_z)
         draw = gradient = repeated(lambda: joint.evaluate(x, z))
         at = model.at(theta)
         fit = repeated(lambda: expectation_propagation(at))
-        make = lambda: State(model.at(theta), np.zeros((1, model.n_cases))).predictor()  # noqa: E731
+        make = lambda: latent_predictor(model, theta, np.zeros((1, model.n_cases)))  # noqa: E731
     places = Places.of(data, np.random.default_rng(0))
     coded = [model.new_inputs(X) for X in places.tables.values()]
     swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
