@@ -15,13 +15,13 @@ TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the samp
 def frozen_sites(
     model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
 ) -> FrozenSites:
-    """Sites at theta (d,), in the units of `FrozenSites`: of expectation propagation.
+    """Sites at theta (d,), in the units of `FrozenSites`: of rank-one precision on grids, else of EP.
 
     A fit may begin at those of a place near by, ``start``.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
-    if model.kronecker:  # whose structure takes precisions of rank one
+    if model.kronecker:
         return rank_one_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:

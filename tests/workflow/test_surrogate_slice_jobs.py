@@ -208,7 +208,9 @@ def test_forecast_and_count_of_runs(tmp_path, config):
 def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
     from gpmcflow.forecast import surrogate_slice as costs
 
-    model = SimpleNamespace(dim=3, likelihood=SimpleNamespace(relative_sites=False))
+    model = SimpleNamespace(
+        dim=3, kronecker=False, likelihood=SimpleNamespace(relative_sites=False)
+    )
     monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, model))
     found = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}
     joint, slices = (found[f"results/surrogate_slice/{RUNS[k]}.nc"].seconds for k in (2, 1))

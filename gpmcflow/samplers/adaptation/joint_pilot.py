@@ -100,8 +100,11 @@ def first_stage(density: Density, starts: list[np.ndarray], rng: np.random.Gener
 
 
 def weakened(model: GPModel) -> bool:
-    """Whether sites may be too narrow, so that strengths are compared: those of labels, which are walls."""
-    return model.likelihood.relative_sites
+    """Whether sites may be too narrow, so that strengths are compared: those of labels, which are walls.
+
+    On grids, where sites of rank-one precision are far from walls, weaker ones gained nothing.
+    """
+    return model.likelihood.relative_sites and not model.kronecker
 
 
 def fit_frame(
