@@ -101,7 +101,7 @@ def test_layout(counts, tmp_path):
     expected = float(counts.log_likelihood(f, theta))
     assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(expected)
     pilot = tree.pilot
-    assert pilot.stage.values.tolist() == ["mode", "round 1", "round 2", "steps"]
+    assert pilot.stage.values.tolist() == ["mode", "round 1", "round 2", "step"]
     assert pilot.step_size.shape == pilot.n_gradient.shape == (4,)
     assert np.all(pilot.precision > 0)
     assert pilot.precision.shape == (15,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,9 +31,6 @@ class SplitState(NamedTuple):
     log_likelihood: float
     complete: float
     rejected: int = 0  #: transitions in a row that ended here again
-
-
-Watch = Callable[["SplitTarget", SplitState, list[SplitState], list[float]], None]
 
 
 class SplitInfo(NamedTuple):
@@ -123,27 +119,18 @@ def transition(
     step: float,
     n_steps: int,
     jitter: float,
-    watch: Watch | None = None,
 ) -> tuple[SplitState, SplitInfo]:
-    """One trajectory with fresh momenta, accepted or not by its whole change of energy.
-
-    ``watch`` is shown the points on its way, and the rates at which they would be accepted.
-    """
+    """One trajectory with fresh momenta, accepted or not by its whole change of energy."""
     momentum = rng.standard_normal(len(state.position))
     angle = step * (1.0 + jitter * (2.0 * rng.random() - 1.0))
     level = rng.standard_exponential()
-    before = energy(state, momentum)
-    points, errors = [], []
-    for point, end in trajectory(target, state, momentum, angle, n_steps):
-        points.append(point)
-        errors.append(energy(point, end) - before)
-    error, proposal = errors[-1], points[-1]
+    path = list(trajectory(target, state, momentum, angle, n_steps))
+    proposal, end = path[-1]
+    error = energy(proposal, end) - energy(state, momentum)
     diverging = not np.isfinite(error)
-    if watch is not None:
-        watch(target, state, points, [_rate(e) for e in errors])
     accepted = not diverging and error <= level
     after = proposal if accepted else state._replace(rejected=state.rejected + 1)
-    info = SplitInfo(accepted, _rate(error), error, diverging, len(points), after.rejected)
+    info = SplitInfo(accepted, _rate(error), error, diverging, len(path), after.rejected)
     return after, info
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
-from gpmcflow.samplers.adaptation.frame_choice import comparison_transitions
 from gpmcflow.samplers.adaptation.joint_pilot import (
     LARGEST_STEP,
     PilotProgram,
@@ -19,7 +18,7 @@ from gpmcflow.samplers.adaptation.joint_pilot import (
     pilot_group,
     round_lengths,
     run_pilot,
-    weakened,
+    site_factor,
 )
 from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.joint.problem import JointProblem
@@ -46,8 +45,8 @@ class JointSplitHMC(Sampler):
     It moves (y, z) with the density of `JointDensity`, x = mu + A y being the hyperparameters in normal
     coordinates. The target is N(y, z; 0, I) times a rest that varies slowly; kicks by the rest alternate
     with the exact flow of the Gaussian (`trajectory`), and the whole change of energy decides. No setting
-    has to be given: a pilot finds sites, mu and A, the strength of the sites, the step and the number of
-    steps, and freezes them before the first draw. All chains share it; each starts by itself, spread wider
+    has to be given: a pilot finds sites, mu and A, the step and with it the number of steps, and freezes
+    them before the first draw. All chains share it; each starts by itself, spread wider
     than the posterior, and drops 60 transitions. Exact whatever the pilot found; ``pilot`` of the results
     says what it chose, and why.
 
@@ -60,8 +59,8 @@ class JointSplitHMC(Sampler):
         Mean acceptance rate the step size is tuned to, above 0 and below 1.
     rounds:
         Transitions of each round of the pilot, two rounds or more of 6 or more, after its search for the
-        mode: all but the last fit sites and scale; the last chooses step and number of steps. None for 60,
-        120 and 120, with one more round of 8 d where there are d > 5 hyperparameters.
+        mode: all but the last fit sites and scale; the last settles the step. None for 100, 300, 600 and 60,
+        or 60, 120, 8 d and 60 where there are d > 5 hyperparameters.
     max_steps:
         Largest number of steps, hence of gradients, of a trajectory.
     jitter:
@@ -122,8 +121,7 @@ class JointSplitHMC(Sampler):
 
     def transitions_before_draws(self, model: GPModel, n_chains: int) -> int:
         """Transitions of the pilot and of the chains' beginnings, for a forecast."""
-        compared = comparison_transitions() if weakened(model) else 0
-        return sum(round_lengths(self, model.dim)) + compared + n_chains * SETTLING
+        return sum(round_lengths(self, model.dim)) + n_chains * SETTLING
 
     def adapt(self, problem: JointProblem, *, n_chains: int, **run: Any) -> Tuned:
         """Run the pilot, and go on with what it found."""
@@ -196,7 +194,7 @@ class SplitTransition:
 
     def _spread_start(self, rng: np.random.Generator) -> SplitState:
         target, frame = self.target, self.pilot.frame
-        fitted = frame._replace(sites=frame.sites.scaled(1.0 / self.pilot.factor))
+        fitted = frame._replace(sites=frame.sites.scaled(1.0 / site_factor(self.model)))
         for left in reversed(range(STARTS)):
             x = target.center + SPREAD * target.scale @ rng.standard_normal(target.dim)
             try:

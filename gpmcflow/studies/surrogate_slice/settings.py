@@ -28,11 +28,12 @@ studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
-approximations.expectation_propagation approximations.frozen_sites models.case_part
-models.dense_structure models.gaussian_sites models.joint_density models.prior_structure
-models.regression_density models.site_adjoint samplers.adaptation.frame_choice
-samplers.adaptation.joint_mode samplers.adaptation.joint_pilot samplers.adaptation.lengths
-samplers.adaptation.step_sizes samplers.joint.split_dynamics samplers.joint.split_hmc
+approximations.expectation_propagation approximations.frozen_sites approximations.rank_one_sites
+models.case_part models.dense_structure models.gaussian_sites models.joint_density
+models.kronecker_structure models.prior_structure
+models.regression_density models.site_adjoint samplers.adaptation.joint_mode
+samplers.adaptation.joint_pilot samplers.adaptation.step_sizes samplers.joint.split_dynamics
+samplers.joint.split_hmc
 """
 JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
 
