@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
@@ -11,11 +12,17 @@ from gpmcflow.models.prior_structure import FrozenSites
 TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
-def frozen_sites(model: GPModel, theta: np.ndarray) -> FrozenSites:
-    """Sites of expectation propagation at theta (d,), in the units of `FrozenSites`.
+def frozen_sites(
+    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
+) -> FrozenSites:
+    """Sites at theta (d,), in the units of `FrozenSites`; a fit that iterates begins at ``start``.
+
+    Those of expectation propagation, and of Newton's method where the prior is made of basis functions.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
+    if model.basis:
+        return basis_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:
         return FrozenSites(sites.precision, sites.shift)

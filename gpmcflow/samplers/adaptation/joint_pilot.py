@@ -39,7 +39,7 @@ class Round(NamedTuple):
     """What one round leaves to the next, or to the chain."""
 
     x: np.ndarray  #: hyperparameters in normal coordinates (d,)
-    latents: np.ndarray  #: (n,), or (0,) where they are integrated out
+    latents: np.ndarray  #: (n_latents,), or (0,) where they are integrated out
     center: np.ndarray  #: of the frame (d,)
     scale: np.ndarray  #: (d, d)
     precision: np.ndarray  #: of its sites (n,)
@@ -175,7 +175,7 @@ class PilotProgram:
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each round gives."""
         d, n = self.model.dim, self.model.n_cases
-        n_latents = 0 if self.model.likelihood.conjugate else n
+        n_latents = 0 if self.model.likelihood.conjugate else self.model.n_latents
         shapes = {"x": (d,), "latents": (n_latents,), "center": (d,), "scale": (d, d)}
         shapes |= {"precision": (n,), "shift": (n,)}
         outputs = {name: (shape, "<f8") for name, shape in shapes.items()}
@@ -188,7 +188,7 @@ class PilotProgram:
         for k, chain in enumerate(rng.chains):
             generator = rng.generator(k)
             given = self.problem.start(generator, chain)
-            x, f = model.parameters.to_normal(given["theta"]), given.get("latent")
+            x, f = model.parameters.to_normal(given["theta"]), given.get(model.latent_variable)
             density = density_of(model, plain_sites(model))
             found = first_round(model, density, x, f)
             if f is None:

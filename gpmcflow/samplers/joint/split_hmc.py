@@ -108,7 +108,7 @@ class JointSplitHMC(Sampler):
         """Run a pilot for each chain, and go on where it ended, with what it found."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
-        if model.likelihood.conjugate:  # draws of the latents need a factor of their own covariance
+        if model.likelihood.conjugate and not model.basis:  # draws of the latents need a factor of their own covariance
             model.filled_factor(model.full(model.prior_median()))
         pilot = PilotProgram(problem, self)
         rounds = run_pilots(pilot, **run)
@@ -172,7 +172,7 @@ class SplitTransition:
         return transition(rng, self.target, state, pilot.step_size, pilot.n_steps, self.jitter)
 
     def record(self, rng: np.random.Generator, state: SplitState) -> dict[str, Any]:
-        """theta, f, T, log likelihood and lp = T + log p_h(theta).
+        """theta, f or weights, T, log likelihood and lp = T + log p_h(theta).
 
         Latents that the density integrates out are drawn exactly given theta.
         """
@@ -182,7 +182,7 @@ class SplitTransition:
         latents, log_likelihood, complete = values
         return {
             "theta": state.theta,
-            "latent": latents,
+            self.model.latent_variable: latents,
             "complete_log_likelihood": complete,
             "log_likelihood": log_likelihood,
             "lp": complete + self.model.log_prior(state.theta),
