@@ -40,7 +40,11 @@ class CollapsedBasisDensity:
         self._sums = float(V.sum()), float(V @ y), float(V @ (y * y))
         self._constant = -0.5 * (float(np.log(variances).sum()) + model.n_cases * _LOG_2PI)
 
-    def _posterior(self, full: np.ndarray) -> tuple[WeightPosterior, list, float]:
+    def posterior(self, full: np.ndarray) -> WeightPosterior:
+        """Posterior of the weights given y."""
+        return self._parts(full)[0]
+
+    def _parts(self, full: np.ndarray) -> tuple[WeightPosterior, list, float]:
         """Posterior of the weights, derivatives of log s, and p."""
         s, log_slopes = self.model.basis.scales(full)
         p = float(np.exp(-2.0 * full[self.model.noise_place])) if self._single else 1.0
@@ -53,7 +57,7 @@ class CollapsedBasisDensity:
         if not np.all(np.abs(full) < LARGEST):  # nan, too
             return -np.inf, slopes
         with np.errstate(all="ignore"):
-            posterior, log_slopes, p = self._posterior(full)
+            posterior, log_slopes, p = self._parts(full)
         if not np.isfinite(posterior.log_evidence):
             return -np.inf, slopes
         (of_ones, of_y, of_squares), c = self._sums, model.mean_at(full)
@@ -85,7 +89,7 @@ class CollapsedBasisDensity:
         self, rng: np.random.Generator, theta: np.ndarray
     ) -> tuple[np.ndarray, float, float]:
         """An exact draw of w (m,) given y and theta, with log p(y | w), and that plus log N(w; 0, I)."""
-        posterior, *_ = self._posterior(self.model.full(theta))
+        posterior = self.posterior(self.model.full(theta))
         w = posterior.weights(rng.standard_normal(self.model.n_latents))
         log_likelihood = float(self.model.log_likelihood(w, theta))
         return w, log_likelihood, log_likelihood - 0.5 * (float(w @ w) + len(w) * _LOG_2PI)

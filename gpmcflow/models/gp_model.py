@@ -33,7 +33,7 @@ from gpmcflow.parameters.parameter import (
 from gpmcflow.parameters.space import ParameterSpace
 
 JITTER = 1e-6
-RESERVED = ("theta", "latent", "weight", "chain", "draw")  # names in the posterior of results
+RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, beside the latents'
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
@@ -137,12 +137,12 @@ class GPModel(WritableArrays):
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
-        for name in set(RESERVED) & set(self.parameters.all_names):
+        set_(self, "_axes", self._axis_tapes())
+        set_(self, "basis", self._basis_blocks())
+        for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
             )
-        set_(self, "_axes", self._axis_tapes())
-        set_(self, "basis", self._basis_blocks())
         prior_variance = CovarianceBuffers(self._tape).diagonal(
             self.full(self.prior_median()), self.X
         )
@@ -230,7 +230,7 @@ class GPModel(WritableArrays):
         if self.basis:
             raise InputError(
                 "model: basis functions have no factor of the covariance of all cases, which is asked for "
-                'here; take JointSplitHMC, or with_structure("dense")'
+                'here; take JointSplitHMC, model.at(theta), or with_structure("dense")'
             )
 
     @property
@@ -521,7 +521,10 @@ class GPModel(WritableArrays):
             design = self.basis_design.rows(slice(None)) * s
             unit, c = np.eye(self.n_latents, order="F"), self.mean_at(full)
             zero, likelihood = np.zeros(self.n_latents), self.likelihood_at(full)
-            return LatentGaussianModel(likelihood, self.y, zero, unit, design=design, offset=c)
+            return LatentGaussianModel(
+                likelihood, self.y, zero, unit, design=design, offset=c,
+                covariance_function=CovarianceAt(self, full), X=self.X,
+            )  # fmt: skip
         shared = {
             "mean": self.mean_at(full),
             "covariance_function": CovarianceAt(self, full),

@@ -9,7 +9,7 @@ Sources: Rasmussen & Williams (2006), section 2.1.2; Murray (2016) for the adjoi
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, lapack, solve_triangular
 
 
 class WeightPosterior:
@@ -44,6 +44,10 @@ class WeightPosterior:
     def weights(self, z: np.ndarray) -> np.ndarray:
         """w = mu + C^-T z."""
         return self.mean + self.solve(z, transposed=True)
+
+    def covariance_root(self) -> np.ndarray:
+        """C^-T: its product with its transpose is the covariance Q^-1."""
+        return solve_triangular(self._C, np.eye(len(self.s)), lower=True).T
 
     def whitened(self, w: np.ndarray) -> np.ndarray:
         """z = C' (w - mu)."""
