@@ -127,7 +127,7 @@ def basis_predictor(
     sites: GaussianSites | None = None,
     regression: CollapsedBasisDensity | None = None,
 ) -> BasisPredictor:
-    """The predictor given draws of weights (draw, m), their Gaussian of sites, or data with Gaussian noise."""
+    """The predictor given draws of weights (draw, m), their Gaussian of sites, or real data."""
     likelihood = designs.model.likelihood_at(full)
     if weights is not None:
         return BasisPredictor(designs, full, likelihood, weights)

@@ -14,9 +14,7 @@ LEAST_PRECISION = 1e-10
 MAX_STEPS = 50
 
 
-def basis_sites(
-    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
-) -> FrozenSites:
+def basis_sites(model: GPModel, theta: np.ndarray, start: FrozenSites | None = None) -> FrozenSites:
     """Curvature and slope of the log likelihood at the mode of the weights at theta (d,).
 
     The mode of sum_i l_i(h_i) - |w|^2 / 2, h = Phi (s w) + c, by Newton's method with a line search: a step

@@ -80,7 +80,9 @@ class State(NamedTuple):
                 "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
             )
         if getattr(function, "model", None) is not None and function.model.basis:
-            raise InputError("prediction: the latent variables are weights of basis functions; take predict")
+            raise InputError(
+                "prediction: the latent variables are weights of basis functions; take predict"
+            )
         if np.ptp(c) != 0.0:
             raise InputError("prediction: the prior mean must be constant to predict at new inputs")
         factor, likelihood = self.model.cholesky, self.model.likelihood

@@ -25,9 +25,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 
 CENTRAL = (0.01, 0.99)  # quantiles of a hyperprior between which a basis has to do
 LARGEST_DIMENSION = 3
-ALLOWED = (
-    "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
-)
+ALLOWED = "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
 
 Slope = tuple[int, np.ndarray]  # place in full, derivative of log s by it (size,)
 
@@ -46,6 +44,7 @@ class Block(ABC):
 class EigenBlock(Block):
     """Eigenfunctions of a box, of a squared exponential or Matern covariance."""
 
+    term: str  #: name of the term
     columns: tuple[int, ...]
     nu: float
     centre: np.ndarray  #: (D,)
@@ -236,6 +235,7 @@ def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]
 
 def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBlock:
     D, nu = len(columns), SMOOTHNESS[leaf.code]
+    error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
             f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the number "
@@ -254,15 +254,23 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     boxes, sizes = [], []
     for d, place in enumerate(lengths):
         shortest, longest = (length / half[d] for length in central_lengths(priors[place]))
-        box = settings.axis("boundary", d, D) or box_width(nu, longest, settings.error)
+        box = settings.axis("boundary", d, D) or box_width(nu, longest, error)
         boxes.append(box)
-        sizes.append(settings.axis("m", d, D) or axis_size(nu, shortest, box, settings.error))
+        sizes.append(settings.axis("m", d, D) or axis_size(nu, shortest, box, error))
     half_widths = np.array(boxes) * half
     if np.prod(np.array(sizes, dtype=float)) > LARGEST:
         _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, columns, names)
     centre = 0.5 * (low + high)
     return EigenBlock(
-        columns, nu, centre, half_widths, half, tuple(sizes), tuple(lengths), amplitude
+        leaf.name or leaf.term,
+        columns,
+        nu,
+        centre,
+        half_widths,
+        half,
+        tuple(sizes),
+        tuple(lengths),
+        amplitude,
     )
 
 
@@ -282,11 +290,11 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
             "all; give a smaller m"
         )
     shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
-    factor = 1.0
+    factor, error = 1.0, settings.axis_error(len(lengths))
     while True:
         factor *= 1.01
         sizes = [
-            axis_size(nu, factor * length / width, box, settings.error)
+            axis_size(nu, factor * length / width, box, error)
             for length, width, box in zip(shortest, half, boxes, strict=True)
         ]
         if np.prod(np.array(sizes, dtype=float)) <= LARGEST:

@@ -111,7 +111,9 @@ class BasisDesign:
             block = np.concatenate(functions, axis=1) if len(functions) > 1 else functions[0]
             weighted = own_weights * block
             total += block.T @ weighted
-            indicators = [(own, _indicators(codes[rows], size)) for own, codes, size in self._levels]
+            indicators = [
+                (own, _indicators(codes[rows], size)) for own, codes, size in self._levels
+            ]
             for k, (own, of_levels) in enumerate(indicators):
                 G[own, smooth] += of_levels.T @ weighted
                 own_weighted = of_levels.multiply(own_weights).tocsr()

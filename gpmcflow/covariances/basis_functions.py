@@ -47,8 +47,9 @@ class BasisFunctions:
         Half width of the box over that of the data, > 1, a number or one for each column; by default what
         ``error`` asks for at the longest length scale of the central 98 %, and at least 1.2.
     error:
-        Share of the variance that the box may add at its ends, and the cut tail of the spectrum leave out, by
-        column; from 1e-6 to 0.5. The largest error of the covariance over the data is 1 to 2.5 times it.
+        Share of the variance that the images behind the box may have at the ends of the data, and the cut tail
+        of the spectrum; from 1e-6 to 0.5. The largest error of the covariance is 1 to 2.5 times it. Where
+        data say much, the error of a posterior is more: 0.01 may take a tenth off a narrow one's width.
 
     Raises
     ------
@@ -94,6 +95,10 @@ class BasisFunctions:
         error = self.error
         if not isinstance(error, (int, float, np.number)) or not 1e-6 <= error <= 0.5:
             raise InputError(f"BasisFunctions: error is {error!r}; allowed: from 1e-6 to 0.5")
+
+    def axis_error(self, n_columns: int) -> float:
+        """Share of ``error`` that each column of a term may have."""
+        return self.error / n_columns
 
     def axis(self, name: str, column: int, n_columns: int) -> float | None:
         """Setting "m" or "boundary" of one of the columns of a term."""

@@ -108,7 +108,9 @@ class JointSplitHMC(Sampler):
         """Run a pilot for each chain, and go on where it ended, with what it found."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
-        if model.likelihood.conjugate and not model.basis:  # draws of the latents need a factor of their own covariance
+        if (
+            model.likelihood.conjugate and not model.basis
+        ):  # draws of the latents need a factor of their own covariance
             model.filled_factor(model.full(model.prior_median()))
         pilot = PilotProgram(problem, self)
         rounds = run_pilots(pilot, **run)
