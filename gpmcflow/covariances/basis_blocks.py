@@ -1,4 +1,4 @@
-"""A covariance expression as blocks of columns with scales: f = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I)."""
+"""A covariance expression as blocks of columns: f = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I)."""
 
 from __future__ import annotations
 
@@ -238,8 +238,8 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
-            f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the number "
-            'of functions is a product; write a sum of terms, or take structure="dense"'
+            f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
+            'number of functions is a product; write a sum of terms, or take structure="dense"'
         )
     own = X[:, columns]
     low, high = own.min(0), own.max(0)
@@ -286,8 +286,8 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
     if settings.m is not None:
         raise InputError(
-            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most {LARGEST} in "
-            "all; give a smaller m"
+            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most {LARGEST} "
+            "in all; give a smaller m"
         )
     shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
     factor, error = 1.0, settings.axis_error(len(lengths))
@@ -314,6 +314,6 @@ def _refuse_large(
     sizes = [block.size for block in eigen]
     if sum(sizes) > LARGEST:
         raise InputError(
-            f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most {LARGEST} "
-            "in all; narrow the hyperpriors of the length scales, or allow a larger error"
+            f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most "
+            f"{LARGEST} in all; narrow the hyperpriors of the length scales, or allow a larger error"
         )

@@ -24,7 +24,7 @@ ROWS = 1024  # at a time: what is made of them stays in cache
 class BasisDesign:
     """Phi (n, m) at the rows of X (n, p): products with it, its transpose, and Phi' W Phi.
 
-    ``unknown`` holds (block, rows) of those that a block says nothing of: outside its box, or of another level.
+    ``unknown`` holds (block, rows) that a block says nothing of: outside its box, or of another level.
     """
 
     def __init__(self, blocks: BasisBlocks, X: np.ndarray) -> None:

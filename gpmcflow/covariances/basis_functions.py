@@ -1,7 +1,8 @@
 """Eigenfunctions of a box in the place of a covariance, how many it takes, and their spectral scales.
 
 On the box [-L_d, L_d] about the centre of the data, phi_j(x) = prod_d L_d^-1/2 sin(omega_jd (x_d + L_d)) with
-omega_jd = pi j_d / (2 L_d), and f = sum_j s_j phi_j w_j, w ~ N(0, I), s_j^2 = S(omega_j), S the spectral density.
+omega_jd = pi j_d / (2 L_d), and f = sum_j s_j phi_j w_j, w ~ N(0, I), s_j^2 = S(omega_j), S being the spectral
+density.
 
 Sources: Solin & Sarkka (2020); Riutort-Mayol et al. (2023).
 """
@@ -31,7 +32,7 @@ SMOOTHNESS = {
 class BasisFunctions:
     """Structure of a prior made of basis functions: O(n m + m^3) a gradient, for n of 100,000 and more.
 
-    f(x) = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I): phi_j are the m eigenfunctions of the Laplacian on a box
+    f(x) = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I): phi_j are m eigenfunctions of the Laplacian on a box
     about the data, s_j^2 the spectral density of the covariance at their frequencies. For sums of squared
     exponential and Matern covariances of 1 to 3 columns each; `Linear`, `Constant`, `Group` and `Categorical`
     terms are columns of their own, and exact. There is no jitter.
@@ -47,7 +48,7 @@ class BasisFunctions:
         Half width of the box over that of the data, > 1, a number or one for each column; by default what
         ``error`` asks for at the longest length scale of the central 98 %, and at least 1.2.
     error:
-        Share of the variance that the images behind the box may have at the ends of the data, and the cut tail
+        Share of the variance that images behind the box may have at the ends of the data, and the cut tail
         of the spectrum; from 1e-6 to 0.5. The largest error of the covariance is 1 to 2.5 times it. Where
         data say much, the error of a posterior is more: 0.01 may take a tenth off a narrow one's width.
 
@@ -107,8 +108,8 @@ class BasisFunctions:
             return given
         if len(given) != n_columns:
             raise InputError(
-                f"BasisFunctions: {name} has {len(given)} entries for a term of {n_columns} columns; allowed: "
-                "one number for all, or one each"
+                f"BasisFunctions: {name} has {len(given)} entries for a term of {n_columns} columns; "
+                "allowed: one number for all, or one each"
             )
         return given[column]
 

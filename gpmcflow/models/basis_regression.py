@@ -1,8 +1,8 @@
 """GP regression on basis functions with the weights integrated out: O(m^3) a gradient, whatever n.
 
-y ~ N(c, Phi S^2 Phi' + D), D = tau^2 I or known variances. With V = D^-1, or I and p = tau^-2 apart: G = p Phi'V
-Phi, r = p Phi'V (y - c), and log N = log Z - p (y - c)'V (y - c) / 2 - log|D| / 2 - n/2 log 2 pi, log Z that of
-`WeightPosterior`. By p: <Q-bar o G_0, s s'> + mu'S r_0 - |y - c|^2 / 2.
+y ~ N(c, Phi S^2 Phi' + D), D = tau^2 I or known variances. With V = D^-1, or I and p = tau^-2 apart: G = p
+Phi'V Phi, r = p Phi'V (y - c), and log N = log Z - p (y - c)'V (y - c) / 2 - log|D| / 2 - n/2 log 2 pi, log Z
+that of `WeightPosterior`. By p: <Q-bar o G_0, s s'> + mu'S r_0 - |y - c|^2 / 2.
 """
 
 from __future__ import annotations

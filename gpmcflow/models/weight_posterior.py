@@ -1,7 +1,7 @@
 """Weights w ~ N(0, I) of basis functions under a Gaussian likelihood: factor, evidence and their adjoints.
 
-The predictor is Phi beta, beta = s w, the data's part exp(r'beta - beta'G beta / 2). With Q = I + S G S = C C',
-S = diag(s), mu = Q^-1 S r: w = mu + C^-T z, log Z = -sum log C_ii + (S r)'mu / 2.
+The predictor is Phi beta, beta = s w, the data's part exp(r'beta - beta'G beta / 2). With Q = I + S G S =
+C C', S = diag(s), mu = Q^-1 S r: w = mu + C^-T z, log Z = -sum log C_ii + (S r)'mu / 2.
 
 Sources: Rasmussen & Williams (2006), section 2.1.2; Murray (2016) for the adjoint of a Cholesky factor.
 """

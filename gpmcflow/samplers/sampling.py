@@ -70,7 +70,8 @@ def sample(
     start:
         Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
         a log density must have; of a `GPModel` also {parameter: value in its own units}, with "latent" (n,)
-        or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default draws of the Gaussian, or of the hyperprior's central half.
+        or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default draws of the
+        Gaussian, or of the hyperprior's central half.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
@@ -85,8 +86,8 @@ def sample(
     Returns
     -------
     Groups ``posterior`` (chain, draw: theta, the sampled coordinates; each free parameter by its name in its
-    own units; latent, or weight of basis functions), ``sample_stats`` (lp, log_likelihood, acceptance_rate and what else the sampler
-    counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and ``pilot`` by ArviZ's
+    own units; latent, or weight of basis functions), ``sample_stats`` (lp, log_likelihood, acceptance_rate
+    and what else the sampler counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and ``pilot`` by ArviZ's
     schema. Warns where chains do not agree, stand still, or proposals fail.
 
     Raises

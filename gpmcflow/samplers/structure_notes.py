@@ -51,7 +51,7 @@ def _rate() -> float:
 
 
 def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[str, str]:
-    """Attribute ``structure`` of the results of a `GPModel`, and of computed draws with a basis ``basis_error``.
+    """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
 
     The latter is JSON, one entry a term: the largest error of the covariance, over the amplitude's square, at
     the shortest and at the longest length scales of the draws. A warning tells where that is too large.
@@ -82,8 +82,8 @@ def _errors(model: GPModel, thetas: np.ndarray) -> list[dict[str, Any]]:
         if max(errors) > ALLOWED_ERROR * settings.error:
             sizes, boxes = settings_for(block, shortest, longest, settings)
             log.warning(
-                "sample: the basis functions of %s are off by %.2g of the variance at the draws' length scales "
-                "(%.3g to %.3g), more than %g times error = %g; m = %s with boundary = %s would do",
+                "sample: the basis functions of %s are off by %.2g of the variance at the length scales "
+                "drawn (%.3g to %.3g), more than %g times error = %g; m = %s with boundary = %s would do",
                 block.term, max(errors), shortest.min(), longest.max(), ALLOWED_ERROR, settings.error,
                 _shown(sizes), _shown([round(box, 2) for box in boxes]),
             )  # fmt: skip
