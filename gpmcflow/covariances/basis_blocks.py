@@ -286,8 +286,8 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
     if settings.m is not None:
         raise InputError(
-            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most {LARGEST} "
-            "in all; give a smaller m"
+            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most "
+            f"{LARGEST} in all; give a smaller m"
         )
     shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
     factor, error = 1.0, settings.axis_error(len(lengths))

@@ -1,8 +1,7 @@
 """Eigenfunctions of a box in the place of a covariance, how many it takes, and their spectral scales.
 
 On the box [-L_d, L_d] about the centre of the data, phi_j(x) = prod_d L_d^-1/2 sin(omega_jd (x_d + L_d)) with
-omega_jd = pi j_d / (2 L_d), and f = sum_j s_j phi_j w_j, w ~ N(0, I), s_j^2 = S(omega_j), S being the spectral
-density.
+omega_jd = pi j_d / (2 L_d); f = sum_j s_j phi_j w_j, w ~ N(0, I), s_j^2 = S(omega_j), the spectral density.
 
 Sources: Solin & Sarkka (2020); Riutort-Mayol et al. (2023).
 """
