@@ -88,7 +88,8 @@ def sample(
     Groups ``posterior`` (chain, draw: theta, the sampled coordinates; each free parameter by its name in its
     own units; latent, or weight of basis functions), ``sample_stats`` (lp, log_likelihood, acceptance_rate
     and what else the sampler counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and
-    ``pilot`` by ArviZ's schema; attribute ``structure`` of a `GPModel`. Warns where chains do not agree, stand still, or proposals fail.
+    ``pilot`` by ArviZ's schema; attribute ``structure`` of a `GPModel`. Warns where chains do not agree,
+    stand still, or proposals fail, and where the error of basis functions is large.
 
     Raises
     ------

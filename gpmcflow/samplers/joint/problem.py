@@ -36,8 +36,8 @@ class JointProblem(Problem):
     def of(cls, model: GPModel, start: Any, keep_latents: bool = True) -> JointProblem:
         """Problem of a model, from theta (d,) or (pool, d), or from values by name.
 
-        Names are those of parameters, each with a number in its own units, and arrays: "theta", and "latent" or
-        "weight".
+        Names are those of parameters, each with a number in its own units, and arrays: "theta", and
+        "latent" or "weight".
         """
         given = dict(start) if isinstance(start, Mapping) else {"theta": start}
         widths = {"theta": model.dim, model.latent_variable: model.n_latents}
