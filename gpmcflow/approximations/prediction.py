@@ -233,8 +233,8 @@ def read_draws(
     latents = taken("latent" if thetas is None else model.latent_variable)
     if latents is not None and latents.shape[-1] != model.n_latents:
         raise InputError(
-            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents}; give the "
-            "model they were drawn from"
+            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
+            f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
         )
     if thetas is None:  # latents at fixed hyperparameters are eta itself
         full = np.array(settings["full"]) if "full" in settings else model.full(())

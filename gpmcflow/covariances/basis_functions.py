@@ -62,11 +62,11 @@ class BasisFunctions:
     >>> import gpmcflow as gp
     >>> x = np.linspace(0.0, 1.0, 2000)
     >>> length = gp.Hyperprior.log_uniform(0.1, 1.0)
-    >>> y = np.sign(np.sin(9.0 * x))
+    >>> y = np.sign(x - 0.3001)
     >>> covariance = gp.SquaredExponential(length)
     >>> model = gp.GPModel(x, y, covariance, gp.Probit(), structure=gp.BasisFunctions())
     >>> model.latent_variable, model.n_latents
-    ('weight', 31)
+    ('weight', 32)
     """
 
     m: int | Sequence[int] | None = None

@@ -151,5 +151,5 @@ def test_a_new_group_has_the_priors_variance():
 def test_draws_of_another_size_are_refused():
     tree = sample(model_of(Logistic(), LARGE), QUICK, n_chains=1, n_draws=5, seed=2)
     other = model_of(Logistic(), BasisFunctions(m=9, boundary=2.0))
-    with pytest.raises(InputError, match="draws of 40 latents for a model of 9"):
+    with pytest.raises(InputError, match="draws of 40 latents for a model of 9 weights"):
         predict(tree, X_NEW, model=other)
