@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gpmcflow.approximations.conditional import Conditional
-from gpmcflow.covariances.basis_design import ROWS, BasisDesign
+from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gaussian_sites import GaussianSites
@@ -80,9 +80,8 @@ class BasisPredictor:
         design = self.designs.of(X_new)
         variance = design.unknown_variance(self.full)
         if self.root is not None:
-            for first in range(0, design.n, ROWS):
-                rows = slice(first, first + ROWS)
-                spread = (design.rows(rows) * self.scales) @ self.root
+            for rows, functions in design.rows():
+                spread = (functions * self.scales) @ self.root
                 variance[rows] += np.einsum("ij,ij->i", spread, spread)
         mean = self._means(design)
         return Conditional(mean, np.broadcast_to(variance, mean.shape), [self.likelihood])
@@ -102,9 +101,8 @@ class BasisPredictor:
             mean, covariance = mean @ average.T, (average * own) @ average.T
         if self.root is not None:
             spread = np.zeros((len(covariance), self.root.shape[1]))
-            for first in range(0, design.n, ROWS):
-                rows = slice(first, first + ROWS)
-                block = (design.rows(rows) * self.scales) @ self.root
+            for rows, functions in design.rows():
+                block = (functions * self.scales) @ self.root
                 if average is None:
                     spread[rows] = block
                 else:

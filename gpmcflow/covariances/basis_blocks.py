@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,6 @@ from gpmcflow.covariances.basis_functions import (
     LARGEST,
     SMOOTHNESS,
     BasisFunctions,
-    axis_functions,
     axis_size,
     box_width,
     log_scales,
@@ -20,6 +19,7 @@ from gpmcflow.covariances.basis_functions import (
 )
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
+from gpmcflow.covariances.sine_series import SineSeries
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
@@ -77,15 +77,12 @@ class EigenBlock(Block):
         """Prior variance of the term, which is all that is known outside the box."""
         return float(np.exp(2.0 * full[self.amplitude]))
 
-    def axes(self, X: np.ndarray) -> Iterator[np.ndarray]:
-        """Functions of each column (n, m_d); 0 outside the box."""
-        for column, centre, L, m in zip(
-            self.columns, self.centre, self.half_widths, self.sizes, strict=True
-        ):
-            x = X[:, column] - centre
-            functions = axis_functions(x, L, m, np.empty((len(X), m)))
-            functions[np.abs(x) > L] = 0.0
-            yield functions
+    def functions(self, X: np.ndarray) -> SineSeries:
+        """Functions of the rows of X (n, p); 0 outside the box."""
+        x = (X[:, self.columns] - self.centre).T
+        L = self.half_widths[:, None]
+        factors = np.where(np.abs(x) <= L, L**-0.5, 0.0)
+        return SineSeries(np.pi / (2.0 * L) * (x + L), factors, self.sizes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""The columns of a basis at inputs, and products with them that never hold n x m numbers of many columns.
+"""The columns of a basis at inputs, and products with them, without a matrix of n x m numbers.
 
-Eigenfunctions of one column, slopes and intercepts are one matrix; those of 2 and 3 columns are kept as the
-functions of each column, whose products they are; indicators of levels as whole numbers.
+Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers; slopes and
+intercepts are columns.
 """
 
 from __future__ import annotations
@@ -11,14 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from gpmcflow.covariances.basis_blocks import (
-    BasisBlocks,
-    ColumnBlock,
-    EigenBlock,
-    LevelBlock,
-)
-
-ROWS = 1024  # at a time: what is made of them stays in cache
+from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock, LevelBlock
+from gpmcflow.covariances.sine_series import TILE, SineSeries
 
 
 class BasisDesign:
@@ -30,94 +24,66 @@ class BasisDesign:
     def __init__(self, blocks: BasisBlocks, X: np.ndarray) -> None:
         self.n, self.m = len(X), blocks.size
         self.unknown: list[tuple[EigenBlock | LevelBlock, np.ndarray]] = []
-        self._products: list[tuple[slice, list[np.ndarray]]] = []
+        self._series: list[tuple[slice, SineSeries]] = []
         self._levels: list[tuple[slice, np.ndarray, int]] = []
-        dense: list[tuple[slice, EigenBlock | ColumnBlock]] = []
+        places, columns = [], []
         for block, own in zip(blocks.blocks, blocks.slices, strict=True):
             if isinstance(block, LevelBlock):
                 codes = block.codes(X)
                 self._note(block, codes == block.size)
                 self._levels.append((own, codes, block.size))
-                continue
-            if isinstance(block, EigenBlock):
+            elif isinstance(block, EigenBlock):
                 self._note(block, block.outside(X))
-                if len(block.sizes) > 1:
-                    self._products.append((own, list(block.axes(X))))
-                    continue
-            dense.append((own, block))
-        places = [np.arange(own.start, own.stop) for own, _ in dense]
-        self._dense_places = np.concatenate(places) if places else np.empty(0, dtype=int)
-        self._dense = np.empty((self.n, len(self._dense_places)))
-        self._fill(dense, X)
+                self._series.append((own, block.functions(X)))
+            else:
+                places.append(own.start)
+                columns.append(block.values(X))
+        self._places = np.array(places, dtype=int)
+        self._columns = np.column_stack(columns) if columns else np.empty((self.n, 0))
 
     def _note(self, block: EigenBlock | LevelBlock, rows: np.ndarray) -> None:
         if rows.any():
             self.unknown.append((block, rows))
 
-    def _fill(self, dense: list, X: np.ndarray) -> None:
-        for rows in self._blocks():
-            at = 0
-            for own, block in dense:
-                width = own.stop - own.start
-                values = (
-                    next(block.axes(X[rows]))
-                    if isinstance(block, EigenBlock)
-                    else block.values(X[rows])[:, None]
-                )
-                self._dense[rows, at : at + width] = values
-                at += width
-
-    def _blocks(self) -> Iterator[slice]:
-        for first in range(0, self.n, ROWS):
-            yield slice(first, min(first + ROWS, self.n))
-
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Phi b into ``out`` (n,), b (m,)."""
-        np.dot(self._dense, coefficients[self._dense_places], out=out)
+        np.dot(self._columns, coefficients[self._places], out=out)
         for own, codes, size in self._levels:
             of_level = np.zeros(size + 1)  # 0 for a level that is not among them
             of_level[:size] = coefficients[own]
             out += of_level[codes]
-        for own, (first, *others) in self._products:
-            matrix = coefficients[own].reshape(first.shape[1], -1)
-            for rows in self._blocks():
-                out[rows] += np.einsum("ij,ij->i", first[rows] @ matrix, _products(others, rows))
+        for own, series in self._series:
+            series.add(coefficients[own], out)
         return out
 
     def pull_back(self, v: np.ndarray) -> np.ndarray:
         """Phi' v (m,) of v (n,)."""
         out = np.empty(self.m)
-        out[self._dense_places] = v @ self._dense
+        out[self._places] = v @ self._columns
         for own, codes, size in self._levels:
             out[own] = np.bincount(codes, weights=v, minlength=size)[:size]
-        for own, (first, *others) in self._products:
-            total = 0.0
-            for rows in self._blocks():
-                total = total + first[rows].T @ (v[rows, None] * _products(others, rows))
-            out[own] = total.ravel()
+        for own, series in self._series:
+            out[own] = series.pull_back(v)
         return out
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
-        """Phi' diag(weights) Phi (m, m), rows of it at a time."""
+        """Phi' diag(weights) Phi (m, m), a tile of rows at a time."""
         G = np.zeros((self.m, self.m))
-        smooth = np.concatenate(
-            [self._dense_places, *(np.arange(own.start, own.stop) for own, _ in self._products)]
-        ).astype(int)
+        of_series = [np.arange(own.start, own.stop) for own, _ in self._series]
+        smooth = np.concatenate([self._places, *of_series])
         total = np.zeros((len(smooth), len(smooth)))
-        for rows in self._blocks():
-            own_weights = weights[rows, None]
-            functions = [self._dense[rows]]
-            functions += [_products(factors, rows) for _, factors in self._products]
-            block = np.concatenate(functions, axis=1) if len(functions) > 1 else functions[0]
-            weighted = own_weights * block
-            total += block.T @ weighted
+        for k, rows in enumerate(self._tiles()):
+            of_tile = weights[rows, None]
+            functions = np.concatenate(self._smooth(k, rows), axis=1)
+            weighted = of_tile * functions
+            total += functions.T @ weighted
             indicators = [
                 (own, _indicators(codes[rows], size)) for own, codes, size in self._levels
             ]
-            for k, (own, of_levels) in enumerate(indicators):
+            for at, (own, of_levels) in enumerate(indicators):
                 G[own, smooth] += of_levels.T @ weighted
-                own_weighted = of_levels.multiply(own_weights).tocsr()
-                for other, of_others in indicators[k:]:
+                own_weighted = of_levels.multiply(of_tile).tocsr()
+                for other, of_others in indicators[at:]:
                     G[own, other] += (own_weighted.T @ of_others).toarray()
         G[np.ix_(smooth, smooth)] = total
         for k, (own, *_) in enumerate(self._levels):
@@ -126,14 +92,23 @@ class BasisDesign:
                 G[other, own] = G[own, other].T
         return G
 
-    def rows(self, rows: slice) -> np.ndarray:
-        """Phi of some rows (b, m)."""
-        out = np.empty((len(range(*rows.indices(self.n))), self.m))
-        out[:, self._dense_places] = self._dense[rows]
-        for own, codes, size in self._levels:
-            out[:, own] = _indicators(codes[rows], size).toarray()
-        for own, factors in self._products:
-            out[:, own] = _products(factors, rows)
+    def rows(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Phi of a tile of rows after the other: (rows, (b, m))."""
+        for k, rows in enumerate(self._tiles()):
+            out = np.empty((rows.stop - rows.start, self.m))
+            columns, *series = self._smooth(k, rows)
+            out[:, self._places] = columns
+            for (own, _), functions in zip(self._series, series, strict=True):
+                out[:, own] = functions
+            for own, codes, size in self._levels:
+                out[:, own] = _indicators(codes[rows], size).toarray()
+            yield rows, out
+
+    def matrix(self) -> np.ndarray:
+        """Phi (n, m) in full."""
+        out = np.empty((self.n, self.m))
+        for rows, values in self.rows():
+            out[rows] = values
         return out
 
     def unknown_variance(self, full: np.ndarray) -> np.ndarray:
@@ -143,13 +118,14 @@ class BasisDesign:
             variance[rows] += block.unknown_variance(full)
         return variance
 
+    def _tiles(self) -> Iterator[slice]:
+        for first in range(0, self.n, TILE):
+            yield slice(first, min(first + TILE, self.n))
 
-def _products(factors: list[np.ndarray], rows: slice) -> np.ndarray:
-    """Products of the functions of each column (b, m), the last column's fastest."""
-    out = factors[0][rows]
-    for factor in factors[1:]:
-        out = (out[:, :, None] * factor[rows, None, :]).reshape(len(out), -1)
-    return out
+    def _smooth(self, k: int, rows: slice) -> list[np.ndarray]:
+        """Columns, and functions of each series, of the rows of tile k."""
+        size = rows.stop - rows.start
+        return [self._columns[rows], *(series.tile(k, size) for _, series in self._series)]
 
 
 def _indicators(codes: np.ndarray, size: int) -> csr_array:

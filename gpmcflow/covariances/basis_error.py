@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpmcflow.covariances.basis_blocks import EigenBlock
+from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
+from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import (
     BasisFunctions,
-    axis_functions,
     axis_size,
     box_width,
     correlation,
@@ -27,10 +27,9 @@ def covariance_error(block: EigenBlock, lengths: np.ndarray) -> float:
     D = len(block.sizes)
     grid = [np.linspace(-half, half, POINTS[D - 1]) for half in block.data_half_widths]
     points = np.stack(np.meshgrid(*grid, indexing="ij"), -1).reshape(-1, D)
-    functions = np.ones((len(points), 1))
-    for d, (L, m) in enumerate(zip(block.half_widths, block.sizes, strict=True)):
-        own = axis_functions(points[:, d], L, m, np.empty((len(points), m)))
-        functions = (functions[:, :, None] * own[:, None, :]).reshape(len(points), -1)
+    at = np.empty((len(points), max(block.columns) + 1))
+    at[:, block.columns] = points + block.centre
+    functions = BasisDesign(BasisBlocks([block]), at).matrix()
     logs, _ = log_scales(block.nu, block.squares, np.log(lengths))
     functions *= np.exp(logs)
     exact = correlation(block.nu, cdist(points / lengths, points / lengths))

@@ -146,15 +146,6 @@ def _quantile(nu: float, error: float) -> float:
     return float(stdtrit(2.0 * nu, 1.0 - 0.5 * error))
 
 
-def axis_functions(x: np.ndarray, half_width: float, m: int, out: np.ndarray) -> np.ndarray:
-    """L^-1/2 sin(pi j (x + L) / (2 L)), j = 1, .. m, of x (n,) about the centre, into ``out`` (n, m)."""
-    angle = (np.pi / (2.0 * half_width)) * (x + half_width)
-    np.multiply.outer(angle, np.arange(1.0, m + 1.0), out=out)
-    np.sin(out, out=out)
-    out *= half_width**-0.5
-    return out
-
-
 def squared_frequencies(half_widths: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
     """omega_jd^2 (D, m) of all products of the functions of D columns, the last column's fastest."""
     axes = [

@@ -518,7 +518,7 @@ class GPModel(WritableArrays):
         full = self.full(np.asarray(theta, dtype=np.float64))
         if self.basis:
             s, _ = self.basis.scales(full)
-            design = self.basis_design.rows(slice(None)) * s
+            design = self.basis_design.matrix() * s
             unit, c = np.eye(self.n_latents, order="F"), self.mean_at(full)
             zero, likelihood = np.zeros(self.n_latents), self.likelihood_at(full)
             return LatentGaussianModel(

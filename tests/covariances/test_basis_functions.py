@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 
 from gpmcflow.covariances import basis_functions, passes
-from gpmcflow.covariances.basis_blocks import EigenBlock
+from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_error import covariance_error
 from gpmcflow.covariances.basis_functions import (
@@ -31,6 +31,7 @@ from gpmcflow.covariances.leaves import (
     Periodic,
     SquaredExponential,
 )
+from gpmcflow.covariances.sine_series import SineSeries
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Probit
 from gpmcflow.models.gp_model import GPModel
@@ -106,9 +107,7 @@ def test_scales_of_several_columns(kind, D):
     ones = np.ones(D)
     block = EigenBlock("f", tuple(range(D)), nu, 0 * ones, box * ones, ones, (m,) * D, (0,) * D, 1)
     X = 0.4 * np.random.default_rng(0).uniform(-1, 1, (12, D))
-    functions = np.ones((12, 1))
-    for axis in block.axes(X):
-        functions = (functions[:, :, None] * axis[:, None, :]).reshape(12, -1)
+    functions = BasisDesign(BasisBlocks([block]), X).matrix()
     scales, _ = log_scales(nu, block.squares, np.log(lengths))
     approximation = (functions * np.exp(2 * scales)) @ functions.T
     exact = leaf(lengths if D > 1 else lengths[0], 1.0)(X)
@@ -180,7 +179,7 @@ SUMS = {
 def test_products_agree_with_the_columns_written_out(name):
     model = GPModel(TABLE, Y, SUMS[name], Probit(), structure=BasisFunctions(error=0.1))
     design, m = model.basis_design, model.n_latents
-    whole = design.rows(slice(None))
+    whole = design.matrix()
     w, v = np.random.default_rng(0).random((2, 40))
     c = np.random.default_rng(1).standard_normal(m)
     assert np.allclose(design.multiply(c, np.empty(40)), whole @ c, atol=1e-12)
@@ -188,15 +187,35 @@ def test_products_agree_with_the_columns_written_out(name):
     assert np.allclose(design.gram(w), whole.T @ (w[:, None] * whole), atol=1e-12)
 
 
-def test_products_in_blocks_of_rows(monkeypatch):
-    model = GPModel(TABLE, Y, SUMS["two of two"], Probit(), structure=BasisFunctions(error=0.1))
-    whole = model.basis_design.rows(slice(None))
-    monkeypatch.setattr("gpmcflow.covariances.basis_design.ROWS", 7)
-    design = BasisDesign(model.basis, model.X)
-    w, v = np.random.default_rng(0).random((2, 40))
-    assert np.allclose(design.rows(slice(5, 33)), whole[5:33])
-    assert np.allclose(design.pull_back(v), whole.T @ v, atol=1e-12)
-    assert np.allclose(design.gram(w), whole.T @ (w[:, None] * whole), atol=1e-12)
+@pytest.mark.parametrize("n", [511, 512, 513, 1100])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (11,), (3, 1), (2, 9), (3, 2, 6)])
+def test_sums_of_sines_are_those_of_sines(n, sizes):
+    """Over several tiles, the last one of any length, and numbers of terms that are no multiple of four."""
+    rng, D = np.random.default_rng(0), len(sizes)
+    angles, factors = rng.uniform(0.3, 2.8, (D, n)), rng.random((D, n))
+    series, whole = SineSeries(angles, factors, sizes), np.ones((n, 1))
+    for t, factor, m in zip(angles, factors, sizes, strict=True):
+        own = factor[:, None] * np.sin(np.outer(t, np.arange(1, m + 1)))
+        whole = (whole[:, :, None] * own[:, None, :]).reshape(n, -1)
+    b, v, out = rng.standard_normal(whole.shape[1]), rng.standard_normal(n), np.ones(n)
+    series.add(b, out)
+    assert np.allclose(out, 1.0 + whole @ b, atol=1e-12)
+    assert np.allclose(series.pull_back(v), whole.T @ v, atol=1e-11)
+    assert np.allclose(series.tile(0, min(n, 512)), whole[:512], atol=1e-13)
+
+
+def test_sums_of_400_sines_near_the_ends_of_a_box():
+    """The box of least width, where recurrences are worst: to 1e-11 of the largest term's sum."""
+    x = np.linspace(-1.0, 1.0, 2001)
+    t = np.pi / 2.4 * (x + 1.2)
+    series, b = (
+        SineSeries(t[None], np.ones((1, 2001)), (400,)),
+        np.random.default_rng(0).standard_normal(400),
+    )
+    whole, out = np.sin(np.outer(t, np.arange(1, 401))), np.zeros(2001)
+    series.add(b, out)
+    assert np.max(np.abs(out - whole @ b)) < 1e-11 * np.sum(np.abs(b))
+    assert np.max(np.abs(series.pull_back(x) - whole.T @ x)) < 1e-11 * 2001
 
 
 def test_scales_follow_every_parameter():

@@ -140,7 +140,7 @@ def test_evidence_of_sites_by_matrices_of_the_cases():
     model = density.model
     full = model.full(density.coordinates.theta(x)[0])
     w, b = density.sites
-    Phi = model.basis_design.rows(slice(None)) * model.basis.scales(full)[0]
+    Phi = model.basis_design.matrix() * model.basis.scales(full)[0]
     # exp(b h - w h^2 / 2) is N(b / w; h, 1 / w) over its largest value in b
     log_z = multivariate_normal.logpdf(b / w, cov=Phi @ Phi.T + np.diag(1 / w))
     log_z += 0.5 * (b @ (b / w)) + 0.5 * np.sum(np.log(2 * np.pi / w))
@@ -166,7 +166,7 @@ def test_density_is_that_of_weights_at_any_sites(name):
         at_theta, slopes = density.coordinates.theta(x)
         assert np.allclose(at_theta, theta)
         full = model.full(theta)
-        S, Phi = np.diag(model.basis.scales(full)[0]), model.basis_design.rows(slice(None))
+        S, Phi = np.diag(model.basis.scales(full)[0]), model.basis_design.matrix()
         Q = np.eye(len(w)) + S @ Phi.T @ (density.sites.precision[:, None] * Phi) @ S
         left = at.rest + norm.logpdf(x).sum() + norm.logpdf(z).sum() + 0.5 * np.linalg.slogdet(Q)[1]
         right = model.log_density(theta, w) + np.log(slopes).sum()
@@ -222,7 +222,7 @@ def test_draws_of_weights_integrated_out_are_exact():
     density, rng = density_of(model, None), np.random.default_rng(0)
     theta = model.prior_median()
     full = model.full(theta)
-    Phi = model.basis_design.rows(slice(None)) * model.basis.scales(full)[0]
+    Phi = model.basis_design.matrix() * model.basis.scales(full)[0]
     noise = np.exp(2 * full[model.noise_place])
     precision = np.eye(model.n_latents) + Phi.T @ Phi / noise
     mean = np.linalg.solve(precision, Phi.T @ (model.y - model.mean_at(full)) / noise)
@@ -304,7 +304,7 @@ def test_a_model_survives_description_pickle_and_changes():
     assert w.shape == (model.n_latents,)
     assert y.shape == (model.n_cases,)
     stacked = model.predictor(theta, np.stack([w, 2 * w]))
-    Phi = model.basis_design.rows(slice(None))
+    Phi = model.basis_design.matrix()
     full = model.full(theta)
     by_hand = Phi @ (model.basis.scales(full)[0] * w) + model.mean_at(full)
     assert np.allclose(stacked[0], by_hand)
