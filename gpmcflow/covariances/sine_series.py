@@ -1,8 +1,8 @@
-"""Sums of products of sines over 1 to 3 columns, and their adjoint, by recurrences: no matrix is held or read.
+"""Sums of products of sines over 1 to 3 columns, and their adjoint, by recurrences: no matrix is held.
 
-sin((j + 1) t) = 2 cos(t) sin(j t) - sin((j - 1) t), a tile of cases at a time, four terms of the last column in
-a step; products of the other columns' functions are made for the tile. Rounding errors grow like m / sin(t),
-and t stays away from 0 and pi.
+sin((j + 1) t) = 2 cos(t) sin(j t) - sin((j - 1) t), a tile of cases at a time, four terms of the last column
+in a step; products of the other columns' functions are made for the tile. Rounding errors grow like
+m / sin(t), and t stays away from 0 and pi.
 
 Source: Clenshaw (1955), A note on the summation of Chebyshev series.
 """
