@@ -9,7 +9,10 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-TOLERANCE = 1e-4  # nats: any positive sites are exact, and these need no more digits
+TOLERANCE = (
+    0.05  # nats of a step, after which the next is far smaller; any positive sites are exact
+)
+ROUNDING = 1e-10  # of the objective
 LEAST_PRECISION = 1e-10
 MAX_STEPS = 50
 
@@ -55,7 +58,7 @@ def basis_sites(model: GPModel, theta: np.ndarray, start: FrozenSites | None = N
             direction, step = newton(FrozenSites(precision, slope + precision * h)) - w, 1.0
             while True:
                 trial, trial_slope = objective(w + step * direction, trial_h)
-                if trial >= value - TOLERANCE:
+                if trial >= value - ROUNDING * (1.0 + abs(value)):
                     break
                 step *= 0.5
                 if step < 1e-10:
@@ -65,7 +68,7 @@ def basis_sites(model: GPModel, theta: np.ndarray, start: FrozenSites | None = N
                     )
             gain, w = trial - value, w + step * direction
             value, slope, h, trial_h = trial, trial_slope, trial_h, h
-            if abs(gain) < TOLERANCE and step == 1.0:
+            if gain < TOLERANCE and step == 1.0:
                 precision = np.maximum(likelihood.information(h, y), LEAST_PRECISION)
                 return FrozenSites(precision, slope + precision * h)
     raise NumericalError(

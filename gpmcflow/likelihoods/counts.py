@@ -22,7 +22,7 @@ def validate_counts(where: str, y: np.ndarray) -> None:
 
 
 def log_factorial(y: np.ndarray) -> np.ndarray:
-    """Log y! of counts (n,): from a table where they are small, as it would take most of a gradient's time."""
+    """Log y! of counts (n,): from a table where they are small, else they take most of a gradient."""
     if y.size and y.max() < len(_LOG_FACTORIALS):
         return _LOG_FACTORIALS[y.astype(np.intp)]
     return gammaln(y + 1.0)

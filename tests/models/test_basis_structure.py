@@ -255,7 +255,7 @@ def test_sites_are_those_of_laplace(name):
 
 
 def test_sites_begin_where_they_are_told(monkeypatch):
-    model, calls = MODELS["counts"], []
+    model, calls = MODELS["student"], []
     theta = model.prior_median()
     cold = basis_sites(model, theta)
     whole = WeightPosterior.__init__
