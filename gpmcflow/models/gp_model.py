@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.covariances.basis_blocks import BasisBlocks, bind_basis
+from gpmcflow.covariances.basis_binding import bind_basis
+from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries

@@ -91,7 +91,7 @@ class JointProblem(Problem):
         model = self.target
         return {
             "model": describe(model),
-            "jitter": float(model.epsilon),
+            "jitter": 0.0 if model.basis else float(model.epsilon),
             "data_checksum": array_digest({"X": model.X, "y": model.y}),
         }
 
