@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numba
 import numpy as np
-from scipy.sparse import csr_array
 
+from gpmcflow.covariances.arrow_matrix import ArrowMatrix
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock, LevelBlock
 from gpmcflow.covariances.sine_series import TILE, SineSeries
 
@@ -66,42 +67,34 @@ class BasisDesign:
             out[own] = series.pull_back(v)
         return out
 
-    def gram(self, weights: np.ndarray) -> np.ndarray:
-        """Phi' diag(weights) Phi (m, m), a tile of rows at a time."""
-        G = np.zeros((self.m, self.m))
-        of_series = [np.arange(own.start, own.stop) for own, _ in self._series]
-        smooth = np.concatenate([self._places, *of_series])
-        total = np.zeros((len(smooth), len(smooth)))
-        for k, rows in enumerate(self._tiles()):
-            of_tile = weights[rows, None]
-            functions = np.concatenate(self._smooth(k, rows), axis=1)
-            weighted = of_tile * functions
-            total += functions.T @ weighted
-            indicators = [
-                (own, _indicators(codes[rows], size)) for own, codes, size in self._levels
-            ]
-            for at, (own, of_levels) in enumerate(indicators):
-                G[own, smooth] += of_levels.T @ weighted
-                own_weighted = of_levels.multiply(of_tile).tocsr()
-                for other, of_others in indicators[at:]:
-                    G[own, other] += (own_weighted.T @ of_others).toarray()
-        G[np.ix_(smooth, smooth)] = total
-        for k, (own, *_) in enumerate(self._levels):
-            G[smooth, own] = G[own, smooth].T
-            for other, *_ in self._levels[k + 1 :]:
-                G[other, own] = G[own, other].T
-        return G
+    def gram(self, weights: np.ndarray) -> ArrowMatrix:
+        """Phi' diag(weights) Phi, a tile of rows at a time; the term of most levels is the diagonal block."""
+        most = max(self._levels, key=lambda level: level[2], default=None)
+        tips = np.arange(0) if most is None else np.arange(most[0].start, most[0].stop)
+        rest = np.setdiff1d(np.arange(self.m), tips)
+        d, E = np.zeros(len(tips)), np.zeros((len(tips), len(rest)))
+        F = np.zeros((len(rest), len(rest)))
+        for rows, functions in self.rows(skip=most):
+            weighted = weights[rows, None] * functions[:, rest]
+            F += functions[:, rest].T @ weighted
+            if most is not None:
+                _add_rows(most[1][rows], weighted, E)
+        if most is not None:
+            d = np.bincount(most[1], weights=weights, minlength=most[2])[: most[2]]
+        return ArrowMatrix(tips, rest, d, np.ascontiguousarray(E.T), F)
 
-    def rows(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Phi of a tile of rows after the other: (rows, (b, m))."""
+    def rows(self, skip: tuple | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """Phi of a tile of rows after the other, (rows, (b, m)); columns of the levels ``skip`` undefined."""
         for k, rows in enumerate(self._tiles()):
             out = np.empty((rows.stop - rows.start, self.m))
             columns, *series = self._smooth(k, rows)
             out[:, self._places] = columns
             for (own, _), functions in zip(self._series, series, strict=True):
                 out[:, own] = functions
-            for own, codes, size in self._levels:
-                out[:, own] = _indicators(codes[rows], size).toarray()
+            for level in self._levels:
+                if level is not skip:
+                    own, codes, size = level
+                    out[:, own] = codes[rows, None] == np.arange(size)
             yield rows, out
 
     def matrix(self) -> np.ndarray:
@@ -128,7 +121,9 @@ class BasisDesign:
         return [self._columns[rows], *(series.tile(k, size) for _, series in self._series)]
 
 
-def _indicators(codes: np.ndarray, size: int) -> csr_array:
-    known = codes < size
-    starts = np.concatenate([[0], np.cumsum(known)])
-    return csr_array((np.ones(starts[-1]), codes[known], starts), shape=(len(codes), size))
+@numba.njit(cache=True, nogil=True)
+def _add_rows(codes, rows, out):
+    """out[codes_i] += rows_i."""
+    for i in range(codes.size):
+        for j in range(rows.shape[1]):
+            out[codes[i], j] += rows[i, j]

@@ -49,7 +49,7 @@ class CollapsedBasisDensity:
         s, log_slopes = self.model.basis.scales(full)
         p = float(np.exp(-2.0 * full[self.model.noise_place])) if self._single else 1.0
         r = p * (self._data - self.model.mean_at(full) * self._ones)
-        return WeightPosterior(p * self._gram, r, s), log_slopes, p
+        return WeightPosterior(self._gram.scaled(p), r, s), log_slopes, p
 
     def value_and_slopes(self, full: np.ndarray) -> tuple[float, np.ndarray]:
         """log N(y; c, ..) and its derivatives by ``full`` (size,); -inf where it fails."""

@@ -46,7 +46,7 @@ class BasisStructure(PriorStructure):
             return np.nan
         self.latents = self._posterior.weights(z)
         self._coefficients = s * self.latents
-        self._product = self._gram @ self._coefficients
+        self._product = self._gram.dot(self._coefficients)
         self._design.multiply(self._coefficients, self.predictor)
         self.predictor += c
         of_b, of_w = self._totals

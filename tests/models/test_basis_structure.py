@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.covariances.arrow_matrix import ArrowMatrix
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
     Categorical,
@@ -226,6 +227,25 @@ def test_draws_of_weights_integrated_out_are_exact():
     value, complete = draws[0][1:]
     assert value == pytest.approx(float(model.log_likelihood(w[0], theta)))
     assert complete == pytest.approx(model.log_density(theta, w[0]) - model.log_prior(theta))
+
+
+def test_levels_of_a_group_are_no_rows_of_the_factor():
+    """The same numbers whether their block of Q is known to be diagonal or not."""
+    model, rng = MODELS["rich sum"], np.random.default_rng(0)
+    w, b = 0.1 + rng.random(17), rng.standard_normal(17)
+    G, r = model.basis_design.gram(w), model.basis_design.pull_back(b)
+    assert len(G.tips) == 4
+    m, none = model.n_latents, np.arange(0)
+    full = ArrowMatrix(none, np.arange(m), none, np.empty((m, 0)), G.dense())
+    s = model.basis.scales(model.full(model.prior_median()))[0]
+    first, second = WeightPosterior(G, r, s), WeightPosterior(full, r, s)
+    assert first.log_evidence == pytest.approx(second.log_evidence, abs=1e-12)
+    assert np.allclose(first.mean, second.mean, atol=1e-12)
+    root = first.covariance_root()
+    assert np.allclose(root @ root.T, second.covariance_root() @ second.covariance_root().T)
+    assert np.allclose(first.whitened(first.weights(s)), s)
+    for found, expected in zip(first.scale_slopes(), second.scale_slopes(), strict=True):
+        assert np.allclose(found, expected, atol=1e-12)
 
 
 # -- wrong programs --------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def test_a_dropped_log_determinant_is_caught(name, monkeypatch):
 
     def without(self, G, r, s):
         whole(self, G, r, s)
-        self.log_evidence += float(np.log(np.diagonal(self._C)).sum())
+        self.log_evidence += self.log_det
 
     monkeypatch.setattr(WeightPosterior, "__init__", without)
     assert largest_z(name, moves=4) > 2 * LIMIT
