@@ -63,7 +63,8 @@ class GPModel(WritableArrays):
     structure:
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.
-        `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more.
+        `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more; their box is about the
+        cases of the model, and there is no jitter.
 
     Raises
     ------
@@ -227,7 +228,8 @@ class GPModel(WritableArrays):
         pin_blas()
         return BasisDesign(self.basis, self.X)
 
-    def _refuse_basis(self) -> None:
+    def refuse_basis(self) -> None:
+        """Raise `InputError` for a model with basis functions, where a matrix of all cases is needed."""
         if self.basis:
             raise InputError(
                 "model: basis functions have no factor of the covariance of all cases, which is asked for "
@@ -419,7 +421,7 @@ class GPModel(WritableArrays):
         E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
         """
         pin_blas()
-        self._refuse_basis()
+        self.refuse_basis()
         everything = np.unique(np.concatenate(self._places))
         if self._axes is not None:
             return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
@@ -449,7 +451,7 @@ class GPModel(WritableArrays):
     def factor(self) -> DenseFactor | KroneckerFactor:
         """Empty buffers for L of K = s^2 L L', s the amplitude at `scale_place`. BLAS has one thread then."""
         pin_blas()
-        self._refuse_basis()
+        self.refuse_basis()
         if self._axes is not None:
             return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
         return DenseFactor(self._tape, self.epsilon, self.scale_place)
@@ -457,7 +459,7 @@ class GPModel(WritableArrays):
     def covariance_buffers(self) -> DenseCovariance | KroneckerCovariance:
         """Buffers for K, its factor, inverse and adjoint. BLAS has one thread from here on."""
         pin_blas()
-        self._refuse_basis()
+        self.refuse_basis()
         if self._axes is not None:
             return KroneckerCovariance(self._axes, self.epsilon)
         return DenseCovariance(self._tape, self.epsilon)
