@@ -63,8 +63,8 @@ class GPModel(WritableArrays):
     structure:
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.
-        `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more; their box is about the
-        cases of the model, and there is no jitter.
+        `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
+        with a box about the cases of the model, and no jitter.
 
     Raises
     ------
