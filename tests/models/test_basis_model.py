@@ -160,6 +160,12 @@ def test_no_array_of_cases_by_cases_is_made():
     assert again.take(np.arange(50_000)).n_cases == 50_000
 
 
+def test_duplicate_inputs_need_no_jitter():
+    x, y = np.array([0.0, 0.0, 1.0]), np.array([1.0, -1.0, 1.0])
+    model = GPModel(x, y, SquaredExponential(0.8, 1.0), Probit(), jitter=0.0, structure="basis")
+    assert np.ptp(model.predictor((), np.ones(model.n_latents))[:2]) == 0.0
+
+
 def test_a_point_with_no_density_is_no_error():
     model = MODELS["rich sum"]
     density = JointDensity(model, frozen_sites(model, model.prior_median()))
