@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "approximate": "approximations.approximate",
+    "BasisFunctions": "covariances.basis_functions",
     "Binomial": "likelihoods",
     "Categorical": "covariances.leaves",
     "CollapsedScale": "samplers",

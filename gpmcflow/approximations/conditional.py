@@ -79,6 +79,10 @@ class State(NamedTuple):
             raise InputError(
                 "prediction: the model was not built from a covariance function and inputs; take GPModel.at"
             )
+        if getattr(function, "model", None) is not None and function.model.basis:
+            raise InputError(
+                "prediction: the latent variables are weights of basis functions; take predict"
+            )
         if np.ptp(c) != 0.0:
             raise InputError("prediction: the prior mean must be constant to predict at new inputs")
         factor, likelihood = self.model.cholesky, self.model.likelihood
@@ -134,6 +138,11 @@ class Predictor:
     factor: np.ndarray
     coefficients: np.ndarray
     added: np.ndarray | None = None
+
+    @property
+    def model(self) -> GPModel:
+        """The model."""
+        return self.covariance.model
 
     def moments(self, X_new: np.ndarray) -> Conditional:
         """Means and variances at each of the coded inputs (m, p)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.rank_one_sites import rank_one_sites
 from gpmcflow.models.gp_model import GPModel
@@ -15,14 +16,17 @@ TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the samp
 def frozen_sites(
     model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
 ) -> FrozenSites:
-    """Sites at theta (d,), in the units of `FrozenSites`: of rank-one precision on grids, else of EP.
+    """Sites at theta (d,), in the units of `FrozenSites`; a fit that iterates begins at ``start``.
 
-    A fit may begin at those of a place near by, ``start``.
+    Those of rank-one precision on a grid, of Newton's method where the prior is made of basis functions,
+    else of expectation propagation.
 
     Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
     """
     if model.kronecker:
         return rank_one_sites(model, theta, start)
+    if model.basis:
+        return basis_sites(model, theta, start)
     sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
     if not model.likelihood.relative_sites:
         return FrozenSites(sites.precision, sites.shift)

@@ -71,7 +71,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     Raises
     ------
     InputError:
-        Where no distance between inputs tells a length scale.
+        Where no distance between inputs tells a length scale, and for basis functions.
     NumericalError:
         Where no EP fit converges at the start, nor with smaller amplitudes.
 
@@ -87,6 +87,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     """
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
+    model.refuse_basis()
     search = _Search(model, method)
     try:
         best = search.run()

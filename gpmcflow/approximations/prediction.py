@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.basis_prediction import BasisPredictor, NewDesigns, basis_predictor
 from gpmcflow.approximations.conditional import (
     Conditional,
     Predictor,
@@ -20,6 +21,7 @@ from gpmcflow.approximations.conditional import (
 from gpmcflow.approximations.predictive import QUANTILES, mixture, predictive, responses
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
+from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -131,7 +133,7 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         for _ in range(n_draws):
             theta = source.draw_prior(rng)
             f, replicate = source.simulate(rng, theta)
-            pairs.append((replicate, f + source.mean_at(source.full(theta))))
+            pairs.append((replicate, source.predictor(theta, f)))
             report.update()
         report.close()
     elif not isinstance(source, xr.DataTree):
@@ -145,6 +147,8 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
             raise InputError("simulate: these draws hold no latents; sample with keep_latents=True")
         y = model.y
         for theta, row in zip(np.broadcast_to(thetas, (len(eta), model.dim)), eta, strict=True):
+            if model.basis:
+                row = model.predictor(theta, row)
             pairs.append((model.likelihood_at(model.full(theta)).simulate(rng, row), row))
     replicates = {
         name: (("chain", "draw", "case"), np.stack(values)[None])
@@ -170,12 +174,14 @@ def conditionals(
     parts, coded = [], None
     for predictor in predictors(source, model=model, n_draws=n_draws):
         if coded is None:
-            coded = predictor.covariance.model.new_inputs(X_new, unseen)
+            coded = predictor.model.new_inputs(X_new, unseen)
         parts.append(predictor.moments(coded))
     return parts
 
 
-def predictors(source: Any, *, model: GPModel | None = None, n_draws: int) -> Iterable[Predictor]:
+def predictors(
+    source: Any, *, model: GPModel | None = None, n_draws: int
+) -> Iterable[Predictor | BasisPredictor]:
     """The predictor of each setting of the hyperparameters, of draws or of a fit.
 
     Of draws at most ``n_draws`` are used, spread evenly.
@@ -188,6 +194,9 @@ def predictors(source: Any, *, model: GPModel | None = None, n_draws: int) -> It
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):
+        function = sites.model.covariance_function
+        if function is not None and function.model.basis:
+            return [basis_predictor(NewDesigns(function.model), function.full, sites=sites)]
         return [State(sites.model, sites=sites).predictor()]
     raise InputError(
         f"predict: found {type(source).__name__}; allowed: draws of sample, a fit of approximate, a GPModel"
@@ -199,7 +208,7 @@ def read_draws(
 ) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
     """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
 
-    The draws are spread evenly.
+    The draws are spread evenly. With basis functions weights (draw, m) are in the place of eta.
     """
     settings = json.loads(tree.attrs.get("settings", "{}"))
     if "posterior" not in tree.children or (model is None and "model" not in settings):
@@ -221,31 +230,38 @@ def read_draws(
         draws = values.sizes["draw"]
         return np.stack([values[k // draws, k % draws].values for k in rows])
 
-    thetas, latents = taken("theta"), taken("latent")
-    if latents is not None and latents.shape[-1] != model.n_cases:
+    thetas = taken("theta")
+    latents = taken("latent" if thetas is None else model.latent_variable)
+    if latents is not None and latents.shape[-1] != model.n_latents:
         raise InputError(
-            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_cases} cases; give the "
-            "model they were drawn from"
+            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
+            f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
         )
     if thetas is None:  # latents at fixed hyperparameters are eta itself
         full = np.array(settings["full"]) if "full" in settings else model.full(())
         return model, full[model.free][None], latents
-    if latents is not None:
+    if latents is not None and not model.basis:
         latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
     return model, thetas, latents
 
 
-def _draw_predictors(tree: xr.DataTree, model: GPModel | None, n_draws: int) -> Iterable[Predictor]:
+def _draw_predictors(
+    tree: xr.DataTree, model: GPModel | None, n_draws: int
+) -> Iterable[Predictor | BasisPredictor]:
     """Predictors of posterior draws; those at one setting of theta are one."""
     model, thetas, eta = read_draws("predict", tree, model, n_draws)
     if eta is None and not model.likelihood.conjugate:
         raise InputError("predict: these draws hold no latents; sample with keep_latents=True")
     report = Progress("predict", len(thetas), unit="draws")
+    designs = NewDesigns(model)
+    regression = CollapsedBasisDensity(model) if model.basis and eta is None else None
     for k, theta in enumerate(thetas):
-        if eta is None:
+        latents = eta if eta is None or len(thetas) == 1 else eta[k : k + 1]
+        if model.basis:
+            yield basis_predictor(designs, model.full(theta), latents, regression=regression)
+        elif eta is None:
             yield regression_predictor(model, theta)
         else:
-            latents = eta if len(thetas) == 1 else eta[k : k + 1]
             yield latent_predictor(model, theta, latents)
         report.update()
     report.close()

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import digamma, expit, gammaln
 
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood
+from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.parameters.parameter import Setting
 
 
@@ -87,4 +87,4 @@ class NegativeBinomial(CountLikelihood):
 
     @staticmethod
     def _constant(y: np.ndarray, d: float) -> np.ndarray:
-        return gammaln(y + d) - gammaln(d) - gammaln(y + 1.0)
+        return gammaln(y + d) - gammaln(d) - log_factorial(y)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from scipy.special import gammaln
 
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood
+from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.likelihoods.sites import Sites, thresholded
 
 
@@ -91,7 +90,7 @@ class Poisson(CountLikelihood):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log Poisson(y; e exp(eta)) over cases and y - e exp(eta)."""
         rate = self._rate(eta)
-        constant = (y * np.log(self.exposure) - gammaln(y + 1.0)).sum()
+        constant = (y * np.log(self.exposure) - log_factorial(y)).sum()
         with np.errstate(invalid="ignore"):  # an infinite rate ends as a rejected proposal
             return (eta * y - rate).sum(-1) + constant, y - rate
 
@@ -99,7 +98,7 @@ class Poisson(CountLikelihood):
         """Log Poisson(y; r), y - r, -r, -r with r = e exp(eta)."""
         rate = self._rate(eta)
         with np.errstate(invalid="ignore"):
-            value = y * (eta + np.log(self.exposure)) - rate - gammaln(y + 1.0)
+            value = y * (eta + np.log(self.exposure)) - rate - log_factorial(y)
         return value, y - rate, -rate, -rate
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
@@ -121,5 +120,5 @@ class Poisson(CountLikelihood):
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Log exposures are constants."""
-        constant = -float(gammaln(y + 1.0).sum())
+        constant = -float(log_factorial(y).sum())
         return CompiledValue(_value, self._log_exposure(y), np.empty(0), constant)

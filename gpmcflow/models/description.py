@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.expressions import setting_text
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.leaves import LEAVES
@@ -35,7 +37,7 @@ def describe(model: GPModel) -> dict[str, Any]:
         "likelihood": {"name": model.likelihood.name, **settings} if own else None,
         "mean": setting_text(model.mean),
         "jitter": None if model.jitter is None else float(model.jitter),
-        "structure": "kronecker" if model.kronecker else "dense",
+        "structure": asdict(model.structure) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
     }
 
@@ -76,6 +78,7 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     }
     names = tuple(str(feature) for feature in constants["feature"].values)
     levels = {column: tuple(words) for column, words in described["levels"].items()}
+    structure = described["structure"]
     return GPModel(
         Inputs(np.array(constants["X"].values, order="C"), names, levels),
         tree["observed_data/y"].values,
@@ -83,5 +86,5 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
         likelihood(name, **values),
         parse_setting(described["mean"], "mean"),
         described["jitter"],
-        described["structure"],
+        structure if isinstance(structure, str) else BasisFunctions(**structure),
     )

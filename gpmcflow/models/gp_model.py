@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gpmcflow.covariances.basis_binding import bind_basis
+from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.covariances.basis_design import BasisDesign
+from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
@@ -30,8 +34,8 @@ from gpmcflow.parameters.parameter import (
 from gpmcflow.parameters.space import ParameterSpace
 
 JITTER = 1e-6
-RESERVED = ("theta", "latent", "chain", "draw")  # names in the posterior of results
-STRUCTURES = ("auto", "dense", "kronecker")
+RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, beside the latents'
+STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,13 +63,15 @@ class GPModel(WritableArrays):
     structure:
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.
+        `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
+        with a box about the cases of the model, and no jitter.
 
     Raises
     ------
     InputError:
         For inputs that are not finite, unknown columns, observations the likelihood cannot have, parameters
         that cannot be told apart or have one name, a prior variance of zero, duplicate inputs with no jitter,
-        and structure "kronecker" where the cases are no grid.
+        structure "kronecker" where the cases are no grid, and basis functions that do not fit.
 
     Examples
     --------
@@ -85,7 +91,7 @@ class GPModel(WritableArrays):
     likelihood: Likelihood
     mean: Setting = 0.0
     jitter: float | None = None
-    structure: str = "auto"
+    structure: str | BasisFunctions = "auto"
 
     def __post_init__(self) -> None:
         inputs = inputs_of(self.X)
@@ -111,9 +117,11 @@ class GPModel(WritableArrays):
         self.likelihood.validate(y)
         if self.jitter is not None and not (np.isfinite(self.jitter) and self.jitter >= 0):
             raise InputError(f"model: jitter is {self.jitter!r}; allowed: a number >= 0, or None")
-        if self.structure not in STRUCTURES:
-            raise unknown_name("model: structure", self.structure, STRUCTURES)
         set_ = object.__setattr__
+        if isinstance(self.structure, str) and self.structure == "basis":
+            set_(self, "structure", BasisFunctions())
+        if not isinstance(self.structure, BasisFunctions) and self.structure not in STRUCTURES:
+            raise unknown_name("model: structure", self.structure, STRUCTURES)
         set_(self, "inputs", inputs)
         set_(self, "X", inputs.values)
         set_(self, "y", y)
@@ -131,11 +139,12 @@ class GPModel(WritableArrays):
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
-        for name in set(RESERVED) & set(self.parameters.all_names):
+        set_(self, "_axes", self._axis_tapes())
+        set_(self, "basis", self._basis_blocks())
+        for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
             )
-        set_(self, "_axes", self._axis_tapes())
         prior_variance = CovarianceBuffers(self._tape).diagonal(
             self.full(self.prior_median()), self.X
         )
@@ -146,10 +155,14 @@ class GPModel(WritableArrays):
     def __repr__(self) -> str:
         n, p = self.X.shape
         more = "" if self.mean == 0.0 else f", mean={self.mean!r}"
+        structure = self.structure if self.basis else self.structure_name
         return (
             f"GPModel(n={n}, p={p}, {self.covariance!r}, {self.likelihood!r}{more}, "
-            f"structure={'dense' if self._axes is None else 'kronecker'!r})"
+            f"structure={structure!r})"
         )
+
+    def __getstate__(self) -> dict:
+        return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made
 
     # -- construction ----------------------------------------------------------------------------
 
@@ -157,7 +170,7 @@ class GPModel(WritableArrays):
         exact = (
             self.structure == "auto" and self.likelihood.conjugate
         )  # a factorisation is needed anyway
-        if self.structure == "dense" or exact:
+        if self.structure == "dense" or exact or isinstance(self.structure, BasisFunctions):
             return None
         try:
             return axis_tapes(self.covariance, self._columns, self._places, self._free, self.X)
@@ -166,6 +179,16 @@ class GPModel(WritableArrays):
                 raise
             return None
 
+    def _basis_blocks(self) -> BasisBlocks | None:
+        return self.basis_of(self.structure) if isinstance(self.structure, BasisFunctions) else None
+
+    def basis_of(self, settings: BasisFunctions) -> BasisBlocks:
+        """Blocks of basis functions for this model. Raises `InputError` where its covariance has none."""
+        return bind_basis(
+            settings, self.covariance, self._columns, self._places, self.parameters.priors, self.X,
+            self.inputs.names,
+        )  # fmt: skip
+
     def _changed(self, **changes: Any) -> GPModel:
         return replace(self, **({"X": self.inputs} | changes))
 
@@ -173,7 +196,7 @@ class GPModel(WritableArrays):
         """The model of other observations (n,)."""
         return self._changed(y=y)
 
-    def with_structure(self, structure: str) -> GPModel:
+    def with_structure(self, structure: str | BasisFunctions) -> GPModel:
         """The same model with another structure of its covariance matrix."""
         return self._changed(structure=structure)
 
@@ -183,6 +206,35 @@ class GPModel(WritableArrays):
         return self._changed(X=inputs, y=self.y[cases], likelihood=self.likelihood.take(cases))
 
     # -- parameters ------------------------------------------------------------------------------
+
+    @property
+    def structure_name(self) -> str:
+        """What the prior is taken for: "dense", "kronecker" or "basis"."""
+        return "basis" if self.basis else "dense" if self._axes is None else "kronecker"
+
+    @property
+    def latent_variable(self) -> str:
+        """Name of the latents in results: "latent", or "weight" with basis functions."""
+        return "weight" if self.basis else "latent"
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents: n values of the process, or m weights of basis functions."""
+        return self.basis.size if self.basis else self.n_cases
+
+    @cached_property
+    def basis_design(self) -> BasisDesign:
+        """Basis functions at the cases; made when first asked for, and not pickled."""
+        pin_blas()
+        return BasisDesign(self.basis, self.X)
+
+    def refuse_basis(self) -> None:
+        """Raise `InputError` for a model with basis functions, where a matrix of all cases is needed."""
+        if self.basis:
+            raise InputError(
+                "model: basis functions have no factor of the covariance of all cases, which is asked for "
+                'here; take JointSplitHMC, model.at(theta), or with_structure("dense")'
+            )
 
     @property
     def n_cases(self) -> int:
@@ -369,6 +421,7 @@ class GPModel(WritableArrays):
         E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
         """
         pin_blas()
+        self.refuse_basis()
         everything = np.unique(np.concatenate(self._places))
         if self._axes is not None:
             return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
@@ -398,6 +451,7 @@ class GPModel(WritableArrays):
     def factor(self) -> DenseFactor | KroneckerFactor:
         """Empty buffers for L of K = s^2 L L', s the amplitude at `scale_place`. BLAS has one thread then."""
         pin_blas()
+        self.refuse_basis()
         if self._axes is not None:
             return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
         return DenseFactor(self._tape, self.epsilon, self.scale_place)
@@ -405,6 +459,7 @@ class GPModel(WritableArrays):
     def covariance_buffers(self) -> DenseCovariance | KroneckerBuffers:
         """Buffers for K and its adjoint. BLAS has one thread from here on."""
         pin_blas()
+        self.refuse_basis()
         if self._axes is not None:
             return KroneckerBuffers(self._axes, self.epsilon)
         return DenseCovariance(self._tape, self.epsilon)
@@ -435,7 +490,8 @@ class GPModel(WritableArrays):
     def at(self, theta: np.ndarray = ()) -> LatentGaussianModel:
         """Fix the hyperparameters: the model of f at theta.
 
-        It is what EP, Laplace, annealing and the samplers of latents take.
+        It is what EP, Laplace, annealing and the samplers of latents take. With basis functions its latent
+        variables are the weights.
 
         Parameters
         ----------
@@ -463,6 +519,15 @@ class GPModel(WritableArrays):
         8
         """
         full = self.full(np.asarray(theta, dtype=np.float64))
+        if self.basis:
+            s, _ = self.basis.scales(full)
+            design = self.basis_design.matrix() * s
+            unit, c = np.eye(self.n_latents, order="F"), self.mean_at(full)
+            zero, likelihood = np.zeros(self.n_latents), self.likelihood_at(full)
+            return LatentGaussianModel(
+                likelihood, self.y, zero, unit, design=design, offset=c,
+                covariance_function=CovarianceAt(self, full), X=self.X,
+            )  # fmt: skip
         shared = {
             "mean": self.mean_at(full),
             "covariance_function": CovarianceAt(self, full),
@@ -479,14 +544,25 @@ class GPModel(WritableArrays):
         return LatentGaussianModel(likelihood, self.y, cholesky=L, jitter=jitter, **shared)
 
     def log_likelihood(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Log p(y | f, theta) for latents (..., n), shape (...)."""
+        """Log p(y | f, theta) for latents (..., n), or weights (..., m), shape (...)."""
+        eta = self.predictor(theta, np.atleast_1d(np.asarray(f, dtype=np.float64)))
+        return self.likelihood_at(self.full(theta)).log_density(eta, self.y)
+
+    def predictor(self, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """eta = f + c (..., n) of latents f (..., n), or of weights (..., m)."""
         full = self.full(theta)
-        f = np.atleast_1d(np.asarray(f, dtype=np.float64))
-        return self.likelihood_at(full).log_density(f + self.mean_at(full), self.y)
+        if self.basis:
+            coefficients = (self.basis.scales(full)[0] * f).reshape(-1, self.n_latents)
+            rows = [self.basis_design.multiply(b, np.empty(self.n_cases)) for b in coefficients]
+            f = np.reshape(rows, (*np.shape(f)[:-1], self.n_cases))
+        return f + self.mean_at(full)
 
     def log_density(self, theta: np.ndarray, f: np.ndarray) -> float:
-        """Log p_h(theta) + log N(f; 0, K) + log p(y | f, theta), the slow way."""
+        """Log p_h(theta) + log N(f; 0, K) + log p(y | f, theta), the slow way; of weights f N(f; 0, I)."""
         full = self.full(theta)
+        if self.basis:
+            log_normal = -0.5 * float(np.dot(f, f)) - 0.5 * self.n_latents * np.log(2.0 * np.pi)
+            return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))
         factor, n, s = self.filled_factor(full), self.n_cases, self.scale(full)
         z = factor.solve(np.asarray(f, dtype=np.float64)) / s
         log_normal = -0.5 * (z @ z) - factor.log_det - n * (np.log(s) + 0.5 * np.log(2.0 * np.pi))
@@ -495,11 +571,11 @@ class GPModel(WritableArrays):
     def simulate(
         self, rng: np.random.Generator, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw latents f (n,) and observations (n,) given theta."""
+        """Draw latents f (n,), or weights (m,), and observations (n,) given theta."""
         full = self.full(theta)
-        z = rng.standard_normal(self.n_cases)
-        f = self.scale(full) * self.filled_factor(full).multiply(z)
-        return f, self.likelihood_at(full).simulate(rng, f + self.mean_at(full))
+        z = rng.standard_normal(self.n_latents)
+        f = z if self.basis else self.scale(full) * self.filled_factor(full).multiply(z)
+        return f, self.likelihood_at(full).simulate(rng, self.predictor(theta, f))
 
     def new_inputs(self, X_new: Any, unseen: str = "error") -> np.ndarray:
         """New inputs as (m, p), coded as those of the model; see `covariances.inputs.new_inputs`."""
@@ -531,7 +607,9 @@ class GPModel(WritableArrays):
             self.jitter,
             self.kronecker,
         )
-        return text_digest(array_digest({"X": self.X, "y": self.y}), repr((*settings, *inputs)))
+        structure = (self.structure,) if self.basis else ()
+        text = repr((*settings, *inputs, *structure))
+        return text_digest(array_digest({"X": self.X, "y": self.y}), text)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmcflow.models.basis_structure import BasisStructure
 from gpmcflow.models.dense_structure import DenseStructure
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.kronecker_structure import KroneckerStructure
@@ -35,6 +36,8 @@ def impossible(model: GPModel, n_z: int, n_latents: int) -> Evaluation:
 
 def structure_of(model: GPModel, sites: FrozenSites) -> PriorStructure:
     """Buffers for the structure of a model's prior."""
+    if model.basis:
+        return BasisStructure(model, sites)
     return (KroneckerStructure if model.kronecker else DenseStructure)(model, sites)
 
 

@@ -19,7 +19,7 @@ from gpmcflow.models.linear_maps import pull_back, push_forward
 class LatentGaussianModel:
     """A latent Gaussian model: Gaussian variables theta, observed through a linear map and a likelihood.
 
-    theta ~ N(mean, L L'), eta = A theta, y_i ~ p(y_i | eta_i).
+    theta ~ N(mean, L L'), eta = A theta + offset, y_i ~ p(y_i | eta_i).
 
     GP classification and Cox processes have A = I (``design`` is None, theta is the latent f);
     logistic regression has A = X. Build it with `GPModel.at`, `from_covariance` or `from_design`.
@@ -41,6 +41,8 @@ class LatentGaussianModel:
         A (n, d), or None for the identity.
     covariance_function, X:
         What predictions at new inputs need (`CovarianceAt`); None for models not made by `GPModel.at`.
+    offset:
+        Of the linear predictor, a number, 0 as a rule.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class LatentGaussianModel:
     design: np.ndarray | None = None
     covariance_function: Callable | None = None
     X: np.ndarray | None = None
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         y = np.ascontiguousarray(self.y, dtype=np.float64)
@@ -84,7 +87,7 @@ class LatentGaussianModel:
             raise InputError(
                 f"latent Gaussian model: {len(y)} observations for {len(factor)} linear predictors"
             )
-        mean = self.mean if self.design is None else self.design @ self.mean
+        mean = (self.mean if self.design is None else self.design @ self.mean) + self.offset
         object.__setattr__(self, "predictor_factor", np.asfortranarray(factor))
         object.__setattr__(self, "predictor_mean", mean)
 
@@ -199,6 +202,8 @@ class LatentGaussianModel:
         arrays = {"y": self.y, "mean": self.mean, "cholesky": self.cholesky}
         if self.design is not None:
             arrays["design"] = self.design
+        if self.offset:
+            arrays["offset"] = np.array(self.offset)
         return text_digest(
             array_digest(arrays), self.likelihood.digest(), repr(self.covariance_function)
         )

@@ -34,7 +34,7 @@ def refuse_degenerate(
             "White() to the covariance"
         )
     noisy = model.likelihood.conjugate or any(isinstance(k, White) for k in model.leaves)
-    if model.jitter == 0.0 and not noisy:
+    if model.jitter == 0.0 and not noisy and not model.basis:
         used = sorted({column for of_leaf in columns for column in of_leaf})
         _refuse_duplicates(model.X[:, used] if used else np.zeros((model.n_cases, 1)))
 

@@ -17,6 +17,7 @@ from scipy.linalg import solve_triangular
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution.digest import text_digest
+from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import Evaluation, JointDensity, impossible
 from gpmcflow.models.log_density import LogDensity
@@ -313,9 +314,13 @@ class RegressionDensity(ModelDensity):
         return model.mean_at(full) + self.work.multiply(y)
 
 
-def density_of(model: GPModel, sites: FrozenSites) -> JointDensity | CollapsedDensity:
+def density_of(
+    model: GPModel, sites: FrozenSites
+) -> JointDensity | CollapsedDensity | CollapsedBasisDensity:
     """Density over hyperparameters and latents; over hyperparameters alone where noise is Gaussian."""
-    return (CollapsedDensity if model.likelihood.conjugate else JointDensity)(model, sites)
+    if not model.likelihood.conjugate:
+        return JointDensity(model, sites)
+    return (CollapsedBasisDensity if model.basis else CollapsedDensity)(model, sites)
 
 
 class CollapsedDensity:

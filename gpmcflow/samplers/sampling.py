@@ -23,6 +23,7 @@ from gpmcflow.samplers.problem import Problem
 from gpmcflow.samplers.program import ChainProgram, Summary
 from gpmcflow.samplers.protocol import DENSITY, JOINT, LATENTS, Sampler, require_count
 from gpmcflow.samplers.results import results_tree, warn
+from gpmcflow.samplers.structure_notes import advise, structure_attributes
 from gpmcflow.storage import standard_attributes, with_attributes
 
 DEFAULT = {
@@ -70,7 +71,8 @@ def sample(
     start:
         Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
         a log density must have; of a `GPModel` also {parameter: value in its own units}, with "latent" (n,)
-        or (pool, n) among them. By default draws of the Gaussian, or of the hyperprior's central half.
+        or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default draws of the
+        Gaussian, or of the hyperprior's central half.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
@@ -85,9 +87,10 @@ def sample(
     Returns
     -------
     Groups ``posterior`` (chain, draw: theta, the sampled coordinates; each free parameter by its name in its
-    own units; latent), ``sample_stats`` (lp, log_likelihood, acceptance_rate and what else the sampler
-    counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and ``pilot`` by ArviZ's
-    schema. Warns where chains do not agree, stand still, or proposals fail.
+    own units; latent, or weight of basis functions), ``sample_stats`` (lp, log_likelihood, acceptance_rate
+    and what else the sampler counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and
+    ``pilot`` by ArviZ's schema; attribute ``structure`` of a `GPModel`. Warns where chains do not agree,
+    stand still, or proposals fail, and where the error of basis functions is large.
 
     Raises
     ------
@@ -136,6 +139,8 @@ def sample(
         pilot = find_pilot(path, sampler, tuning=tuning, state_dir=kept, **streams)
         sampler = sampler.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start = pilot.latents if start is None else start
+    if kind == JOINT:
+        advise(target)
     problem = _problem(target, kind, sampler, start, bool(keep_latents))
     tuned = sampler.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
@@ -160,7 +165,7 @@ def sample(
         settings={"sampler": repr(sampler), "thin": thin, "key": list(key), **described},
         seed=seed,
     )
-    tree = with_attributes(tree, attributes)
+    tree = with_attributes(tree, attributes | structure_attributes(model, tree, how.compute))
     if how.compute:
         warn(tree, program.sampler)
     return tree.load(scheduler="synchronous") if how.in_memory else tree

@@ -13,7 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.problem import Outputs, Problem, in_own_units, start_rows
+from gpmcflow.samplers.problem import DIMS, Outputs, Problem, in_own_units, start_rows
 from gpmcflow.samplers.protocol import JOINT
 
 MOST_STARTS = 3  # of a pilot
@@ -23,8 +23,8 @@ MOST_STARTS = 3  # of a pilot
 class JointProblem(Problem):
     """Chain k starts from row k, modulo, of ``starts``: arrays (pool, ...) by name.
 
-    "theta" (pool, d), without which chains start in the hyperprior's central half, and "latent" (pool, n),
-    without which a sampler takes what suits it.
+    "theta" (pool, d), without which chains start in the hyperprior's central half, and "latent" (pool, n), or
+    "weight" (pool, m) of basis functions, without which a sampler takes what suits it.
     """
 
     target: GPModel
@@ -38,10 +38,11 @@ class JointProblem(Problem):
     def of(cls, model: GPModel, start: Any, keep_latents: bool = True) -> JointProblem:
         """Problem of a model, from theta (d,) or (pool, d), or from values by name.
 
-        Names are those of parameters, each with a number in its own units, and "theta" and "latent", arrays.
+        Names are those of parameters, each with a number in its own units, and arrays: "theta", and
+        "latent" or "weight".
         """
         given = dict(start) if isinstance(start, Mapping) else {"theta": start}
-        widths = {"theta": model.dim, "latent": model.n_cases}
+        widths = {"theta": model.dim, model.latent_variable: model.n_latents}
         arrays = {name: given.pop(name) for name in widths if given.get(name) is not None}
         given.pop("theta", None)
         if given:
@@ -58,10 +59,11 @@ class JointProblem(Problem):
     @property
     def recorded(self) -> Outputs:
         """theta, latents if they are kept, T, log likelihood and log density."""
-        scalar = ((), "<f8")
-        found: Outputs = {"theta": ((self.target.dim,), "<f8")}
-        found |= {name: scalar for name in ("complete_log_likelihood", "log_likelihood", "lp")}
-        return found | ({"latent": ((self.target.n_cases,), "<f8")} if self.keep_latents else {})
+        model, scalar = self.target, ((), "<f8")
+        outputs: Outputs = {"theta": ((model.dim,), "<f8")}
+        outputs |= {name: scalar for name in ("complete_log_likelihood", "log_likelihood", "lp")}
+        latents = {model.latent_variable: ((model.n_latents,), "<f8")}
+        return outputs | (latents if self.keep_latents else {})
 
     def start(self, rng: np.random.Generator, chain: int = 0) -> dict[str, np.ndarray]:
         """Start of a chain by name, theta always among them."""
@@ -84,14 +86,15 @@ class JointProblem(Problem):
 
     @property
     def coords(self) -> dict[str, np.ndarray]:
-        """Names of theta's coordinates, numbers of the cases."""
+        """Names of theta's coordinates, numbers of the latents."""
         model = self.target
-        return {"theta_dim": np.array(model.names), "latent_dim": np.arange(model.n_cases)}
+        latents = {DIMS[model.latent_variable]: np.arange(model.n_latents)}
+        return {"theta_dim": np.array(model.names), **latents}
 
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
         """theta, each free parameter in its own units, and latents."""
-        variables = in_own_units(self.target, draws["theta"])
-        return variables | ({"latent": draws["latent"]} if self.keep_latents else {})
+        variables, name = in_own_units(self.target, draws["theta"]), self.target.latent_variable
+        return variables | ({name: draws[name]} if self.keep_latents else {})
 
     def data(self) -> dict[str, xr.Dataset]:
         """Observations, inputs, and constants of the likelihood by case."""
@@ -102,7 +105,7 @@ class JointProblem(Problem):
         model = self.target
         return {
             "model": describe(model),
-            "jitter": float(model.epsilon),
+            "jitter": 0.0 if model.basis else float(model.epsilon),
             "data_checksum": array_digest({"X": model.X, "y": model.y}),
         }
 

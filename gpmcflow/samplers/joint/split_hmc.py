@@ -127,8 +127,8 @@ class JointSplitHMC(Sampler):
         """Run the pilot, and go on with what it found."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
-        if model.likelihood.conjugate:  # draws of the latents need a factor of their own covariance
-            model.filled_factor(model.full(model.prior_median()))
+        if model.likelihood.conjugate and not model.basis:
+            model.filled_factor(model.full(model.prior_median()))  # draws of latents need one
         pilot = PilotProgram(problem, self)
         stages = run_pilot(pilot, **run)
         last = {name: values[:, -1] for name, values in stages.items()}
@@ -211,7 +211,7 @@ class SplitTransition:
         return transition(rng, self.target, state, pilot.step_size, pilot.n_steps, self.jitter)
 
     def record(self, rng: np.random.Generator, state: SplitState) -> dict[str, Any]:
-        """theta, f, T, log likelihood and lp = T + log p_h(theta).
+        """theta, f or weights, T, log likelihood and lp = T + log p_h(theta).
 
         Latents that the density integrates out are drawn exactly given theta.
         """
@@ -221,7 +221,7 @@ class SplitTransition:
         latents, log_likelihood, complete = values
         return {
             "theta": state.theta,
-            "latent": latents,
+            self.model.latent_variable: latents,
             "complete_log_likelihood": complete,
             "log_likelihood": log_likelihood,
             "lp": complete + self.model.log_prior(state.theta),

@@ -76,7 +76,7 @@ def describe(
     coded: dict[str, np.ndarray] = {}
     for k, predictor in enumerate(predictors):
         if not coded:
-            model = predictor.covariance.model
+            model = predictor.model
             coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
             swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
             likelihood = _without_units(predictor.likelihood)

@@ -1,0 +1,174 @@
+"""A covariance expression meets basis functions: its terms as blocks, their sizes, what has none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpmcflow.covariances.basis_blocks import (
+    BasisBlocks,
+    Block,
+    ColumnBlock,
+    EigenBlock,
+    LevelBlock,
+)
+from gpmcflow.covariances.basis_functions import (
+    LARGEST,
+    SMOOTHNESS,
+    BasisFunctions,
+    axis_size,
+    box_width,
+)
+from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
+from gpmcflow.errors import InputError
+from gpmcflow.parameters.hyperpriors import Hyperprior
+
+CENTRAL = (0.01, 0.99)  # quantiles of a hyperprior between which a basis has to do
+LARGEST_DIMENSION = 3
+ALLOWED = "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
+
+
+def bind_basis(
+    settings: BasisFunctions,
+    covariance: Covariance,
+    columns: Sequence[tuple[int, ...]],
+    places: Sequence[np.ndarray],
+    priors: Sequence[Hyperprior | float],
+    X: np.ndarray,
+    names: Sequence[str],
+) -> BasisBlocks:
+    """Blocks of a covariance with its defaults; ``columns`` and ``places`` are those of its leaves.
+
+    ``priors`` are hyperpriors or fixed coordinates of all parameters, ``names`` those of the columns of X.
+    Raises `InputError` for a term that has no basis, one of more than 3 columns, length scales that are too
+    short for `LARGEST` functions, and a group with one level.
+    """
+    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
+    blocks: list[Block] = []
+    bound = iter(zip(columns, places, strict=True))
+    for term in terms:
+        own = [next(bound) for _ in term.leaves()]
+        if not isinstance(term, Leaf):
+            raise InputError(
+                f'basis functions: {term} is a product; allowed: {ALLOWED}; or take structure="dense"'
+            )
+        blocks += _blocks_of(settings, term, *own[0], priors, X, names)
+    _refuse_large(settings, [block for block in blocks if isinstance(block, EigenBlock)], names)
+    return BasisBlocks(blocks)
+
+
+def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]:
+    places = [int(place) for place in places]
+    if leaf.code in SMOOTHNESS:
+        return [_eigen_block(settings, leaf, columns, places, priors, X, names)]
+    if isinstance(leaf, Constant):
+        return [ColumnBlock(None, places[0])]
+    if isinstance(leaf, Linear):
+        places = places if len(places) > 1 else places * len(columns)
+        return [ColumnBlock(c, place) for c, place in zip(columns, places, strict=True)]
+    if isinstance(leaf, (Group, Categorical)):
+        levels = np.unique(X[:, columns], axis=0)
+        if len(levels) < 2:
+            raise InputError(
+                f"basis functions: {leaf} has one level; allowed: two or more; drop the term"
+            )
+        if isinstance(leaf, Group):
+            return [LevelBlock(columns, levels, places[0])]
+        if len(columns) == 1:
+            length, scale = places
+            return [ColumnBlock(None, scale, length), LevelBlock(columns, levels, scale, length)]
+        raise InputError(
+            f"basis functions: {leaf} has {len(columns)} columns; allowed: one; write one term a column, or "
+            'take structure="dense"'
+        )
+    raise InputError(
+        f'basis functions: {leaf} has no basis; allowed: {ALLOWED}; or take structure="dense"'
+    )
+
+
+def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBlock:
+    D, nu = len(columns), SMOOTHNESS[leaf.code]
+    error = settings.axis_error(D)
+    if D > LARGEST_DIMENSION:
+        raise InputError(
+            f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
+            'number of functions is a product; write a sum of terms, or take structure="dense"'
+        )
+    own = X[:, columns]
+    low, high = own.min(0), own.max(0)
+    half = 0.5 * (high - low)
+    if not np.all(half > 0.0):
+        name = names[columns[int(np.argmin(half))]]
+        raise InputError(
+            f"basis functions: column {name!r} of {leaf} is constant; drop it from the term"
+        )
+    *lengths, amplitude = places
+    lengths = lengths * D if len(lengths) == 1 else lengths
+    boxes, sizes = [], []
+    for d, place in enumerate(lengths):
+        shortest, longest = (length / half[d] for length in central_lengths(priors[place]))
+        box = settings.axis("boundary", d, D) or box_width(nu, longest, error)
+        boxes.append(box)
+        sizes.append(settings.axis("m", d, D) or axis_size(nu, shortest, box, error))
+    half_widths = np.array(boxes) * half
+    if np.prod(np.array(sizes, dtype=float)) > LARGEST:
+        _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, columns, names)
+    centre = 0.5 * (low + high)
+    return EigenBlock(
+        leaf.name or leaf.term,
+        columns,
+        nu,
+        centre,
+        half_widths,
+        half,
+        tuple(sizes),
+        tuple(lengths),
+        amplitude,
+    )
+
+
+def central_lengths(prior: Hyperprior | float) -> tuple[float, float]:
+    """Shortest and longest length scale of the central 98 % of a hyperprior, or the fixed one twice."""
+    if isinstance(prior, Hyperprior):
+        low, high = (float(np.exp(prior.quantile(q))) for q in CENTRAL)
+        return low, high
+    return (float(np.exp(prior)),) * 2
+
+
+def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, columns, names) -> None:
+    """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
+    if settings.m is not None:
+        raise InputError(
+            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most "
+            f"{LARGEST} in all; give a smaller m"
+        )
+    shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
+    factor, error = 1.0, settings.axis_error(len(lengths))
+    while True:
+        factor *= 1.01
+        sizes = [
+            axis_size(nu, factor * length / width, box, error)
+            for length, width, box in zip(shortest, half, boxes, strict=True)
+        ]
+        if np.prod(np.array(sizes, dtype=float)) <= LARGEST:
+            break
+    fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
+    shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
+    raise InputError(
+        f"basis functions: {leaf} has length scales down to {shortest.min():.3g} (central 98 % of the "
+        f"hyperprior), too short for {LARGEST} functions; the shortest that fits is {shown}; narrow the "
+        'hyperprior, allow a larger error, or take structure="dense"'
+    )
+
+
+def _refuse_large(
+    settings: BasisFunctions, eigen: Sequence[EigenBlock], names: Sequence[str]
+) -> None:
+    sizes = [block.size for block in eigen]
+    if sum(sizes) > LARGEST:
+        raise InputError(
+            f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most "
+            f"{LARGEST} in all; narrow the hyperpriors of the length scales, or allow a larger error"
+        )

@@ -1,0 +1,94 @@
+"""What a run says of the structure of its prior: the cost of a dense one, the error of a basis."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.covariances.basis_error import covariance_error, settings_for
+from gpmcflow.covariances.basis_functions import BasisFunctions
+from gpmcflow.errors import InputError
+from gpmcflow.models.gp_model import GPModel
+
+log = logging.getLogger(__name__)
+LARGE = 2000  # cases above which a dense covariance is worth a word
+ALLOWED_ERROR = (
+    2.5  # times `BasisFunctions.error`: the rule of sizes keeps the covariance within it
+)
+_PROBE = 400  # order of the matrices whose product tells the rate of this machine
+
+
+def advise(model: GPModel) -> None:
+    """Say what a large dense covariance costs, and whether basis functions fit it."""
+    n = model.n_cases
+    if model.structure_name != "dense" or n <= LARGE:
+        return
+    flops = (1.0 if model.likelihood.conjugate else 8.0 / 3.0) * float(n) ** 3
+    try:
+        size = model.basis_of(BasisFunctions()).size
+        instead = f"structure=BasisFunctions() fits this covariance with m = {size} weights"
+    except InputError as error:
+        instead = f"BasisFunctions() does not fit, since {error}"
+    log.warning(
+        "sample: a dense covariance of n = %d cases costs about %.2g s a gradient and %.2g GB a chain; %s",
+        n, flops / _rate(), 40.0 * float(n) ** 2 / 1e9, instead,
+    )  # fmt: skip
+
+
+def _rate() -> float:
+    """Floating point operations a second of a matrix product."""
+    A, best = np.ones((_PROBE, _PROBE)), np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        A @ A
+        best = min(best, time.perf_counter() - start)
+    return 2.0 * _PROBE**3 / best
+
+
+def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[str, str]:
+    """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
+
+    The latter is JSON, one entry a term: the largest error of the covariance, over the amplitude's square, at
+    the shortest and at the longest length scales of the draws. A warning tells where that is too large.
+    """
+    if not isinstance(model, GPModel):
+        return {}
+    attributes = {"structure": model.structure_name}
+    if model.basis and model.basis.eigen and computed:
+        thetas = model.prior_median()[None]
+        if "theta" in tree["posterior"]:
+            theta = tree["posterior/theta"].transpose("chain", "draw", "theta_dim")
+            thetas = theta.values.reshape(-1, model.dim)
+        attributes["basis_error"] = json.dumps(_errors(model, thetas))
+    return attributes
+
+
+def _errors(model: GPModel, thetas: np.ndarray) -> list[dict[str, Any]]:
+    low, high = model.full(thetas.min(0)), model.full(thetas.max(0))
+    settings, entries = model.structure, []
+    for block in model.basis.eigen:
+        shortest, longest = (np.exp(at[list(block.lengths)]) for at in (low, high))
+        errors = [covariance_error(block, lengths) for lengths in (shortest, longest)]
+        entries.append({
+            "term": block.term, "m": list(block.sizes),
+            "shortest": shortest.tolist(), "error_at_shortest": errors[0],
+            "longest": longest.tolist(), "error_at_longest": errors[1],
+        })  # fmt: skip
+        if max(errors) > ALLOWED_ERROR * settings.error:
+            sizes, boxes = settings_for(block, shortest, longest, settings)
+            log.warning(
+                "sample: the basis functions of %s are off by %.2g of the variance at the length scales "
+                "drawn (%.3g to %.3g), more than %g times error = %g; m = %s with boundary = %s would do",
+                block.term, max(errors), shortest.min(), longest.max(), ALLOWED_ERROR, settings.error,
+                _shown(sizes), _shown([round(box, 2) for box in boxes]),
+            )  # fmt: skip
+    return entries
+
+
+def _shown(values: list) -> str:
+    return str(values[0]) if len(set(values)) == 1 else str(tuple(values))

@@ -1,0 +1,176 @@
+"""A model with basis functions: sites of its weights, fixed hyperparameters, results, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from gpmcflow.approximations.basis_sites import basis_sites
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.approximations.hyperparameters import maximise_evidence
+from gpmcflow.approximations.laplace import laplace
+from gpmcflow.covariances.basis_functions import BasisFunctions
+from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
+from gpmcflow.errors import InputError
+from gpmcflow.likelihoods import Logistic, Poisson, Probit, StudentT
+from gpmcflow.models.description import data_of, describe, model_of
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
+from gpmcflow.models.weight_posterior import WeightPosterior
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.samplers import SurrogateSlice
+from gpmcflow.samplers.sampling import sample
+
+LENGTH = Hyperprior.log_uniform(0.4, 2.0)
+SIGNAL = Hyperprior("norm", {"loc": 0.2, "scale": 0.6})
+MEAN = Hyperprior("norm", {"loc": 0.1, "scale": 0.5})
+COARSE, LARGE = BasisFunctions(error=0.05), BasisFunctions(m=80, boundary=6.0)
+SE = SquaredExponential(LENGTH, SIGNAL, columns=0)
+SQUARE = SquaredExponential(LENGTH, SIGNAL, columns=(0, 1), ard=True)
+RICH = SE + Matern52(LENGTH, SIGNAL, columns=1) + Linear(SIGNAL, columns=(0, 1))
+RICH += Group(SIGNAL, columns=2)
+
+
+def build(covariance, likelihood, mean):
+    """A model with data of its own, the third column being levels."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-1, 1, (17, 2)), rng.integers(0, 4, 17)])
+    y = np.ones(17) if likelihood.counts or likelihood.binary else np.zeros(17)
+    model = GPModel(X, y, covariance, likelihood, mean, structure=COARSE)
+    return model.with_y(model.simulate(rng, model.prior_median())[1])
+
+
+MODELS = {
+    "rich sum": build(RICH, Logistic(), MEAN),
+    "two columns": build(SQUARE, Probit(), 0.3),
+    "counts": build(SE, Poisson(1.3), MEAN),
+    "student": build(RICH, StudentT(0.6, 4.0), MEAN),
+}
+
+# -- sites -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rich sum", "two columns", "counts", "student"])
+def test_sites_are_those_of_laplace(name):
+    model = MODELS[name]
+    theta = model.prior_median()
+    w, b = basis_sites(model, theta)
+    fit = laplace(model.at(theta)).sites
+    h = fit.predictor_mean
+    own = GPModel.full(model, theta)
+    expected = model.likelihood_at(own).information(h, model.y)
+    assert np.all(w > 0)
+    assert np.allclose(w, expected, rtol=0.02)
+    again = basis_sites(model, theta, FrozenSites(w, b))
+    assert np.allclose(again.precision, expected, rtol=1e-3)
+
+
+def test_sites_begin_where_they_are_told(monkeypatch):
+    model, calls = MODELS["student"], []
+    theta = model.prior_median()
+    cold = basis_sites(model, theta)
+    whole = WeightPosterior.__init__
+
+    def counted(self, *given):
+        calls.append(1)
+        whole(self, *given)
+
+    monkeypatch.setattr(WeightPosterior, "__init__", counted)
+    basis_sites(model, theta)
+    n_cold = len(calls)
+    basis_sites(model, theta, cold)
+    assert len(calls) - n_cold < n_cold
+
+
+# -- the model -------------------------------------------------------------------------------------
+
+
+def test_model_of_weights_at_fixed_hyperparameters():
+    """Its EP fit has the dense model's evidence and its moments."""
+    x = np.random.default_rng(4).uniform(-1, 1, 15)
+    y, covariance = np.where(np.sin(4 * x) > 0, 1.0, -1.0), SquaredExponential(LENGTH, SIGNAL)
+    dense, basis = (
+        GPModel(x, y, covariance, Logistic(), MEAN, jitter=1e-8, structure=structure)
+        for structure in ("dense", LARGE)
+    )
+    theta = np.array([0.0, 0.3, -0.2])
+    first, second = (expectation_propagation(model.at(theta)) for model in (dense, basis))
+    assert first.log_evidence == pytest.approx(second.log_evidence, abs=1e-5)
+    assert np.allclose(first.sites.predictor_mean, second.sites.predictor_mean, atol=1e-5)
+    assert basis.at(theta).dim == basis.n_latents == 80
+
+
+def test_a_model_survives_description_pickle_and_changes():
+    model = MODELS["rich sum"]
+    _ = model.basis_design
+    copy = pickle.loads(pickle.dumps(model))
+    assert "basis_design" not in vars(copy)
+    assert copy.digest() == model.digest()
+    described = json.loads(json.dumps(describe(model)))
+    tree = xr.DataTree.from_dict(data_of(model))
+    rebuilt = model_of(described, tree)
+    assert rebuilt.digest() == model.digest()
+    assert rebuilt.structure == COARSE
+    assert model.with_structure(BasisFunctions(error=0.04)).digest() != model.digest()
+    assert model.with_structure("dense").digest() != model.digest()
+    assert model.take(np.arange(9)).n_cases == 9
+    assert "BasisFunctions(m=None" in repr(model)
+    theta = model.prior_median()
+    w, y = model.simulate(np.random.default_rng(0), theta)
+    assert w.shape == (model.n_latents,)
+    assert y.shape == (model.n_cases,)
+    stacked = model.predictor(theta, np.stack([w, 2 * w]))
+    Phi = model.basis_design.matrix()
+    full = model.full(theta)
+    by_hand = Phi @ (model.basis.scales(full)[0] * w) + model.mean_at(full)
+    assert np.allclose(stacked[0], by_hand)
+    assert np.allclose(stacked[1], 2 * by_hand - model.mean_at(full))
+
+
+def test_what_needs_the_covariance_of_all_cases_is_refused():
+    model = MODELS["counts"]
+    with pytest.raises(InputError, match="basis functions have no factor"):
+        sample(model, SurrogateSlice(), n_chains=1, n_draws=2)
+    with pytest.raises(InputError, match="basis functions have no factor"):
+        model.covariance_matrix(model.prior_median())
+    with pytest.raises(InputError, match="basis functions have no factor"):
+        maximise_evidence(model)
+    with pytest.raises(InputError, match="unknown name 'basic'"):
+        model.with_structure("basic")
+
+
+def test_no_array_of_cases_by_cases_is_made():
+    """100,000 cases: a square of them would be 80 GB."""
+    x = np.linspace(0, 1, 100_000)
+    length = Hyperprior.log_uniform(0.3, 1.0)
+    model = GPModel(x, np.round(1 + x), SquaredExponential(length), Poisson(), structure="basis")
+    model.digest(), describe(model), repr(model)
+    theta = model.prior_median()
+    w, y = model.simulate(np.random.default_rng(0), theta)
+    again = model.with_y(y)
+    assert np.isfinite(again.log_density(theta, w))
+    density = JointDensity(again, frozen_sites(again, theta))
+    assert np.isfinite(density.evaluate(np.zeros(2), np.zeros(density.n_z)).rest)
+    assert again.take(np.arange(50_000)).n_cases == 50_000
+
+
+def test_duplicate_inputs_need_no_jitter():
+    x, y = np.array([0.0, 0.0, 1.0]), np.array([1.0, -1.0, 1.0])
+    model = GPModel(x, y, SquaredExponential(0.8, 1.0), Probit(), jitter=0.0, structure="basis")
+    assert np.ptp(model.predictor((), np.ones(model.n_latents))[:2]) == 0.0
+
+
+def test_a_point_with_no_density_is_no_error():
+    model = MODELS["rich sum"]
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    x, z = np.zeros(model.dim), np.zeros(density.n_z)
+    for far in (np.full_like(x, 60.0), np.full_like(x, np.nan)):
+        at = density.evaluate(far, z)
+        assert at.rest == -np.inf
+        assert not at.slope_x.any()
