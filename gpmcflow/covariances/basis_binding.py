@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,7 +26,11 @@ from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
-CENTRAL = (0.01, 0.99)  # quantiles of a hyperprior between which a basis has to do
+CENTRAL = (
+    0.98,
+    0.9,
+    0.8,
+)  # shares of a hyperprior for which a basis has to do: the first that fits
 LARGEST_DIMENSION = 3
 ALLOWED = "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
 
@@ -42,9 +47,45 @@ def bind_basis(
     """Blocks of a covariance with its defaults; ``columns`` and ``places`` are those of its leaves.
 
     ``priors`` are hyperpriors or fixed coordinates of all parameters, ``names`` those of the columns of X.
+    Sizes follow from the central 98 % of the hyperpriors of length scales, or, where these take more than
+    `LARGEST` functions, from the central 90 or 80 %: results say if the posterior goes beyond them.
+
     Raises `InputError` for a term that has no basis, one of more than 3 columns, length scales that are too
     short for `LARGEST` functions, and a group with one level.
     """
+    for share in CENTRAL:
+        try:
+            return _bound(_Binding(settings, share, priors, X, names), covariance, columns, places)
+        except _TooManyError as error:
+            reason = str(error)
+    raise InputError(reason)
+
+
+class _TooManyError(InputError):
+    """More functions than `LARGEST`."""
+
+
+@dataclass(frozen=True)
+class _Binding:
+    """What all terms share."""
+
+    settings: BasisFunctions
+    share: float  #: of the hyperpriors of length scales
+    priors: Sequence[Hyperprior | float]
+    X: np.ndarray
+    names: Sequence[str]
+
+    def lengths(self, place: int) -> tuple[float, float]:
+        """Shortest and longest length scale of the central share of a hyperprior, or the fixed one twice."""
+        prior = self.priors[place]
+        if isinstance(prior, Hyperprior):
+            tail = 0.5 * (1.0 - self.share)
+            low, high = (float(np.exp(prior.quantile(q))) for q in (tail, 1.0 - tail))
+            return low, high
+        return (float(np.exp(prior)),) * 2
+
+
+def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisBlocks:
     terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
     blocks: list[Block] = []
     bound = iter(zip(columns, places, strict=True))
@@ -54,22 +95,22 @@ def bind_basis(
             raise InputError(
                 f'basis functions: {term} is a product; allowed: {ALLOWED}; or take structure="dense"'
             )
-        blocks += _blocks_of(settings, term, *own[0], priors, X, names)
-    _refuse_large(settings, [block for block in blocks if isinstance(block, EigenBlock)], names)
+        blocks += _blocks_of(binding, term, *own[0])
+    _refuse_large(block for block in blocks if isinstance(block, EigenBlock))
     return BasisBlocks(blocks)
 
 
-def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]:
+def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
     places = [int(place) for place in places]
     if leaf.code in SMOOTHNESS:
-        return [_eigen_block(settings, leaf, columns, places, priors, X, names)]
+        return [_eigen_block(binding, leaf, columns, places)]
     if isinstance(leaf, Constant):
         return [ColumnBlock(None, places[0])]
     if isinstance(leaf, Linear):
         places = places if len(places) > 1 else places * len(columns)
         return [ColumnBlock(c, place) for c, place in zip(columns, places, strict=True)]
     if isinstance(leaf, (Group, Categorical)):
-        levels = np.unique(X[:, columns], axis=0)
+        levels = np.unique(binding.X[:, columns], axis=0)
         if len(levels) < 2:
             raise InputError(
                 f"basis functions: {leaf} has one level; allowed: two or more; drop the term"
@@ -88,19 +129,19 @@ def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]
     )
 
 
-def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBlock:
-    D, nu = len(columns), SMOOTHNESS[leaf.code]
+def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
+    D, nu, settings = len(columns), SMOOTHNESS[leaf.code], binding.settings
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
             f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
             'number of functions is a product; write a sum of terms, or take structure="dense"'
         )
-    own = X[:, columns]
+    own = binding.X[:, columns]
     low, high = own.min(0), own.max(0)
     half = 0.5 * (high - low)
     if not np.all(half > 0.0):
-        name = names[columns[int(np.argmin(half))]]
+        name = binding.names[columns[int(np.argmin(half))]]
         raise InputError(
             f"basis functions: column {name!r} of {leaf} is constant; drop it from the term"
         )
@@ -108,13 +149,13 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     lengths = lengths * D if len(lengths) == 1 else lengths
     boxes, sizes = [], []
     for d, place in enumerate(lengths):
-        shortest, longest = (length / half[d] for length in central_lengths(priors[place]))
+        shortest, longest = (length / half[d] for length in binding.lengths(place))
         box = settings.axis("boundary", d, D) or box_width(nu, longest, error)
         boxes.append(box)
         sizes.append(settings.axis("m", d, D) or axis_size(nu, shortest, box, error))
     half_widths = np.array(boxes) * half
     if np.prod(np.array(sizes, dtype=float)) > LARGEST:
-        _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, columns, names)
+        _refuse_sizes(binding, leaf, lengths, half, boxes, sizes, columns)
     centre = 0.5 * (low + high)
     return EigenBlock(
         leaf.name or leaf.term,
@@ -129,23 +170,16 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     )
 
 
-def central_lengths(prior: Hyperprior | float) -> tuple[float, float]:
-    """Shortest and longest length scale of the central 98 % of a hyperprior, or the fixed one twice."""
-    if isinstance(prior, Hyperprior):
-        low, high = (float(np.exp(prior.quantile(q))) for q in CENTRAL)
-        return low, high
-    return (float(np.exp(prior)),) * 2
-
-
-def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, columns, names) -> None:
+def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, columns) -> None:
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
-    if settings.m is not None:
+    nu, names = SMOOTHNESS[leaf.code], binding.names
+    if binding.settings.m is not None:
         raise InputError(
             f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most "
             f"{LARGEST} in all; give a smaller m"
         )
-    shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
-    factor, error = 1.0, settings.axis_error(len(lengths))
+    shortest = np.array([binding.lengths(place)[0] for place in lengths])
+    factor, error = 1.0, binding.settings.axis_error(len(lengths))
     while True:
         factor *= 1.01
         sizes = [
@@ -156,19 +190,17 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
             break
     fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
     shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
-    raise InputError(
-        f"basis functions: {leaf} has length scales down to {shortest.min():.3g} (central 98 % of the "
-        f"hyperprior), too short for {LARGEST} functions; the shortest that fits is {shown}; narrow the "
-        'hyperprior, allow a larger error, or take structure="dense"'
+    raise _TooManyError(
+        f"basis functions: {leaf} has length scales down to {shortest.min():.3g} (central "
+        f"{100 * binding.share:.0f} % of the hyperprior), too short for {LARGEST} functions; the shortest "
+        f'that fits is {shown}; narrow the hyperprior, allow a larger error, or take structure="dense"'
     )
 
 
-def _refuse_large(
-    settings: BasisFunctions, eigen: Sequence[EigenBlock], names: Sequence[str]
-) -> None:
+def _refuse_large(eigen: Iterable[EigenBlock]) -> None:
     sizes = [block.size for block in eigen]
     if sum(sizes) > LARGEST:
-        raise InputError(
+        raise _TooManyError(
             f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most "
             f"{LARGEST} in all; narrow the hyperpriors of the length scales, or allow a larger error"
         )

@@ -42,7 +42,8 @@ class BasisFunctions:
     ----------
     m:
         Eigenfunctions a column of a term, a whole number or one for each; by default as many as ``error``
-        asks for at the shortest length scale of the central 98 % of the hyperprior. At most 400 in all.
+        asks for at the shortest length scale of the central 98 % of the hyperprior, or of 90 or 80 % where
+        these take more than 400 in all, the most there may be; results tell if the posterior goes beyond.
     boundary:
         Half width of the box over that of the data, > 1, a number or one for each column; by default what
         ``error`` asks for at the longest length scale of the central 98 %, and at least 1.2.

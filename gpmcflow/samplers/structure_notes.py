@@ -20,6 +20,7 @@ LARGE = 2000  # cases above which a dense covariance is worth a word
 ALLOWED_ERROR = (
     2.5  # times `BasisFunctions.error`: the rule of sizes keeps the covariance within it
 )
+CENTRAL = (0.01, 0.99)  # quantiles of the draws' length scales
 _PROBE = 400  # order of the matrices whose product tells the rate of this machine
 
 
@@ -54,7 +55,8 @@ def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[
     """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
 
     The latter is JSON, one entry a term: the largest error of the covariance, over the amplitude's square, at
-    the shortest and at the longest length scales of the draws. A warning tells where that is too large.
+    the shortest and at the longest length scales of the central 98 % of the draws. A warning tells where that
+    is too large.
     """
     if not isinstance(model, GPModel):
         return {}
@@ -69,7 +71,7 @@ def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[
 
 
 def _errors(model: GPModel, thetas: np.ndarray) -> list[dict[str, Any]]:
-    low, high = model.full(thetas.min(0)), model.full(thetas.max(0))
+    low, high = (model.full(theta) for theta in np.quantile(thetas, CENTRAL, axis=0))
     settings, entries = model.structure, []
     for block in model.basis.eigen:
         shortest, longest = (np.exp(at[list(block.lengths)]) for at in (low, high))

@@ -276,10 +276,10 @@ def test_the_shortest_length_scale_named_does_fit(columns):
         GPModel(TABLE, Y, covariance, Probit(), structure="basis")
     named = float(str(refused.value).split("shortest that fits is ")[1].split(" ")[0])
     for factor, fits in ((1.03, True), (0.9, False)):
-        # the central 98 % of a uniform distribution of logs
+        # the central 80 % of a uniform distribution of logs
         low = np.log(factor * named)
-        high = np.log(2.0) - 0.01 * (np.log(2.0) - np.log(0.001))
-        margin = 0.01 * (high - low) / 0.98
+        high = np.log(2.0) - 0.1 * (np.log(2.0) - np.log(0.001))
+        margin = 0.1 * (high - low) / 0.8
         prior = Hyperprior.log_uniform(np.exp(low - margin), np.exp(high + margin))
         make = lambda prior=prior: GPModel(  # noqa: E731
             TABLE, Y, SquaredExponential(prior, columns=columns), Probit(), structure="basis"
@@ -289,6 +289,26 @@ def test_the_shortest_length_scale_named_does_fit(columns):
         else:
             with pytest.raises(InputError, match="shortest that fits"):
                 make()
+
+
+def test_the_largest_share_of_the_hyperprior_that_fits_is_taken():
+    """Normal logs: 98 % within 2.326 sd, 90 % within 1.645, 80 % within 1.282."""
+    x, y = np.linspace(-1.0, 1.0, 40), Y
+
+    def sizes(sd, error=0.01):
+        prior = Hyperprior("norm", {"loc": -1.0, "scale": sd})
+        settings = BasisFunctions(error=error)
+        model = GPModel(x, y, Matern32(prior, 1.0), Probit(), structure=settings)
+        (block,) = model.basis.eigen
+        return block.sizes[0], block.half_widths[0]
+
+    for sd, deviations in ((0.8, 2.3263), (1.0, 1.6449), (1.3, 1.2816)):
+        m, half_width = sizes(sd)
+        shortest, longest = np.exp(-1.0 + np.array([-1.0, 1.0]) * deviations * sd)
+        box = box_width(1.5, longest, 0.01)
+        assert half_width == pytest.approx(box, rel=1e-3)
+        assert m == pytest.approx(axis_size(1.5, shortest, box, 0.01), abs=1)
+        assert m <= 400
 
 
 @pytest.mark.parametrize(
