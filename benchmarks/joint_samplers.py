@@ -1,6 +1,6 @@
 """Effective samples a second of samplers of hyperparameters and latents, beside NumPyro's NUTS, in one run.
 
-    python benchmarks/joint_samplers.py [--problems coal synthetic ionosphere redwoods]
+    python benchmarks/joint_samplers.py [--problems coal digits synthetic ionosphere redwoods small]
         [--peer FOLDER] [--peer-draws 500] [--peer-warmup 500]
 
 Problems are those of the paper config's study `surrogate_slice` (data as in any run: GPMCFLOW_DATA or
@@ -33,11 +33,19 @@ from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS, WITHOUT_SITES
 
 ROOT = Path(__file__).parents[1]
-PROBLEMS = ("coal", "synthetic", "ionosphere", "redwoods")
-SLICE_DRAWS = {"coal": 8000, "synthetic": 1500, "ionosphere": 800, "redwoods": 300}
+PROBLEMS = ("coal", "digits", "synthetic", "ionosphere", "redwoods", "small")
+SLICE_DRAWS = {
+    "coal": 8000, "digits": 10000, "synthetic": 1500, "ionosphere": 800, "redwoods": 1000, "small": 8000,
+}  # fmt: skip
 KRONECKER = 10  # times as many draws on a grid without sites, whose proposals are so much cheaper
-JOINT_DRAWS = {"coal": 8000, "synthetic": 2000, "ionosphere": 2000, "redwoods": 1000}
-POISSON = ("coal", "redwoods")  # whose likelihood has an expansion of its own at each count
+JOINT_DRAWS = {
+    "coal": 8000, "digits": 2000, "synthetic": 3000, "ionosphere": 2000, "redwoods": 3000, "small": 8000,
+}  # fmt: skip
+POISSON = (
+    "coal",
+    "redwoods",
+    "small",
+)  # whose likelihood has an expansion of its own at each count
 WORKERS = 2
 WARMUP_SHARE = 0.1  # of the draws, of slice sampling
 
@@ -116,7 +124,8 @@ def bounds(prior) -> np.ndarray:
 
 def peer(model: GPModel, folder: str, draws: int, warmup: int) -> dict:
     """NumPyro's NUTS on the same density, in its own environment."""
-    priors, p = model.parameters.priors, model.X.shape[1]
+    priors = model.parameters.priors
+    p = sum("length_scale" in name for name in model.parameters.all_names)
     lengths = np.array([bounds(prior) for prior in priors[:p]]).T
     with tempfile.TemporaryDirectory() as here:
         problem, found = Path(here) / "problem.npz", Path(here) / "draws.npz"
