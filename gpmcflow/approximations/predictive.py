@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpmcflow.likelihoods import Likelihood
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 N_SIMULATED = 4000  # responses drawn for their quantiles
+BLOCK = 1000  # cases whose responses are simulated at a time
 UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
 
 
@@ -58,6 +59,15 @@ def predictive(
         },
         {"new_case": np.arange(m), "quantile": list(quantiles)},
     )
+
+
+def by_blocks(eta: Conditional, described: Callable[[Conditional], xr.Dataset]) -> xr.Dataset:
+    """What ``described`` says of `BLOCK` new cases at a time (new_case), put together."""
+    m = eta.mean.shape[1]
+    if m <= BLOCK:
+        return described(eta)
+    parts = [described(eta.take(slice(k, k + BLOCK))) for k in range(0, m, BLOCK)]
+    return xr.concat(parts, "new_case").assign_coords(new_case=np.arange(m))
 
 
 def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:

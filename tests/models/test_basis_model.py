@@ -12,7 +12,6 @@ import xarray as xr
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.approximations.hyperparameters import maximise_evidence
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
@@ -139,8 +138,6 @@ def test_what_needs_the_covariance_of_all_cases_is_refused():
         sample(model, SurrogateSlice(), n_chains=1, n_draws=2)
     with pytest.raises(InputError, match="basis functions have no factor"):
         model.covariance_matrix(model.prior_median())
-    with pytest.raises(InputError, match="basis functions have no factor"):
-        maximise_evidence(model)
     with pytest.raises(InputError, match="unknown name 'basic'"):
         model.with_structure("basic")
 
