@@ -74,8 +74,20 @@ def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
     """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
     n = len(eta.mean)
     own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
-    terms = [lik.tilted(y, m, v)[0] for lik, m, v in zip(own, eta.mean, eta.variance, strict=True)]
+    terms = [_log_mean(*each, y) for each in zip(own, eta.mean, eta.variance, strict=True)]
     return logsumexp(terms, axis=0) - np.log(n)
+
+
+def _log_mean(likelihood: Likelihood, mean: np.ndarray, variance: np.ndarray, y: np.ndarray):
+    """log int p(y_i | eta) N(eta) d eta (m,); the density itself where eta is known, as basis functions do."""
+    known = variance <= 0.0
+    if not known.any():
+        return likelihood.tilted(y, mean, variance)[0]
+    out = likelihood.derivatives(mean, y)[0]
+    if not known.all():
+        rest = np.flatnonzero(~known)
+        out[rest] = likelihood.take(rest).tilted(y[rest], mean[rest], variance[rest])[0]
+    return out
 
 
 def responses(eta: Conditional, rng: np.random.Generator) -> np.ndarray:

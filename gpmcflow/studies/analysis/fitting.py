@@ -27,7 +27,8 @@ from gpmcflow.studies.analysis.tables import NOT_ANNEALED
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
-N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: EP at each
+N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
+FEWEST_LEFT_OUT, LEFT_OUT_WORK = 40, 1e11  # with basis functions so many, for rows x functions^2 of them all
 
 
 def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:
@@ -146,6 +147,14 @@ def draw(
     return sample(model, JointSplitHMC(), execution=how.inside("joint_split_hmc"), **run)
 
 
+def n_left_out(model: GPModel) -> int:
+    """Draws that leave-one-out densities are averaged over."""
+    if not model.basis:
+        return N_LEFT_OUT
+    affordable = LEFT_OUT_WORK / (model.n_cases * model.n_latents**2)
+    return int(np.clip(affordable, FEWEST_LEFT_OUT, N_LEFT_OUT))
+
+
 def summarise(
     model: GPModel, draws: xr.DataTree, data: Data, *, seed: int, key: tuple
 ) -> xr.DataTree:
@@ -156,7 +165,7 @@ def summarise(
     places = Places.of(data, chain_generators(seed, *key, "quick", chains=range(1)).generator(0))
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
     theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
-    each = max(1, N_LEFT_OUT // theta.shape[0])
+    each = max(1, n_left_out(model) // theta.shape[0])
     rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
     tree = with_leave_one_out(tree, over_draws(model, theta[:, rows]), data)
     if data.encoding.coordinates:
