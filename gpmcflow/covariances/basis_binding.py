@@ -52,7 +52,7 @@ def bind_basis(
         own = [next(bound) for _ in term.leaves()]
         if not isinstance(term, Leaf):
             raise InputError(
-                f'basis functions: {term} is a product; allowed: {ALLOWED}; or take structure="dense"'
+                f'basis functions: {_short(term)} is a product; allowed: {ALLOWED}; or take structure="dense"'
             )
         blocks += _blocks_of(settings, term, *own[0], priors, X, names)
     _refuse_large(settings, [block for block in blocks if isinstance(block, EigenBlock)], names)
@@ -72,7 +72,7 @@ def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]
         levels = np.unique(X[:, columns], axis=0)
         if len(levels) < 2:
             raise InputError(
-                f"basis functions: {leaf} has one level; allowed: two or more; drop the term"
+                f"basis functions: {_short(leaf)} has one level; allowed: two or more; drop the term"
             )
         if isinstance(leaf, Group):
             return [LevelBlock(columns, levels, places[0])]
@@ -80,11 +80,11 @@ def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]
             length, scale = places
             return [ColumnBlock(None, scale, length), LevelBlock(columns, levels, scale, length)]
         raise InputError(
-            f"basis functions: {leaf} has {len(columns)} columns; allowed: one; write one term a column, or "
+            f"basis functions: {_short(leaf)} has {len(columns)} columns; allowed: one; write one term a column, or "
             'take structure="dense"'
         )
     raise InputError(
-        f'basis functions: {leaf} has no basis; allowed: {ALLOWED}; or take structure="dense"'
+        f'basis functions: {_short(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
     )
 
 
@@ -93,7 +93,7 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
-            f"basis functions: {leaf} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
+            f"basis functions: {_short(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
             'number of functions is a product; write a sum of terms, or take structure="dense"'
         )
     own = X[:, columns]
@@ -102,7 +102,7 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     if not np.all(half > 0.0):
         name = names[columns[int(np.argmin(half))]]
         raise InputError(
-            f"basis functions: column {name!r} of {leaf} is constant; drop it from the term"
+            f"basis functions: column {name!r} of {_short(leaf)} is constant; drop it from the term"
         )
     *lengths, amplitude = places
     lengths = lengths * D if len(lengths) == 1 else lengths
@@ -129,6 +129,12 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     )
 
 
+def _short(term: Covariance) -> str:
+    """A term, or a product of them, with columns and without parameters."""
+    leaves = [f"{leaf.term}({', '.join(map(str, leaf.columns or ()))})" for leaf in term.leaves()]
+    return " * ".join(leaves)
+
+
 def central_lengths(prior: Hyperprior | float) -> tuple[float, float]:
     """Shortest and longest length scale of the central 98 % of a hyperprior, or the fixed one twice."""
     if isinstance(prior, Hyperprior):
@@ -141,7 +147,7 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
     if settings.m is not None:
         raise InputError(
-            f"basis functions: {leaf} has {' x '.join(map(str, sizes))} functions; allowed: at most "
+            f"basis functions: {_short(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at most "
             f"{LARGEST} in all; give a smaller m"
         )
     shortest = np.array([central_lengths(priors[place])[0] for place in lengths])
@@ -157,7 +163,7 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
     fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
     shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
     raise InputError(
-        f"basis functions: {leaf} has length scales down to {shortest.min():.3g} (central 98 % of the "
+        f"basis functions: {_short(leaf)} has length scales down to {shortest.min():.3g} (central 98 % of the "
         f"hyperprior), too short for {LARGEST} functions; the shortest that fits is {shown}; narrow the "
         'hyperprior, allow a larger error, or take structure="dense"'
     )

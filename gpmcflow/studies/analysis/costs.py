@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from gpmcflow.approximations.basis_prediction import NewDesigns, basis_predictor
 from gpmcflow.approximations.conditional import Predictor, latent_predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.errors import InputError
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
@@ -71,12 +74,21 @@ def _model(context: Context, job: PlannedJob) -> GPModel:
 
     def make() -> GPModel:
         model = build_model(settings, job.method, data, where)
-        note = dense_note(model)
+        note = dense_note(model, lambda: _basis(settings, job.method, data))
         if note:
             context.notes.append(f"{where}.models.{job.method}: {note}")
         return model
 
     return context.once(("model", job.problem, job.method), make)
+
+
+def _basis(settings: Mapping, name: str, data: Data) -> BasisBlocks | None:
+    """Basis functions of a model of the config, were its structure that."""
+    models = {name: {**settings["models"][name], "structure": "basis"}}
+    try:
+        return build_model({**settings, "models": models}, name, data, "").basis
+    except InputError as error:
+        raise InputError(str(error).removeprefix(f".models.{name}.structure: ")) from None
 
 
 def _unit(context: Context, job: PlannedJob) -> Unit:
@@ -89,7 +101,9 @@ def _measured(context: Context, job: PlannedJob) -> Unit:
         return _timed(data, model)
     rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
     unit, more = _timed(data, model.take(rows)), (model.n_cases / LARGEST_TIMED) ** 3
-    seconds = {name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]}
+    seconds = {
+        name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
+    }
     held = model.numbers_held
     return unit._replace(**seconds, n=model.n_cases, held=held, fitted=_fitted(model))
 
@@ -121,7 +135,9 @@ def _timed(data: Data, model: GPModel) -> Unit:
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     effects = timed(lambda: [predictor.joint(X) for X in swept])[0]
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
-    return Unit(fit, draw, gradient, left_out, each, effects, model.dim, model.n_cases, held, fitted)
+    return Unit(
+        fit, draw, gradient, left_out, each, effects, model.dim, model.n_cases, held, fitted
+    )
 
 
 def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
@@ -138,9 +154,7 @@ def _fitted(model: GPModel) -> int:
     return model.numbers_held + BASIS_MATRICES * n * model.n_latents
 
 
-def _job(
-    context: Context, numbers: int, seconds: float, cores: int = 1, disk: int = 0
-) -> Cost:
+def _job(context: Context, numbers: int, seconds: float, cores: int = 1, disk: int = 0) -> Cost:
     return context.single(seconds, 8 * numbers * cores, disk)._replace(cores=cores)
 
 
@@ -198,7 +212,9 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
     seconds = min(N_PREDICTED, n_draws) * unit.predictor + _response_seconds(context, job)
     seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
     seconds += PARETO_SECONDS * unit.n
-    return _job(context, unit.held + 10 * unit.n * left_out if model.basis else unit.fitted, seconds)
+    return _job(
+        context, unit.held + 10 * unit.n * left_out if model.basis else unit.fitted, seconds
+    )
 
 
 def _response_seconds(context: Context, job: PlannedJob) -> float:

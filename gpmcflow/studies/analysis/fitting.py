@@ -28,7 +28,10 @@ LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
-FEWEST_LEFT_OUT, LEFT_OUT_WORK = 40, 1e11  # with basis functions so many, for rows x functions^2 of them all
+FEWEST_LEFT_OUT, LEFT_OUT_WORK = (
+    40,
+    1e11,
+)  # with basis functions so many, for rows x functions^2 of them all
 
 
 def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:
@@ -67,7 +70,9 @@ def _evidence(
     """
     shift = -len(model.y) * np.log(data.target.scale)
     if too_much_annealing(model, settings):
-        alarm = f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"
+        alarm = (
+            f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"
+        )
         return _evidence_group(best.log_evidence + shift, np.nan, best.log_evidence + shift, alarm)
     if model.likelihood.conjugate:
         return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")

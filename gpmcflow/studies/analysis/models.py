@@ -87,7 +87,10 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     except InputError as error:
         text, key = str(error).removeprefix("model: "), ""
         if text.startswith(("basis functions: ", "Kronecker grid: ")):
-            key, text = ".structure", text.replace('take structure="dense"', "write structure: dense")
+            key, text = (
+                ".structure",
+                text.replace('take structure="dense"', "write structure: dense"),
+            )
         raise InputError(f"{path}{key}: {text}") from None
     if not model.dim:
         raise InputError(
