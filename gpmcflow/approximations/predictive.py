@@ -78,8 +78,10 @@ def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
     return logsumexp(terms, axis=0) - np.log(n)
 
 
-def _log_mean(likelihood: Likelihood, mean: np.ndarray, variance: np.ndarray, y: np.ndarray):
-    """log int p(y_i | eta) N(eta) d eta (m,); the density itself where eta is known, as basis functions do."""
+def _log_mean(
+    likelihood: Likelihood, mean: np.ndarray, variance: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """log int p(y_i | eta) N(eta) d eta (m,), the density itself where weights tell eta."""
     known = variance <= 0.0
     if not known.any():
         return likelihood.tilted(y, mean, variance)[0]

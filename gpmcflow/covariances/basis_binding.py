@@ -80,8 +80,8 @@ def _blocks_of(settings, leaf, columns, places, priors, X, names) -> list[Block]
             length, scale = places
             return [ColumnBlock(None, scale, length), LevelBlock(columns, levels, scale, length)]
         raise InputError(
-            f"basis functions: {_short(leaf)} has {len(columns)} columns; allowed: one; write one term a column, or "
-            'take structure="dense"'
+            f"basis functions: {_short(leaf)} has {len(columns)} columns; allowed: one; write one term a "
+            'column, or take structure="dense"'
         )
     raise InputError(
         f'basis functions: {_short(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
@@ -93,8 +93,8 @@ def _eigen_block(settings, leaf, columns, places, priors, X, names) -> EigenBloc
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
-            f"basis functions: {_short(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, as the "
-            'number of functions is a product; write a sum of terms, or take structure="dense"'
+            f"basis functions: {_short(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, "
+            'as the number of functions is a product; write a sum of terms, or take structure="dense"'
         )
     own = X[:, columns]
     low, high = own.min(0), own.max(0)
@@ -163,8 +163,8 @@ def _refuse_sizes(settings, nu, leaf, lengths, priors, half, boxes, sizes, colum
     fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
     shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
     raise InputError(
-        f"basis functions: {_short(leaf)} has length scales down to {shortest.min():.3g} (central 98 % of the "
-        f"hyperprior), too short for {LARGEST} functions; the shortest that fits is {shown}; narrow the "
+        f"basis functions: {_short(leaf)} has length scales down to {shortest.min():.3g} (central 98 % of "
+        f"the hyperprior), too short for {LARGEST} functions; the shortest that fits is {shown}; narrow the "
         'hyperprior, allow a larger error, or take structure="dense"'
     )
 

@@ -18,6 +18,7 @@ MANY_ROWS = 2000
 MOST_FUNCTIONS = (
     380  # of a model; 400 are the package's limit, and held-out rows change ranges a little
 )
+MOST_OF_A_COLUMN = 100  # more are for a few values far away
 FEWEST_VALUES = 5  # of a column that gets a curve; of fewer a slope says nearly as much
 WIDTHS = 2.33  # standard deviations of the central 98 % of a hyperprior on each side
 REACH = (
@@ -45,10 +46,10 @@ class LargeModels:
         halves = {name: half for name in inputs if (half := half_range(columns[name]))}
         curved, left = [], MOST_FUNCTIONS
         for name, half in halves.items():
-            left -= functions(half, *REACH, 1)
-            if left < 0:
-                break
-            curved.append(name)
+            needed = functions(half, *REACH, 1)
+            if needed <= min(left, MOST_OF_A_COLUMN):
+                curved.append(name)
+                left -= needed
         self.straight = [name for name in halves if name not in curved]
         self.covariances: dict[str, str] = {}
         self.priors: dict[str, tuple[float, float]] = {}
@@ -84,7 +85,8 @@ def half_range(column: Column) -> float:
 def functions(half: float, mean: float, sd: float, n_columns: int) -> int:
     """Functions of one column of a squared exponential for a log length scale of N(mean, sd^2).
 
-    As many as leave 1 % of the variance out: in the spectrum of the shortest, at the box's ends of the longest.
+    As many as leave 1 % of the variance out: in the spectrum of the shortest, at the ends of the box of the
+    longest.
     """
     shortest, longest = (math.exp(mean + side * WIDTHS * sd) for side in (-1.0, 1.0))
     share = 0.01 / n_columns

@@ -224,7 +224,10 @@ class GPModel(WritableArrays):
 
     @property
     def numbers_held(self) -> int:
-        """Most numbers that a chain holds at a time: 10 n^2 dense, 100 n on a grid, 30 n + 10 m^2 of a basis."""
+        """Most numbers that a chain holds at a time: 10 n^2 dense, 100 n on a grid, 30 n + 10 m^2 of weights.
+
+        An estimate; draws that are kept, and fits that are not made with the structure, come on top.
+        """
         n = self.n_cases
         if self.basis:
             return 30 * n + 10 * self.n_latents**2

@@ -104,8 +104,8 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
     """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
 
     Draws of p(theta | y) get weights 1 / p(y_i | y_-i, theta), which lead to p(theta | y_-i). Draws at which
-    the fit does not converge are left out of all chains. Where no tail can be fitted, k is infinite and nothing is
-    smoothed: a tail of one value, as draws that repeat have it, and fewer than `FEWEST_DRAWS`.
+    the fit does not converge are left out of all chains. Where no tail can be fitted, k is infinite and
+    nothing is smoothed: a tail of one value, as draws that repeat have it, and fewer than `FEWEST_DRAWS`.
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
@@ -113,8 +113,8 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
     values = values[:, np.isfinite(values).all(axis=(0, 2))]
     if not values.shape[1]:
         raise NumericalError(
-            "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not go "
-            "together with these data"
+            "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not "
+            "go together with these data"
         )
     flat = values.reshape(-1, values.shape[-1])
     plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
