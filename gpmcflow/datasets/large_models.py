@@ -18,7 +18,7 @@ MANY_ROWS = 2000
 MOST_FUNCTIONS = (
     380  # of a model; 400 are the package's limit, and held-out rows change ranges a little
 )
-MOST_OF_A_COLUMN = 100  # more are for a few values far away
+MOST_OF_A_COLUMN = 80  # more are for a few values far away
 FEWEST_VALUES = 5  # of a column that gets a curve; of fewer a slope says nearly as much
 WIDTHS = 2.33  # standard deviations of the central 98 % of a hyperprior on each side
 REACH = (

@@ -171,3 +171,17 @@ def test_a_point_with_no_density_is_no_error():
         at = density.evaluate(far, z)
         assert at.rest == -np.inf
         assert not at.slope_x.any()
+
+
+def test_numbers_held_follow_the_structure():
+    """Of a grid and of weights they grow with the cases, of a dense covariance with their square."""
+    sides = np.arange(30.0), np.arange(40.0)
+    grid = np.stack(np.meshgrid(*sides, indexing="ij"), -1).reshape(-1, 2)
+    y, length = np.ones(len(grid)), Hyperprior("norm", {"loc": 3.0, "scale": 0.1})
+    held = {
+        name: GPModel(grid, y, SquaredExponential(length), Poisson(), structure=name).numbers_held
+        for name in ("dense", "kronecker", "basis")
+    }
+    assert held["dense"] == 10 * 1200**2
+    assert held["kronecker"] == 100 * 1200
+    assert 30 * 1200 < held["basis"] < 30 * 1200 + 10 * 400**2
