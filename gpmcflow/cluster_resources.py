@@ -20,7 +20,7 @@ GP_MATRICES, LINEAR_MATRICES = (
     8,
 )  # n x n and n x d arrays alive at once, a quarter above the studies'
 JOINT_MATRICES = 15  # of a model of hyperparameters and latents
-BASIS_COLUMNS, MOST_FUNCTIONS_SQUARED = 3000, 2_000_000  # of a model with 400 basis functions
+BASIS_COLUMNS, MOST_FUNCTIONS_SQUARED = 4000, 2_000_000  # of a model with 400 basis functions
 # Measured with the jobs themselves; a test does so again.
 PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most 16
 PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52

@@ -29,7 +29,7 @@ from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places
 from gpmcflow.studies.frame.study import PlannedJob
 
 DENSE_MATRICES = 10  # n x n arrays alive at once
-BASIS_MATRICES = 6  # n x m arrays alive at once in fits and annealing with basis functions
+BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
@@ -196,11 +196,13 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
         pilot = JointSplitHMC().transitions_before_draws(model, chains) * each
         work = chains * (draws + sampling["warmup"]) * each
     cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
-    start = context.single(0.0, 0).seconds if cores > 1 else 0.0  # of the worker processes
+    worker = context.single(0.0, 0)
+    start, processes = (worker.seconds, cores) if cores > 1 else (0.0, 0)
     n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
     disk = 2 * 8 * chains * draws * (n_kept + 8)
     held = unit.held if model.basis else unit.fitted
-    return _job(context, held, pilot + start + work / cores, cores, disk)
+    cost = _job(context, held, pilot + start + work / cores, cores, disk)
+    return cost._replace(memory=cost.memory + processes * worker.memory)
 
 
 def summary_cost(context: Context, job: PlannedJob) -> Cost:
