@@ -20,6 +20,7 @@ GP_MATRICES, LINEAR_MATRICES = (
     8,
 )  # n x n and n x d arrays alive at once, a quarter above the studies'
 JOINT_MATRICES = 15  # of a model of hyperparameters and latents
+BASIS_COLUMNS, MOST_FUNCTIONS_SQUARED = 4000, 2_000_000  # of a model with 400 basis functions
 # Measured with the jobs themselves; a test does so again.
 PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most 16
 PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52
@@ -92,10 +93,21 @@ def memory_mb(
     return _asked(config, numbers, processes, attempt)
 
 
-def analysis_memory_mb(config: dict, data: str | os.PathLike, processes: int, attempt: int) -> int:
-    """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices."""
+def analysis_memory_mb(
+    config: dict,
+    data: str | os.PathLike,
+    processes: int,
+    attempt: int,
+    structure: str = "auto",
+) -> int:
+    """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices.
+
+    ``structure`` is that of its model; with "basis" the matrices are those of the most functions.
+    """
     n, _ = problem_sizes(data, "learning/X")
-    return _asked(config, JOINT_MATRICES * n * n * processes, processes, attempt)
+    basis = structure == "basis"
+    numbers = BASIS_COLUMNS * n + MOST_FUNCTIONS_SQUARED if basis else JOINT_MATRICES * n * n
+    return _asked(config, numbers * processes, processes, attempt)
 
 
 def _asked(config: dict, numbers: int, processes: int, attempt: int) -> int:

@@ -65,7 +65,7 @@ def run(
 
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
         require_fit(cost)
-        print(cost.in_words, flush=True)
+        print("\n".join([cost.in_words, *cost.notes]), flush=True)
     told = not options or (quick and len(options) == 2)
     began = time.monotonic()
     messages = Messages(config.parent) if told else None

@@ -6,6 +6,7 @@ import doctest
 import json
 import subprocess
 import sys
+from itertools import product
 
 import arviz_base
 import arviz_stats
@@ -278,8 +279,13 @@ def test_unknown_routes_methods_and_settings(things):
         refused(call, words)
 
 
-@pytest.mark.parametrize("name", ["n_chains", "n_draws", "n_warmup", "thin"])
-@pytest.mark.parametrize("value", [-1, 2.5, "many", None])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *product(["n_chains", "n_draws", "thin"], [-1, 2.5, "many", None]),
+        *product(["n_warmup"], [-1, 2.5, "many"]),  # None: what the sampler drops by default
+    ],
+)
 def test_counts(things, name, value):
     settings = TINY | {name: value}
     refused(

@@ -54,6 +54,11 @@ class Conditional(NamedTuple):
             quantiles[:, own] = 0.5 * (low + high)
         return quantiles
 
+    def take(self, rows: slice) -> Conditional:
+        """Those at some of the new inputs."""
+        own = [likelihood.take(rows) for likelihood in self.likelihoods]
+        return Conditional(self.mean[:, rows], self.variance[:, rows], own)
+
     def simulate(self, rng: np.random.Generator, n: int) -> Iterable[tuple[Likelihood, np.ndarray]]:
         """Draws of eta with their likelihood, at least ``n`` of each input in all."""
         shape = (-(-n // len(self.mean)), self.mean.shape[1])

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import approx_fprime, minimize
 from scipy.spatial.distance import pdist
 
+from gpmcflow.approximations.basis_maximum import maximise_basis_evidence
 from gpmcflow.approximations.evidence_density import evidence_gradient
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
@@ -52,7 +53,8 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     scales start at the median distance, amplitudes at e, the others at the median of their hyperprior. A
     maximum at the edge of the search is logged. Where an EP fit fails the search steps back: it goes on
     from the best point inside a box of half the distance, which grows again while its edge holds the
-    maximum; failures are logged.
+    maximum; failures are logged. With basis functions, whatever ``method``, the search is that of
+    `maximise_basis_evidence`, in the central 98 % of the hyperpriors.
 
     Source: Rasmussen & Williams (2006), section 5.5.
 
@@ -71,7 +73,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     Raises
     ------
     InputError:
-        Where no distance between inputs tells a length scale, and for basis functions.
+        Where no distance between inputs tells a length scale.
     NumericalError:
         Where no EP fit converges at the start, nor with smaller amplitudes.
 
@@ -87,7 +89,9 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     """
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
-    model.refuse_basis()
+    if model.basis:
+        theta = maximise_basis_evidence(model)
+        return EvidenceMaximum(theta, FITS[method](model.at(theta)))
     search = _Search(model, method)
     try:
         best = search.run()

@@ -18,7 +18,7 @@ from gpmcflow.approximations.conditional import (
     prior_conditionals,
     regression_predictor,
 )
-from gpmcflow.approximations.predictive import QUANTILES, mixture, predictive, responses
+from gpmcflow.approximations.predictive import QUANTILES, by_blocks, mixture, predictive, responses
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
@@ -90,8 +90,8 @@ def predict(
         parts = prior_conditionals(source, X_new, N_DRAWS, unseen)
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
-    eta = mixture(parts, exposure=exposure, trials=trials)
-    return predictive(eta, responses(eta, np.random.default_rng(seed)), quantiles)
+    eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
+    return by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:

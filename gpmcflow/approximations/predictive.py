@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpmcflow.likelihoods import Likelihood
 
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 N_SIMULATED = 4000  # responses drawn for their quantiles
+BLOCK = 1000  # cases whose responses are simulated at a time
 UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
 
 
@@ -60,12 +61,35 @@ def predictive(
     )
 
 
+def by_blocks(eta: Conditional, described: Callable[[Conditional], xr.Dataset]) -> xr.Dataset:
+    """What ``described`` says of `BLOCK` new cases at a time (new_case), put together."""
+    m = eta.mean.shape[1]
+    if m <= BLOCK:
+        return described(eta)
+    parts = [described(eta.take(slice(k, k + BLOCK))) for k in range(0, m, BLOCK)]
+    return xr.concat(parts, "new_case").assign_coords(new_case=np.arange(m))
+
+
 def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
     """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
     n = len(eta.mean)
     own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
-    terms = [lik.tilted(y, m, v)[0] for lik, m, v in zip(own, eta.mean, eta.variance, strict=True)]
+    terms = [_log_mean(*each, y) for each in zip(own, eta.mean, eta.variance, strict=True)]
     return logsumexp(terms, axis=0) - np.log(n)
+
+
+def _log_mean(
+    likelihood: Likelihood, mean: np.ndarray, variance: np.ndarray, y: np.ndarray
+) -> np.ndarray:
+    """log int p(y_i | eta) N(eta) d eta (m,), the density itself where weights tell eta."""
+    known = variance <= 0.0
+    if not known.any():
+        return likelihood.tilted(y, mean, variance)[0]
+    out = likelihood.derivatives(mean, y)[0]
+    if not known.all():
+        rest = np.flatnonzero(~known)
+        out[rest] = likelihood.take(rest).tilted(y[rest], mean[rest], variance[rest])[0]
+    return out
 
 
 def responses(eta: Conditional, rng: np.random.Generator) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,11 +13,11 @@ import yaml
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
 from gpmcflow.datasets.columns import name_words
+from gpmcflow.datasets.large_models import WIDTHS
 
 if TYPE_CHECKING:
     from gpmcflow.datasets.suggestions import Suggestion
 
-MANY_ROWS = 2000
 NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
@@ -54,6 +55,8 @@ MODEL_WORDS = {
     "smooth": "curves, all columns alike",
     "rough": "a curve with more bends",
     "plain": "straight lines",
+    "curves": "a curve of each column",
+    "surface": "a surface over both columns",
     "map": "a surface, each direction with its own reach",
     "round": "a surface, the same reach in all directions",
     "trend": "a straight slope",
@@ -113,20 +116,38 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         f"likelihood: {suggestion.likelihood}   # {LIKELIHOODS[target.kind]}",
         "",
     ]
-    if suggestion.n_rows > MANY_ROWS:
-        lines += [
-            f"# {suggestion.n_rows} rows: computing time grows with the cube of the rows (twice the "
-            "rows, eight times",
-            "# the time); gpmcflow check says how long. A larger test_fraction learns from fewer.",
-        ]
+    if suggestion.large is not None:
+        lines += _large(suggestion)
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
+    structure = "" if suggestion.large is None else ", structure: basis"
     for model, covariance in suggestion.models.items():
         words = MODEL_WORDS[model]
-        if model == "map" and STRAIGHT in covariance:
+        if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
-        lines.append(f"  {model}: {{covariance: {json.dumps(covariance, ensure_ascii=False)}}}")
-        lines[-1] += f"   # {words}"
+        text = json.dumps(covariance, ensure_ascii=False)
+        lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
     return "\n".join(lines) + "\n"
+
+
+def _large(suggestion: Suggestion) -> list[str]:
+    """Why models have basis functions, and the hyperpriors of their length scales."""
+    lines = [
+        f"# {suggestion.n_rows} rows: a dense covariance takes hours above 2000, so each model is made of "
+        "basis functions:",
+        "# curves and surfaces, at most 400 functions a model, fewer the longer their length scales are.",
+    ]
+    if suggestion.large.straight:
+        shown = ", ".join(suggestion.large.straight)
+        lines.append(f"# No functions were left for {shown}: straight lines.")
+    if suggestion.large.priors:
+        lines.append("priors:")
+    for name, (loc, scale) in suggestion.large.priors.items():
+        low, high = (math.exp(loc + side * WIDTHS * scale) for side in (-1.0, 1.0))
+        lines.append(
+            f"  {name}: {{distribution: norm, parameters: {{loc: {loc}, scale: {scale}}}}}   # log of length "
+            f"scales, {low:.2g} to {high:.2g} sd of a column"
+        )
+    return lines
 
 
 def _file_marks(suggestion: Suggestion) -> list[str]:

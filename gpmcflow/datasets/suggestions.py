@@ -15,6 +15,7 @@ from gpmcflow.datasets.cells import THOUSANDS, parse_numbers
 from gpmcflow.datasets.column_uses import column_uses
 from gpmcflow.datasets.columns import Column, describe_columns, name_words
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
+from gpmcflow.datasets.large_models import MANY_ROWS, LargeModels
 from gpmcflow.datasets.own_settings import TableSettings, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.suggestion_text import config_text, models_of
@@ -53,6 +54,7 @@ class Suggestion:
     models: dict[str, str]
     outcome_counts: str
     problems: list[str] = field(default_factory=list)
+    large: LargeModels | None = None  #: models of a file of many rows
 
     @property
     def likelihood(self) -> str:
@@ -90,6 +92,10 @@ class Suggestion:
             if use in by_use:
                 lines.append(_wrapped(label, ", ".join(by_use[use])))
         lines += [_wrapped("to mend", line) for line in self.problems]
+        if self.large is not None:
+            lines.append(
+                _wrapped("models", "of basis functions, as a dense covariance takes hours")
+            )
         n = len(self.columns)
         heading = f"{self.path.name}: {self.n_rows} rows, {n} column{'s' * (n > 1)}"
         return "\n".join([heading, *lines])
@@ -134,6 +140,8 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     if not inputs:
         raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
+    many = len(table.rows) > MANY_ROWS
+    large = LargeModels(columns, inputs, settings.coordinates) if many else None
     return Suggestion(
         path,
         len(table.rows),
@@ -141,9 +149,10 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         settings,
         coded,
         uses,
-        models_of(inputs, settings.coordinates),
+        models_of(inputs, settings.coordinates) if large is None else large.covariances,
         _outcome_counts(columns[target], coded, outcome),
         bad_cells,
+        large,
     )
 
 

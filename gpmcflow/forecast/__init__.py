@@ -75,6 +75,7 @@ class Forecast:
     disk: int
     disk_free: int | None
     folder: str
+    notes: tuple[str, ...] = ()  #: models that would do better in another way
 
     @property
     def in_words(self) -> str:
@@ -114,13 +115,17 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
         sum(job.cost.disk for job in jobs if job.cost),
         free_disk(folder),
         str(folder),
+        tuple(context.notes),
     )
 
 
 def require_fit(found: Forecast) -> None:
     """Raise `ResourceError`, with the numbers, if a job cannot fit into memory or all into the disk."""
     largest = max((job for job in found.jobs if job.cost), key=lambda job: job.cost.memory)
-    require_memory(largest.cost.memory, found.memory_limit, largest.job.output)
+    try:
+        require_memory(largest.cost.memory, found.memory_limit, largest.job.output)
+    except ResourceError as error:
+        raise ResourceError("; ".join([str(error), *found.notes[:1]])) from None
     if found.memory > found.memory_limit:
         raise ResourceError(
             f"{found.cores} cores: the largest jobs need {human_bytes(found.memory)} side by side, "

@@ -36,6 +36,7 @@ class Context:
         self.config, self.folder, self.cores = config, folder, cores
         self.home = home or Path()  #: where the workflow runs
         self._made: dict[Any, Any] = {}
+        self.notes: list[str] = []  #: lines to be told beside the forecast
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` gave when it was called for this key first."""

@@ -19,7 +19,7 @@ from gpmcflow.studies.surrogate_slice.problems import (
     sampler_of,
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
-from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, MATRICES, where_in_config
+from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, numbers_held, where_in_config
 
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
 NUMBERS = 8  # kept of a draw beside theta and latents
@@ -41,7 +41,9 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     timing = TIMED_SECONDS * (2 if twice else 1)
     pilots = JointSplitHMC().transitions_before_draws(model, chains) if joint else 0
     seconds = (draws * thin + pilots) * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
-    return context.single(seconds, 8 * (MATRICES * n * n + draws * row), 2 * 8 * draws * row)
+    return context.single(
+        seconds, 8 * (numbers_held(model, joint) + draws * row), 2 * 8 * draws * row
+    )
 
 
 def illustrate_cost(context: Context, job: PlannedJob) -> Cost:

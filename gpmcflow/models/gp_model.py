@@ -222,6 +222,17 @@ class GPModel(WritableArrays):
         """Number of latents: n values of the process, or m weights of basis functions."""
         return self.basis.size if self.basis else self.n_cases
 
+    @property
+    def numbers_held(self) -> int:
+        """Most numbers that a chain holds at a time: 10 n^2 dense, 100 n on a grid, 30 n + 10 m^2 of weights.
+
+        An estimate; draws that are kept, and fits that are not made with the structure, come on top.
+        """
+        n = self.n_cases
+        if self.basis:
+            return 30 * n + 10 * self.n_latents**2
+        return 100 * n if self.kronecker else 10 * n**2
+
     @cached_property
     def basis_design(self) -> BasisDesign:
         """Basis functions at the cases; made when first asked for, and not pickled."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_error import covariance_error, settings_for
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.errors import InputError
@@ -26,19 +28,29 @@ _PROBE = 400  # order of the matrices whose product tells the rate of this machi
 
 def advise(model: GPModel) -> None:
     """Say what a large dense covariance costs, and whether basis functions fit it."""
+    note = dense_note(model)
+    if note:
+        log.warning("sample: %s", note)
+
+
+def dense_note(model: GPModel, with_basis: Callable[[], BasisBlocks | None] | None = None) -> str:
+    """What a large dense covariance costs, and whether basis functions fit it; empty for other models.
+
+    ``with_basis`` makes them, or raises `InputError`; by default those of the same covariance.
+    """
     n = model.n_cases
     if model.structure_name != "dense" or n <= LARGE:
-        return
+        return ""
     flops = (1.0 if model.likelihood.conjugate else 8.0 / 3.0) * float(n) ** 3
     try:
-        size = model.basis_of(BasisFunctions()).size
-        instead = f"structure=BasisFunctions() fits this covariance with m = {size} weights"
+        blocks = model.basis_of(BasisFunctions()) if with_basis is None else with_basis()
+        instead = f'structure "basis" fits this covariance with m = {blocks.size} weights'
     except InputError as error:
-        instead = f"BasisFunctions() does not fit, since {error}"
-    log.warning(
-        "sample: a dense covariance of n = %d cases costs about %.2g s a gradient and %.2g GB a chain; %s",
-        n, flops / _rate(), 40.0 * float(n) ** 2 / 1e9, instead,
-    )  # fmt: skip
+        instead = f'structure "basis" does not fit, since {error}'
+    return (
+        f"a dense covariance of n = {n} cases costs about {flops / _rate():.2g} s a gradient and "
+        f"{40.0 * float(n) ** 2 / 1e9:.2g} GB a chain; {instead}"
+    )
 
 
 def _rate() -> float:

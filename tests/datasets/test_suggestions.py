@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import yaml
 
-from gpmcflow.covariances.text import parse_covariance
+from gpmcflow.datasets.large_models import REACH, functions, half_range
 from gpmcflow.datasets.own_table import prepare_table
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import InputErrors
+from gpmcflow.studies.analysis.data import data_of, data_tree
+from gpmcflow.studies.analysis.models import build_model
+from gpmcflow.studies.stated_models import covariance_of
 
 N = 60
 RNG = np.random.default_rng(5)
@@ -30,7 +35,7 @@ def config(suggestion):
     loaded = yaml.safe_load(suggestion.text("own"))
     prepared = prepare_table(loaded["data"], suggestion.path.parent)
     for model in loaded["models"].values():
-        parse_covariance(model["covariance"])
+        covariance_of({**loaded, **model}, "own")
     assert loaded["seed"] == 1
     return loaded, prepared
 
@@ -128,13 +133,62 @@ def test_separator_and_decimal_mark_are_found(tmp_path, mark, decimal):
     assert ("decimal" in loaded["data"]) == (decimal == ",")
 
 
-def test_one_input_gets_curves_and_many_rows_a_warning(tmp_path):
+def test_one_input_gets_curves_and_many_rows_basis_functions(tmp_path):
     rows = [f"{i % 7}.5,{i % 11}.25" for i in range(2001)]
     suggestion = suggest(write(tmp_path, "dose,y", rows), "y")
-    assert list(config(suggestion)[0]["models"]) == ["smooth", "rough", "plain"]
-    assert "cube of the rows" in suggestion.text("own")
+    models = config(suggestion)[0]["models"]
+    assert list(models) == ["curves", "plain"]
+    assert {model["structure"] for model in models.values()} == {"basis"}
+    assert "a dense covariance takes hours above 2000" in suggestion.text("own")
+    assert "basis functions" in suggestion.summary()
     few = suggest(write(tmp_path, "dose,y", rows[:2000]), "y")
-    assert "cube of the rows" not in few.text("own")
+    assert list(config(few)[0]["models"]) == ["smooth", "rough", "plain"]
+    assert "structure" not in few.text("own")
+    assert "basis functions" not in few.summary()
+
+
+def test_models_of_many_rows_have_as_many_functions_as_fit(tmp_path):
+    """Curves of the columns that leave functions, a surface of two, slopes of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2400, 13))
+    X[:, 2] = rng.integers(0, 2, 2400)
+    X[:, 3] = rng.standard_t(1, 2400)  # a few values far away
+    rows = [",".join(f"{v:.4f}" for v in row) + f",{k % 5}.5" for k, row in enumerate(X)]
+    names = [f"a {k}" for k in range(13)]
+    path = write(tmp_path, ",".join([*names, "y"]), rows)
+    suggestion = suggest(path, "y")
+    loaded, _ = config_of_many(suggestion)
+    curves = loaded["models"]["curves"]["covariance"]
+    assert "squared_exponential('a 0', length_scale=reach, name='a_0')" in curves
+    assert "'a 2'" not in curves
+    assert "a 3" in suggestion.large.straight
+    assert "a 2" not in suggestion.large.straight
+    assert "No functions were left for a 3" in suggestion.text("own")
+    path = write(tmp_path, "x,y,z", [",".join(row.split(",")[:2]) + ",1.5" for row in rows[:2100]])
+    path.write_text(path.read_text().replace("1.5\n", "2.5\n", 300), encoding="utf-8")
+    loaded, models = config_of_many(suggest(path, "z"))
+    assert list(loaded["models"]) == ["map", "curves", "plain"]
+    assert 150 < models["map"].n_latents <= 402
+
+
+def config_of_many(suggestion):
+    """The config of a file of many rows, and its models, each built."""
+    loaded = yaml.safe_load(suggestion.text("own"))
+    prepared = prepare_table(loaded["data"], suggestion.path.parent)
+    settings = {"likelihood": None, "priors": {}, **loaded}
+    data = data_of(data_tree(prepared))
+    models = {name: build_model(settings, name, data, "own") for name in loaded["models"]}
+    for name, model in models.items():
+        sizes = [block.size for block in model.basis.eigen]
+        assert sum(sizes) <= 400
+        if name == "curves":
+            named = {re.sub(r"\W", "_", name): own for name, own in suggestion.columns.items()}
+            halves = [half_range(named[block.term]) for block in model.basis.eigen]
+            asked = np.array([functions(half, *REACH, 1) for half in halves])
+            rest = asked - sizes  # ends of columns may be held out
+            assert np.all(rest > -3)
+            assert np.all(rest < 3 + 0.25 * asked)
+    return loaded, models
 
 
 def test_names_that_yaml_would_misread(tmp_path):

@@ -12,7 +12,6 @@ import xarray as xr
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.approximations.hyperparameters import maximise_evidence
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
@@ -139,8 +138,6 @@ def test_what_needs_the_covariance_of_all_cases_is_refused():
         sample(model, SurrogateSlice(), n_chains=1, n_draws=2)
     with pytest.raises(InputError, match="basis functions have no factor"):
         model.covariance_matrix(model.prior_median())
-    with pytest.raises(InputError, match="basis functions have no factor"):
-        maximise_evidence(model)
     with pytest.raises(InputError, match="unknown name 'basic'"):
         model.with_structure("basic")
 
@@ -174,3 +171,17 @@ def test_a_point_with_no_density_is_no_error():
         at = density.evaluate(far, z)
         assert at.rest == -np.inf
         assert not at.slope_x.any()
+
+
+def test_numbers_held_follow_the_structure():
+    """Of a grid and of weights they grow with the cases, of a dense covariance with their square."""
+    sides = np.arange(30.0), np.arange(40.0)
+    grid = np.stack(np.meshgrid(*sides, indexing="ij"), -1).reshape(-1, 2)
+    y, length = np.ones(len(grid)), Hyperprior("norm", {"loc": 3.0, "scale": 0.1})
+    held = {
+        name: GPModel(grid, y, SquaredExponential(length), Poisson(), structure=name).numbers_held
+        for name in ("dense", "kronecker", "basis")
+    }
+    assert held["dense"] == 10 * 1200**2
+    assert held["kronecker"] == 100 * 1200
+    assert 30 * 1200 < held["basis"] < 30 * 1200 + 10 * 400**2

@@ -66,7 +66,7 @@ def test_a_basis_that_is_too_small_is_warned_of_with_one_that_would_do(caplog):
 @pytest.mark.parametrize(
     ("covariance", "said"),
     [
-        (Matern32(LENGTH), "structure=BasisFunctions() fits this covariance with m = 30"),
+        (Matern32(LENGTH), 'structure "basis" fits this covariance with m = 30'),
         (Periodic(period=1.0), "does not fit, since basis functions: periodic"),
     ],
 )

@@ -487,7 +487,7 @@ def test_memory_is_asked_for_before_the_work():
     with pytest.raises(ResourceError, match="toy: surr-site"):
         study.replicate_chains(
             load_dataset("ten-counts"), "toy", config["problems"]["toy"], "surr-site", method, 0,
-            seed=5, execution=EXECUTION, memory_limit=9000,
+            seed=5, execution=EXECUTION, memory_limit=7000,
         )  # fmt: skip
 
 

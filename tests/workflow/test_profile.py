@@ -120,7 +120,10 @@ def test_memory_of_an_analysis_is_more_than_its_forecast_and_grows_with_processe
         file.create_dataset("learning/X", shape=(n, 7))
     for processes in (1, 4):
         asked = analysis_memory_mb(config, path, processes, 1) * 1e6
-        assert asked > processes * (8 * costs.MATRICES * n * n + 270e6)
+        assert asked > processes * (8 * costs.DENSE_MATRICES * n * n + 270e6)
+    basis = analysis_memory_mb(config, path, 1, 1, "basis") * 1e6
+    assert basis > 8 * (costs.BASIS_MATRICES * 400 * n + 30 * n + 10 * 400**2) + 270e6
+    assert (basis < analysis_memory_mb(config, path, 1, 1) * 1e6) == (n > 1000)
     assert analysis_memory_mb(config, path, 1, 2) > analysis_memory_mb(config, path, 1, 1)
     limited = {**config, "memory_limit_gb": 0.5}
     assert analysis_memory_mb(limited, path, 1, 1) <= 500 + 1200

@@ -209,7 +209,11 @@ def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, co
     from gpmcflow.forecast import surrogate_slice as costs
 
     model = SimpleNamespace(
-        dim=3, kronecker=False, likelihood=SimpleNamespace(relative_sites=False)
+        dim=3,
+        n_cases=10,
+        numbers_held=1000,
+        kronecker=False,
+        likelihood=SimpleNamespace(relative_sites=False),
     )
     monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, model))
     found = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}

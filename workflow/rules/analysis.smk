@@ -68,7 +68,11 @@ rule analysis_fit:
     threads: 1
     resources:
         mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
-            config, input.data, threads, attempt
+            config,
+            input.data,
+            threads,
+            attempt,
+            ANALYSES[w.analysis]["models"][w.model]["structure"],
         ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
@@ -96,7 +100,11 @@ rule analysis_draw:
     threads: lambda w: draw_threads(config, w.analysis)
     resources:
         mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
-            config, input.data, threads, attempt
+            config,
+            input.data,
+            threads,
+            attempt,
+            ANALYSES[w.analysis]["models"][w.model]["structure"],
         ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
@@ -129,7 +137,11 @@ rule analysis_summarise:
     threads: 1
     resources:
         mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
-            config, input.data, threads, attempt
+            config,
+            input.data,
+            threads,
+            attempt,
+            ANALYSES[w.analysis]["models"][w.model]["structure"],
         ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:

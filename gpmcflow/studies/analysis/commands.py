@@ -73,7 +73,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     if config["analyses"]:
         cost = forecast(config, cores=cores, folder=folder)
         require_fit(cost)
-        lines.append(f"{path}: no problems; {cost.in_words}")
+        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
         lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
     return lines
 

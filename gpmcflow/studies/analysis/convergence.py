@@ -12,7 +12,9 @@ FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
 def parameters(draws: xr.DataTree) -> xr.Dataset:
     """Draws of the parameters in their own units."""
     posterior = draws["posterior"].to_dataset()
-    return posterior.drop_vars([name for name in ("theta", "latent") if name in posterior])
+    return posterior.drop_vars(
+        [name for name in ("theta", "latent", "weight") if name in posterior]
+    )
 
 
 def convergence(draws: xr.DataTree) -> dict[str, float]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.approximations.conditional import latent_predictor, regression_predictor
+from gpmcflow.approximations.basis_prediction import NewDesigns, basis_predictor
+from gpmcflow.approximations.conditional import Predictor, latent_predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.errors import InputError
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
@@ -15,17 +19,26 @@ from gpmcflow.models.regression_density import RegressionDensity, density_of
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.structure_notes import dense_note
 from gpmcflow.studies.analysis.data import Data, data_of, data_tree
-from gpmcflow.studies.analysis.fitting import N_LEFT_OUT, N_PREDICTED
+from gpmcflow.studies.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
+from gpmcflow.studies.analysis.leave_one_out import at_theta
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare
 from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places
 from gpmcflow.studies.frame.study import PlannedJob
 
-MATRICES = 10  # n x n arrays alive at once
+DENSE_MATRICES = 10  # n x n arrays alive at once
+BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
+BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
+BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
+LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
-STEPS = (2.0, 0.33)  # gradients of a trajectory of joint split HMC: a + b d
+STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
+LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
 EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
+PARETO_SECONDS = 2e-4  # a case of leave-one-out
+RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
 
 
@@ -35,10 +48,13 @@ class Unit(NamedTuple):
     fit: float  #: an EP fit, or a marginal likelihood with its gradient
     draw: float  #: a gradient of the joint density, or a value of the marginal likelihood
     gradient: float  #: of the marginal likelihood, or as `draw`
+    left_out: float  #: leave-one-out densities at one setting of the hyperparameters
     predictor: float  #: one setting of the hyperparameters made ready, with all predictions of it
     effects: float  #: one joint draw of the effects of all columns
     dim: int  #: hyperparameters
     n: int  #: cases
+    held: int  #: numbers alive at once in a chain
+    fitted: int  #: and in a fit
 
 
 def _data(context: Context, name: str) -> Data:
@@ -55,7 +71,25 @@ def _data(context: Context, name: str) -> Data:
 
 def _model(context: Context, job: PlannedJob) -> GPModel:
     settings, data = context.config["analyses"][job.problem], _data(context, job.problem)
-    return build_model(settings, job.method, data, f"analyses.{job.problem}")
+    where = f"analyses.{job.problem}"
+
+    def make() -> GPModel:
+        model = build_model(settings, job.method, data, where)
+        note = dense_note(model, lambda: _basis(settings, job.method, data))
+        if note:
+            context.notes.append(f"{where}.models.{job.method}: {note}")
+        return model
+
+    return context.once(("model", job.problem, job.method), make)
+
+
+def _basis(settings: Mapping, name: str, data: Data) -> BasisBlocks | None:
+    """Basis functions of a model of the config, were its structure that."""
+    models = {name: {**settings["models"][name], "structure": "basis"}}
+    try:
+        return build_model({**settings, "models": models}, name, data, "").basis
+    except InputError as error:
+        raise InputError(str(error).removeprefix(f".models.{name}.structure: ")) from None
 
 
 def _unit(context: Context, job: PlannedJob) -> Unit:
@@ -64,31 +98,65 @@ def _unit(context: Context, job: PlannedJob) -> Unit:
 
 def _measured(context: Context, job: PlannedJob) -> Unit:
     data, model = _data(context, job.problem), _model(context, job)
+    if model.basis or model.n_cases <= LARGEST_TIMED:
+        return _timed(data, model)
+    rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
+    unit, more = _timed(data, model.take(rows)), (model.n_cases / LARGEST_TIMED) ** 3
+    seconds = {
+        name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
+    }
+    held = model.numbers_held
+    return unit._replace(**seconds, n=model.n_cases, held=held, fitted=_fitted(model))
+
+
+def _timed(data: Data, model: GPModel) -> Unit:
     theta = model.prior_median()
-    if model.likelihood.conjugate:
+    x = np.zeros(model.dim)
+    if model.likelihood.conjugate and not model.basis:
         density = RegressionDensity(model)
         draw = repeated(lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta))))
         gradient = fit = repeated(lambda: density.value_and_gradient(theta))
-        make = lambda: regression_predictor(model, theta)  # noqa: E731
     else:
         joint = density_of(model, plain_sites(model))
-        x, z = np.zeros(model.dim), np.zeros(joint.n_z)
+        z = np.zeros(joint.n_z)
         draw = gradient = repeated(lambda: joint.evaluate(x, z))
         at = model.at(theta)
         fit = repeated(lambda: expectation_propagation(at))
-        make = lambda: latent_predictor(model, theta, np.zeros((1, model.n_cases)))  # noqa: E731
+    if model.basis:
+        designs, weights = NewDesigns(model), np.zeros((1, model.n_latents))
+        make = lambda: basis_predictor(designs, model.full(theta), weights)  # noqa: E731
+        left_out = timed(lambda: at_theta(model, theta))[0]
+    else:
+        left_out = fit
+        make = lambda: _dense_predictor(model, theta)  # noqa: E731
     places = Places.of(data, np.random.default_rng(0))
     coded = [model.new_inputs(X) for X in places.tables.values()]
     swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
     predictor = make()
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     effects = timed(lambda: [predictor.joint(X) for X in swept])[0]
-    return Unit(fit, draw, gradient, repeated(make) + points, effects, model.dim, model.n_cases)
+    each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
+    return Unit(
+        fit, draw, gradient, left_out, each, effects, model.dim, model.n_cases, held, fitted
+    )
 
 
-def _job(context: Context, unit: Unit, seconds: float, cores: int = 1, disk: int = 0) -> Cost:
-    memory = MATRICES * 8 * unit.n**2 * cores
-    return context.single(seconds, memory, disk)._replace(cores=cores)
+def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
+    if model.likelihood.conjugate:
+        return regression_predictor(model, theta)
+    return latent_predictor(model, theta, np.zeros((1, model.n_cases)))
+
+
+def _fitted(model: GPModel) -> int:
+    """Numbers alive at once in a fit: n x n matrices also on a grid, n x m with basis functions."""
+    n = model.n_cases
+    if not model.basis:
+        return DENSE_MATRICES * n**2
+    return model.numbers_held + BASIS_MATRICES * n * model.n_latents
+
+
+def _job(context: Context, numbers: int, seconds: float, cores: int = 1, disk: int = 0) -> Cost:
+    return context.single(seconds, 8 * numbers * cores, disk)._replace(cores=cores)
 
 
 def read_cost(context: Context, job: PlannedJob) -> Cost:
@@ -100,13 +168,19 @@ def read_cost(context: Context, job: PlannedJob) -> Cost:
 def fit_cost(context: Context, job: PlannedJob) -> Cost:
     """A search for the maximum, effects of the columns, and annealing to the evidence."""
     unit, evidence = _unit(context, job), context.config["analyses"][job.problem]["evidence"]
-    seconds = (FITS[0] + FITS[1] * unit.dim) * unit.fit + unit.predictor + unit.effects
-    if not _model(context, job).likelihood.conjugate:
-        runs, n = evidence["temperatures"] * evidence["particles"], unit.n
-        L, batch = np.asfortranarray(np.tri(n)), np.zeros((n, evidence["particles"]))
-        product = repeated(lambda: L @ batch)
-        seconds += EVIDENCE_PASSES * product * runs / evidence["particles"]
-    return _job(context, unit, seconds)
+    model = _model(context, job)
+    if model.basis:
+        seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit
+    else:
+        seconds = (FITS[0] + FITS[1] * unit.dim) * unit.fit
+    seconds += unit.predictor + unit.effects + _response_seconds(context, job)
+    if not model.likelihood.conjugate and not too_much_annealing(model, evidence):
+        n = unit.n if model.basis else min(unit.n, LARGEST_TIMED)
+        m = model.n_latents if model.basis else n
+        L, batch = np.asfortranarray(np.tri(n, m)), np.zeros((m, evidence["particles"]))
+        product = repeated(lambda: L @ batch) * (unit.n / n) ** 2
+        seconds += EVIDENCE_PASSES * product * evidence["temperatures"]
+    return _job(context, unit.fitted, seconds)
 
 
 def draw_cost(context: Context, job: PlannedJob) -> Cost:
@@ -114,28 +188,43 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
     unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
     model = _model(context, job)
     chains, draws = sampling["chains"], sampling["draws"]
-    if model.likelihood.conjugate:
+    if model.likelihood.conjugate and not model.basis:
         pilot = FittedIndependence().n_pilot * unit.draw + (60 + 2 * unit.dim) * unit.gradient
         work = chains * draws * unit.draw
     else:
-        steps = STEPS[0] + STEPS[1] * unit.dim
-        before = JointSplitHMC().transitions_before_draws(model, chains)
-        pilot = before * steps * unit.draw
-        work = chains * (draws + sampling["warmup"]) * steps * unit.draw
+        dense = LABEL_STEPS if model.likelihood.relative_sites else STEPS
+        steps = BASIS_STEPS if model.basis else dense
+        each = (steps[0] + steps[1] * unit.dim) * unit.draw
+        pilot = JointSplitHMC().transitions_before_draws(model, chains) * each
+        work = chains * (draws + sampling["warmup"]) * each
     cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
-    start = context.single(0.0, 0).seconds if cores > 1 else 0.0  # of the worker processes
-    n_kept = unit.dim + (0 if model.likelihood.conjugate else unit.n)
+    worker = context.single(0.0, 0)
+    start, processes = (worker.seconds, cores) if cores > 1 else (0.0, 0)
+    n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
     disk = 2 * 8 * chains * draws * (n_kept + 8)
-    return _job(context, unit, pilot + start + work / cores, cores, disk)
+    held = unit.held if model.basis else unit.fitted
+    cost = _job(context, held, pilot + start + work / cores, cores, disk)
+    return cost._replace(memory=cost.memory + processes * worker.memory)
 
 
 def summary_cost(context: Context, job: PlannedJob) -> Cost:
     """Predictions and effects of the draws, and a fit for each of the draws of leave-one-out."""
     unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
+    model = _model(context, job)
     n_draws = sampling["chains"] * sampling["draws"]
-    seconds = min(N_PREDICTED, n_draws) * unit.predictor
-    seconds += min(N_LEFT_OUT, n_draws) * unit.fit + min(N_EFFECTS, n_draws) * unit.effects
-    return _job(context, unit, seconds)
+    left_out = min(n_left_out(model), n_draws)
+    seconds = min(N_PREDICTED, n_draws) * unit.predictor + _response_seconds(context, job)
+    seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
+    seconds += PARETO_SECONDS * unit.n
+    return _job(
+        context, unit.held + 10 * unit.n * left_out if model.basis else unit.fitted, seconds
+    )
+
+
+def _response_seconds(context: Context, job: PlannedJob) -> float:
+    """Of the simulated responses of the rows that are predicted."""
+    places = Places.of(_data(context, job.problem), np.random.default_rng(0))
+    return RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
 
 
 def report_cost(context: Context, job: PlannedJob) -> Cost:

@@ -15,17 +15,23 @@ from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers import FittedIndependence, JointIndependence, JointSplitHMC, Sampler
+from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.analysis.convergence import converged
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, of_fit, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
+from gpmcflow.studies.analysis.tables import NOT_ANNEALED
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
-N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: EP at each
+MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
+N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
+FEWEST_LEFT_OUT, LEFT_OUT_WORK = (
+    40,
+    1e11,
+)  # with basis functions so many, for rows x functions^2 of them all
 
 
 def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:
@@ -38,8 +44,8 @@ def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple)
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
     places = Places.of(data, rng)
     tree = describe(predictors(best, n_draws=1), 1, places, rng)
-    if model.likelihood.conjugate:
-        density = at_theta(model, best.theta)  # in closed form
+    if model.likelihood.conjugate or model.basis:
+        density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
     else:
         density = of_fit(best.fit, best.sites.model.likelihood, model.y)
     tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density))), data)
@@ -58,8 +64,16 @@ def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple)
 def _evidence(
     model: GPModel, best: Approximation, data: Data, settings: Mapping, seed: int, key: tuple
 ) -> xr.Dataset:
-    """Log evidence at the maximum: exact with Gaussian noise, else by annealing from the EP fit."""
+    """Log evidence at the maximum: exact with Gaussian noise, else by annealing from the EP fit.
+
+    With basis functions of more than `MOST_WORK` it is that of EP, which an alarm says.
+    """
     shift = -len(model.y) * np.log(data.target.scale)
+    if too_much_annealing(model, settings):
+        alarm = (
+            f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"
+        )
+        return _evidence_group(best.log_evidence + shift, np.nan, best.log_evidence + shift, alarm)
     if model.likelihood.conjugate:
         return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")
     run = log_evidence(
@@ -77,6 +91,14 @@ def _evidence(
     return _evidence_group(estimate + shift, error, best.log_evidence + shift, alarm)
 
 
+def too_much_annealing(model: GPModel, settings: Mapping) -> bool:
+    """Whether annealing to the evidence is left out, by rows x basis functions x temperatures x particles."""
+    if not model.basis or model.likelihood.conjugate:
+        return False
+    runs = settings["temperatures"] * settings["particles"]
+    return model.n_cases * model.n_latents * runs > MOST_WORK
+
+
 def _evidence_group(value: float, error: float, approximate_value: float, alarm: str) -> xr.Dataset:
     return xr.Dataset(
         {
@@ -86,6 +108,16 @@ def _evidence_group(value: float, error: float, approximate_value: float, alarm:
         },
         attrs={"alarm": alarm},
     )
+
+
+def _independent(model: GPModel, seed: int, key: tuple) -> tuple[Sampler | None, float]:
+    """An independence sampler of a regression, and the share of draws that its pilot finds effective."""
+    rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
+    problem = DensityProblem.of(RegressionDensity(model), model.prior_median())
+    try:
+        return FittedIndependence().fitted(problem, rng)
+    except NumericalError:  # no mode
+        return None, 0.0
 
 
 def draw(
@@ -98,19 +130,11 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By independence Metropolis where its pilot finds at least `LEAST_SHARE` of the draws effective; by joint
-    split HMC, which copes with more hyperparameters, where not, and where these draws have not converged.
+    By joint split HMC. With Gaussian noise and a dense covariance independence Metropolis comes first, where
+    its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if these draws converge.
     """
-    rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
-    independent: Sampler | None = None
-    try:
-        if model.likelihood.conjugate:
-            problem = DensityProblem.of(RegressionDensity(model), model.prior_median())
-            independent, share = FittedIndependence().fitted(problem, rng)
-        else:
-            independent, share = JointIndependence().fitted(model, rng)
-    except NumericalError:  # no mode, or no EP fit
-        share = 0.0
+    regression = model.likelihood.conjugate and not model.basis
+    independent, share = _independent(model, seed, key) if regression else (None, 0.0)
     run: dict[str, Any] = {
         "n_chains": sampling["chains"],
         "n_draws": sampling["draws"],
@@ -126,6 +150,14 @@ def draw(
     return sample(model, JointSplitHMC(), execution=how.inside("joint_split_hmc"), **run)
 
 
+def n_left_out(model: GPModel) -> int:
+    """Draws that leave-one-out densities are averaged over."""
+    if not model.basis:
+        return N_LEFT_OUT
+    affordable = LEFT_OUT_WORK / (model.n_cases * model.n_latents**2)
+    return int(np.clip(affordable, FEWEST_LEFT_OUT, N_LEFT_OUT))
+
+
 def summarise(
     model: GPModel, draws: xr.DataTree, data: Data, *, seed: int, key: tuple
 ) -> xr.DataTree:
@@ -136,7 +168,7 @@ def summarise(
     places = Places.of(data, chain_generators(seed, *key, "quick", chains=range(1)).generator(0))
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
     theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
-    each = max(1, N_LEFT_OUT // theta.shape[0])
+    each = max(1, n_left_out(model) // theta.shape[0])
     rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
     tree = with_leave_one_out(tree, over_draws(model, theta[:, rows]), data)
     if data.encoding.coordinates:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logit, ndtri
 
+from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
-from gpmcflow.covariances.leaves import Constant
+from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.errors import InputError, unknown_name
@@ -48,9 +49,11 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
 
     Columns are those of the file: a covariance of one with categories takes all inputs made of it; with
     ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
+    With ``structure: basis`` the marks of missing cells are not among the inputs of a curve or a surface, but
+    slopes of their own.
 
-    Raises `InputError` for unknown columns, a likelihood that the outcome cannot have, and a model without a
-    free parameter.
+    Raises `InputError` for unknown columns, a likelihood that the outcome cannot have, a structure that does
+    not fit, and a model without a free parameter.
     """
     kind, path = data.target.kind, f"{where}.models.{name}"
     statement = model_statement(settings, name, kind)
@@ -60,7 +63,12 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             f"{path}.likelihood: found {likelihood.name} for an outcome that is {kind}; allowed: "
             f"{', '.join(LIKELIHOODS[kind])}"
         )
-    covariance = over_inputs(covariance_of(statement, path), data.encoding, path)
+    structure = statement.get("structure", "auto")
+    covariance = covariance_of(statement, path)
+    if structure == "basis":
+        covariance = marks_apart(covariance, data.encoding, path)
+    else:
+        covariance = over_inputs(covariance, data.encoding, path)
     learning = data.learning
     level = overall_level(learning, likelihood.name)
     mean = statement.get("mean")
@@ -75,9 +83,15 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         mean = priors[mean]
     likelihood = likelihood.with_constants(**learning.units(kind))
     try:
-        model = GPModel(learning.X, learning.y, covariance, likelihood, mean)
+        model = GPModel(learning.X, learning.y, covariance, likelihood, mean, structure=structure)
     except InputError as error:
-        raise InputError(f"{path}: {str(error).removeprefix('model: ')}") from None
+        text, key = str(error).removeprefix("model: "), ""
+        if text.startswith(("basis functions: ", "Kronecker grid: ")):
+            key, text = (
+                ".structure",
+                text.replace('take structure="dense"', "write structure: dense"),
+            )
+        raise InputError(f"{path}{key}: {text}") from None
     if not model.dim:
         raise InputError(
             f"{path}: found a number for every parameter; allowed: one free parameter at least; leave a "
@@ -96,6 +110,34 @@ def overall_level(rows: Rows, likelihood: str) -> float:
         return float(np.log(max(rate, 0.5 / unit.sum())))
     share = float(np.clip(rate, 0.5 / unit.sum(), 1.0 - 0.5 / unit.sum()))
     return float(ndtri(share) if likelihood == "probit" else logit(share))
+
+
+def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
+    """As `over_inputs`, but marks of missing cells are slopes of their own in the sum, ``missing.sd``.
+
+    An eigenfunction of a column that is 0 or 1 says no more than a slope, and multiplies the others' number.
+    """
+    covariance = over_inputs(covariance, encoding, where)
+    marks = {
+        code.inputs[1] for code in encoding.codes if getattr(code, "has_missing", False)
+    }  # the second input of a column of numbers
+    linear, curved = set(), set()
+
+    def replaced(part: Covariance) -> Covariance:
+        if not isinstance(part, Leaf):
+            pair = Sum if isinstance(part, Sum) else Product
+            return pair(replaced(part.left), replaced(part.right))
+        own = [name for name in part.columns or () if name in marks]
+        if part.code not in SMOOTHNESS:
+            linear.update(own)
+            return part
+        curved.update(own)
+        kept = tuple(name for name in part.columns if name not in own)
+        return replace(part, columns=kept) if own and kept else part
+
+    changed = replaced(covariance)
+    rest = tuple(name for name in encoding.names if name in curved - linear)
+    return Sum(changed, Linear(columns=rest, name="missing")) if rest else changed
 
 
 def over_inputs(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:

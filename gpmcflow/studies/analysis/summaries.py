@@ -11,6 +11,7 @@ import xarray as xr
 
 from gpmcflow.approximations.conditional import Conditional, Predictor
 from gpmcflow.approximations.predictive import (
+    by_blocks,
     log_predictive_density,
     mixture,
     predictive,
@@ -121,17 +122,22 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
 
     ``eta`` are the predictors with the units of the rows.
     """
-    kind, target = data.target.kind, data.target
-    response = responses(eta, np.random.default_rng(0))
-    table = predictive(eta, response).drop_vars(["latent_mean", "latent_sd"])
+    kind, target, rng = data.target.kind, data.target, np.random.default_rng(0)
+
+    def described(part: Conditional) -> xr.Dataset:
+        response = responses(part, rng)
+        table = predictive(part, response).drop_vars(["latent_mean", "latent_sd"])
+        if kind == "counts":
+            shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
+            shares.append((response > LARGEST_COUNT).mean(0))
+            table["share"] = (("count", "new_case"), np.stack(shares))
+            table["rate_quantile"] = np.exp(table["latent_quantile"])
+        return table
+
+    table = by_blocks(eta, described)
     for name in ("response_mean", "response_quantile"):
         table[name] = table[name] * target.scale + target.shift
     table["response_sd"] = table["response_sd"] * target.scale
-    if kind == "counts":
-        shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
-        shares.append((response > LARGEST_COUNT).mean(0))
-        table["share"] = (("count", "new_case"), np.stack(shares))
-        table["rate_quantile"] = np.exp(table["latent_quantile"])
     if rows is not None and rows.y is not None:
         density = log_predictive_density(eta, rows.y)
         table["log_density"] = ("new_case", density - np.log(target.scale))

@@ -20,6 +20,7 @@ numerics parameters covariances likelihoods
 models.description models.gp_model models.model_checks models.latent_gaussian models.linear_maps
 models.log_density approximations.independent_sites
 samplers.protocol samplers.problem samplers.program samplers.results samplers.sampling
+samplers.structure_notes
 samplers.density.protocol samplers.density.univariate_slice
 samplers.joint.hyperparameter_updates samplers.joint.problem samplers.joint.representations
 samplers.joint.surrogate_slice samplers.joint.whitened_factors samplers.joint.workspace execution
@@ -28,12 +29,12 @@ studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
-approximations.expectation_propagation approximations.frozen_sites approximations.rank_one_sites
-models.case_part models.dense_structure models.gaussian_sites models.joint_density
-models.kronecker_structure models.prior_structure
-models.regression_density models.site_adjoint samplers.adaptation.joint_mode
-samplers.adaptation.joint_pilot samplers.adaptation.step_sizes samplers.joint.split_dynamics
-samplers.joint.split_hmc
+approximations.basis_sites approximations.expectation_propagation approximations.frozen_sites
+approximations.rank_one_sites models.basis_regression models.basis_structure models.case_part
+models.dense_structure models.gaussian_sites models.joint_density models.kronecker_structure
+models.prior_structure models.regression_density models.site_adjoint models.weight_posterior
+samplers.adaptation.joint_mode samplers.adaptation.joint_pilot samplers.adaptation.step_sizes
+samplers.joint.split_dynamics samplers.joint.split_hmc
 """
 JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
 

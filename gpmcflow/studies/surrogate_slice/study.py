@@ -25,7 +25,6 @@ from gpmcflow.studies.surrogate_slice.problems import (
 )
 from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
 
-MATRICES = 12  # (n, n) float64 arrays alive at once
 SEGMENT_FACTOR = 10  # an iteration of one chain is small: segments are longer here
 LARGEST_DENSE = 1000  # cases
 TAIL = 0.05  # of the intensity's interval, on each side
@@ -56,9 +55,9 @@ def replicate_chains(
     """
     pin_blas()
     n, what = dataset.sizes["case"], f"{problem_name}: {method_name}"
-    require_memory(8 * MATRICES * n * n, memory_limit, what)
     model = build_joint_model(dataset, problem_name, problem)
     thin, joint = int(method["thin"]), method["representation"] == JOINT
+    require_memory(8 * numbers_held(model, joint), memory_limit, what)
     start = start_of(model, problem_name, problem)
     try:
         tree = sample(
@@ -103,6 +102,12 @@ def replicate_chains(
     facts = {"seconds": seconds, "code": code_digest(*code_of(method))}
     groups = xr.DataTree.from_dict(_groups(dataset, model, tree))
     return with_attributes(groups, attributes), facts
+
+
+def numbers_held(model: GPModel, joint: bool) -> int:
+    """Most numbers that a job holds at a time, beside its draws: also those of the dense timing of a grid."""
+    dense = model.kronecker and not joint and model.n_cases <= LARGEST_DENSE
+    return model.numbers_held + (10 * model.n_cases**2 if dense else 0)
 
 
 def _groups(dataset: xr.Dataset, model: GPModel, tree: xr.DataTree) -> dict[str, xr.Dataset]:

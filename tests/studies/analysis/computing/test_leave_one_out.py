@@ -113,7 +113,7 @@ def test_draws_without_a_fit_are_left_out_of_all_chains(monkeypatch):
     values[1, 3] = np.nan  # of chain 0; the draw at its place in chain 1 goes, too
     found = over_draws(None, preset(monkeypatch, values))
     np.testing.assert_allclose(found.log_density, plain(values[[0, 2, 3, 5]]), rtol=1e-12)
-    with pytest.raises(NumericalError, match="EP converges at none"):
+    with pytest.raises(NumericalError, match="fit converges at none"):
         over_draws(None, preset(monkeypatch, np.full((6, 5), np.nan)))
 
 

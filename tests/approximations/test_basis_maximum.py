@@ -1,0 +1,63 @@
+"""Hyperparameters of basis functions at the maximum of Laplace's evidence."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import gpmcflow as gp
+from gpmcflow.approximations.laplace import laplace
+
+LENGTH = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+
+
+def made(kind: str, n: int = 250, trend: float = 1.5) -> gp.GPModel:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-1.7, 1.7, n)
+    f = trend * np.sin(2.0 * x)
+    likelihood, y = {
+        "binary": (gp.Probit(), np.where(f + rng.standard_normal(n) > 0, 1.0, -1.0)),
+        "counts": (gp.Poisson(), rng.poisson(np.exp(f)).astype(float)),
+        "real": (gp.Gaussian(), f + 0.4 * rng.standard_normal(n)),
+    }[kind]
+    mean = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
+    return gp.GPModel(x, y, gp.Matern52(LENGTH), likelihood, mean=mean, structure="basis")
+
+
+@pytest.mark.parametrize("kind", ["binary", "counts", "real"])
+def test_no_theta_near_by_has_more_evidence(kind):
+    model = made(kind)
+    best = gp.approximate(model, "laplace")
+    low, high = (model.parameters.normal.theta(np.full(model.dim, x))[0] for x in (-2.3, 2.3))
+
+    def minus(theta):
+        return -laplace(model.at(theta)).log_evidence
+
+    highest = -minimize(minus, best.theta, method="L-BFGS-B", bounds=np.stack([low, high], 1)).fun
+    assert best.log_evidence > highest - 0.1
+    assert best.log_evidence > -minus(model.prior_median()) + 0.3
+    assert set(best.parameters) == set(model.names)
+
+
+def test_a_fit_of_either_method_is_what_approximate_gives_of_a_dense_model():
+    model = made("binary")
+    fits = {method: gp.approximate(model, method) for method in ("ep", "laplace")}
+    np.testing.assert_array_equal(fits["ep"].theta, fits["laplace"].theta)
+    assert abs(fits["ep"].log_evidence - fits["laplace"].log_evidence) < 0.2
+    assert fits["ep"].sites.model.design.shape == (model.n_cases, model.n_latents)
+    dense = gp.approximate(model.with_structure("dense"))
+    assert abs(fits["ep"].log_evidence - dense.log_evidence) < 0.5
+    apart = gp.predict(fits["ep"], [0.5]).latent_mean - gp.predict(dense, [0.5]).latent_mean
+    assert abs(float(apart[0])) < 0.1
+
+
+def test_a_term_that_is_not_needed_ends_at_the_edge_which_is_logged(caplog):
+    with caplog.at_level(logging.WARNING):
+        best = gp.approximate(made("counts", trend=0.0))
+    assert best.parameters["signal_sd"] < 0.15
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert "signal_sd 0.09" in line
+    assert "central 98 % of its hyperprior" in line
