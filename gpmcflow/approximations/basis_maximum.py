@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 
 from gpmcflow.approximations.basis_sites import basis_sites
-from gpmcflow.covariances.basis_binding import CENTRAL
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
@@ -28,13 +27,14 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
 
     Sites are those of Newton's method at the last theta: at a maximum that stands still it is the evidence of
     Laplace's method, with W fixed; with Gaussian noise it is the marginal likelihood. Hyperpriors do not
-    count, but the search stays in their central 98 %, where the basis holds. A maximum at an edge is logged.
+    count, but the search stays in the central share of them that the basis is made for. A maximum at an edge
+    is logged.
 
     Raises `NumericalError` where the evidence is not finite at the medians of the hyperpriors.
     """
     x = np.zeros(model.dim)
     density = density_of(model, None if model.likelihood.conjugate else _sites(model, x))
-    z, edge = np.zeros(density.n_z), float(ndtri(CENTRAL[1]))
+    z, edge = np.zeros(density.n_z), float(ndtri(0.5 + 0.5 * model.basis.share))
 
     def minus(x: np.ndarray) -> tuple[float, np.ndarray]:
         at = density.evaluate(x, z)
@@ -62,9 +62,10 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
         values = model.natural(theta)
         names = np.array(model.names)[at_edge]
         logger.warning(
-            "hyperparameters: the maximum of the evidence (%s) lies at the end of the central 98 %% of its "
+            "hyperparameters: the maximum of the evidence (%s) lies at the end of the central %.0f %% of its "
             "hyperprior; terms that are not needed do that, and hyperpriors that are too narrow",
             ", ".join(f"{name} {values[name]:.3g}" for name in names),
+            100.0 * model.basis.share,
         )
     return theta
 

@@ -97,7 +97,7 @@ def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisB
             )
         blocks += _blocks_of(binding, term, *own[0])
     _refuse_large(block for block in blocks if isinstance(block, EigenBlock))
-    return BasisBlocks(blocks)
+    return BasisBlocks(blocks, binding.share)
 
 
 def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:

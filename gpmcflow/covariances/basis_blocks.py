@@ -137,9 +137,12 @@ class BasisBlocks:
     ----------
     blocks, slices, size:
         The blocks, the places of their weights, and the number m of all weights.
+    share:
+        Central share of the length scales' hyperpriors that sizes were chosen for.
     """
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], share: float = 1.0) -> None:
+        self.share = share
         self.blocks = tuple(blocks)
         ends = np.cumsum([0, *(block.size for block in blocks)]).tolist()
         self.slices = [slice(*ends[k : k + 2]) for k in range(len(blocks))]

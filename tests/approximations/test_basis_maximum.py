@@ -61,3 +61,14 @@ def test_a_term_that_is_not_needed_ends_at_the_edge_which_is_logged(caplog):
     (line,) = (record.getMessage() for record in caplog.records)
     assert "signal_sd 0.09" in line
     assert "central 98 % of its hyperprior" in line
+
+
+def test_the_search_stays_where_the_basis_holds():
+    """Length scales of which 400 functions can do the central 80 % only."""
+    wide = gp.Hyperprior("norm", {"loc": -1.0, "scale": 1.3})
+    x = np.linspace(-1.0, 1.0, 120)
+    y = np.random.default_rng(0).poisson(1.0, 120).astype(float)  # nothing in it: as long as can be
+    model = gp.GPModel(x, y, gp.Matern32(wide), gp.Poisson(), structure="basis")
+    assert model.basis.share == 0.8
+    reached = np.abs(model.parameters.to_normal(gp.approximate(model, "laplace").theta))
+    assert reached.max() == pytest.approx(1.2816, abs=1e-3)
