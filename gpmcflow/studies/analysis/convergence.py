@@ -6,6 +6,7 @@ import xarray as xr
 
 from gpmcflow.samplers.results import LARGEST_RHAT
 
+NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
 
 

@@ -18,11 +18,10 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.studies.analysis.convergence import converged
+from gpmcflow.studies.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, of_fit, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
-from gpmcflow.studies.analysis.tables import NOT_ANNEALED
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over

@@ -12,7 +12,7 @@ from scipy.special import expit
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.results import LARGEST_RHAT
-from gpmcflow.studies.analysis.convergence import FEWEST_EFFECTIVE, parameters
+from gpmcflow.studies.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, parameters
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
 from gpmcflow.studies.analysis.scores import Results
@@ -21,7 +21,6 @@ N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
 LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
 LARGEST_EVIDENCE_ERROR = 0.5  # nats
-NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 LEVELS = {0.025: "q025", 0.25: "q25", 0.5: "q50", 0.75: "q75", 0.975: "q975"}
 
 

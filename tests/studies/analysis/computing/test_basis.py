@@ -158,8 +158,13 @@ def test_forecast_of_basis_functions_grows_with_rows_and_not_their_square(
         context = Context(filled, tmp_path, tmp_path, 2)
         costs_of[n] = {job.rule: costs.COSTS[job.rule](context, job) for job in jobs(filled)}
         assert not context.notes
+    processes = (
+        3 * context.single(0.0, 0).memory
+    )  # of this one and two workers, without their numbers
     for cost in costs_of[8000].values():
-        assert cost.memory < 2e9  # one matrix of n x n is 0.3 GB, and a dense model holds ten
+        assert (
+            cost.memory - processes < 1e9
+        )  # a matrix of n x n is 0.3 GB, and a dense model holds ten
         assert cost.seconds < 120
     few, many = (costs_of[n]["analysis_draw"] for n in (1000, 8000))
     assert few.memory < many.memory
