@@ -187,14 +187,12 @@ def main() -> None:
     )
     for problem in options.problems:
         model = PROBLEMS[problem]()
+        growth, matrix = memory(model), 8 * model.n_cases * model.n_latents
         mine = ours(model, DRAWS[problem])
         print(row("JointSplitHMC", problem, mine, mine), flush=True)
         if options.peer:
-            print(
-                row("NUTS", problem, peer(model, options.peer, options.peer_draws), mine),
-                flush=True,
-            )
-        growth, matrix = memory(model), 8 * model.n_cases * model.n_latents
+            draws = peer(model, options.peer, options.peer_draws)
+            print(row("NUTS", problem, draws, mine), flush=True)
         print(
             f"  n = {model.n_cases}, m = {model.n_latents}: memory grows by {growth / 1e6:.0f} MB, the "
             f"matrix of basis functions would have {matrix / 1e6:.0f} MB",
