@@ -9,9 +9,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-TOLERANCE = (
-    0.05  # nats of a step, after which the next is far smaller; any positive sites are exact
-)
+TOLERANCE = 0.05  # nats of a step; the next is far smaller, and any positive sites are exact
 ROUNDING = 1e-10  # of the objective
 LEAST_PRECISION = 1e-10
 MAX_STEPS = 50

@@ -54,7 +54,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     maximum at the edge of the search is logged. Where an EP fit fails the search steps back: it goes on
     from the best point inside a box of half the distance, which grows again while its edge holds the
     maximum; failures are logged. With basis functions, whatever ``method``, the search is that of
-    `maximise_basis_evidence`, in the central 98 % of the hyperpriors.
+    `maximise_basis_evidence`, in the share of the hyperpriors that they are made for.
 
     Source: Rasmussen & Williams (2006), section 5.5.
 

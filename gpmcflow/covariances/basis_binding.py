@@ -26,11 +26,8 @@ from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
-CENTRAL = (
-    0.98,
-    0.9,
-    0.8,
-)  # shares of a hyperprior for which a basis has to do: the first that fits
+#: central shares of a hyperprior for which a basis has to do: the first that fits
+CENTRAL = (0.98, 0.9, 0.8)
 LARGEST_DIMENSION = 3
 ALLOWED = "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
 

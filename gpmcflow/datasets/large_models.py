@@ -15,16 +15,11 @@ import numpy as np
 from gpmcflow.datasets.columns import Column
 
 MANY_ROWS = 2000
-MOST_FUNCTIONS = (
-    380  # of a model; 400 are the package's limit, and held-out rows change ranges a little
-)
+MOST_FUNCTIONS = 380  # of a model: 400 is the limit, and held-out rows change ranges a little
 MOST_OF_A_COLUMN = 80  # more are for a few values far away
 FEWEST_VALUES = 5  # of a column that gets a curve; of fewer a slope says nearly as much
 WIDTHS = 2.33  # standard deviations of the central 98 % of a hyperprior on each side
-REACH = (
-    0.5,
-    0.5,
-)  # mean and standard deviation of the log length scale of curves, in sd of the column
+REACH = (0.5, 0.5)  # mean, sd of the log length scale of curves, in units of the column's sd
 SURFACE_SPREAD = 0.25  # standard deviation of the log length scale of a surface
 PLAIN = "linear() + constant(signal_sd=2.0)"
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import Evaluation, impossible
+from gpmcflow.models.joint_density import LARGEST, Evaluation, impossible
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-LARGEST = 150.0  # |coordinate| above which squares overflow: such a point has no density
 _LOG_2PI = np.log(2.0 * np.pi)
 
 

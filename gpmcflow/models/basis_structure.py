@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
 from gpmcflow.models.weight_posterior import WeightPosterior
@@ -20,8 +19,6 @@ class BasisStructure(PriorStructure):
     The predictor is h = Phi beta + c, beta = s(theta) w; sites are in h (a = 1). G = Phi'W Phi, r = Phi'b and
     t = Phi'w stand while the sites do; only Phi beta and Phi'l' touch the n cases.
     """
-
-    variable = "weight"
 
     def __init__(self, model: GPModel, sites: FrozenSites) -> None:
         self.model, self._blocks, self._design = model, model.basis, model.basis_design
@@ -80,13 +77,6 @@ class BasisStructure(PriorStructure):
         model.add_mean_slope(by_full, by_mean)
         return slope_z, by_full
 
-    def augment(
-        self, rng: np.random.Generator, full: np.ndarray, latents: np.ndarray
-    ) -> np.ndarray:
-        """z = C' (w - mu): nothing is random."""
-        if not math.isfinite(self.place(full, np.zeros(self.n_z))):
-            raise NumericalError(
-                f"joint split HMC: the prior of the weights does not factorise at {full.tolist()}; take "
-                "narrower hyperpriors"
-            )
+    def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """C' (w - mu): nothing is random."""
         return self._posterior.whitened(latents)

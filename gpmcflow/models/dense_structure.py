@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
 from gpmcflow.models.site_adjoint import condition, covariance_adjoint, pull_back
@@ -81,18 +80,9 @@ class DenseStructure(PriorStructure):
         model.add_mean_slope(by_full, by_mean)
         return slope_z, by_full
 
-    def augment(
-        self, rng: np.random.Generator, full: np.ndarray, latents: np.ndarray
-    ) -> np.ndarray:
-        """z of N(0, I) with latents f_0, then z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
-        n = self.n_latents
-        z = rng.standard_normal(2 * n)
-        if not math.isfinite(self.place(full, z)):
-            raise NumericalError(
-                "joint split HMC: the covariance is not positive definite at the start; give a larger "
-                f"jitter than {self.model.epsilon:g}"
-            )
-        gap = latents - self.latents
+    def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """With latents f_0 of z: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
+        n, gap = self.n_latents, latents - self.latents
         z[n:] -= self._omega * gap
         triangular_solve(ROUTINES, self._L, False, gap)
         z[:n] += gap

@@ -169,18 +169,9 @@ class KroneckerStructure(PriorStructure):
             adjoints.append((columns * slopes) @ columns.T)
         return adjoints
 
-    def augment(
-        self, rng: np.random.Generator, full: np.ndarray, latents: np.ndarray
-    ) -> np.ndarray:
-        """z of N(0, I) with latents f_0, then z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
-        n = self.n_latents
-        z = rng.standard_normal(2 * n)
-        if not math.isfinite(self.place(full, z)):
-            raise NumericalError(
-                "joint split HMC: the covariance is not positive definite at the start; give a larger "
-                f"jitter than {self.model.epsilon:g}"
-            )
-        gap = (latents - self.latents).reshape(self.shape)
+    def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """With latents f_0 of z: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
+        n, gap = self.n_latents, (latents - self.latents).reshape(self.shape)
         inverses = [inverse_of(L) for L in self._L]
         z[:n] += (inverses[0] @ gap @ inverses[1].T).ravel()
         z[n:] -= (self._omega * gap).ravel()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gpmcflow.errors import NumericalError
+
+if TYPE_CHECKING:
+    from gpmcflow.models.gp_model import GPModel
 
 
 class FrozenSites(NamedTuple):
@@ -54,11 +58,12 @@ class PriorStructure(ABC):
         The `FrozenSites`; set them to change the coordinates.
     """
 
-    variable: ClassVar[str] = "latent"  #: name of u in results
+    model: GPModel
     n_z: int
     n_latents: int
     predictor: np.ndarray
     latents: np.ndarray
+    _sites: FrozenSites | None = None
 
     @property
     def sites(self) -> FrozenSites:
@@ -67,8 +72,9 @@ class PriorStructure(ABC):
 
     @sites.setter
     def sites(self, sites: FrozenSites) -> None:
-        self._sites = sites.checked()
-        self.freeze()
+        before, self._sites = self._sites, sites.checked()
+        if before is None or any(a is not b for a, b in zip(before, self._sites, strict=True)):
+            self.freeze()  # once for the same arrays: of basis functions it takes n m^2 flops
 
     def freeze(self) -> None:  # noqa: B027 - most have nothing to do
         """Compute what depends on the sites alone."""
@@ -92,8 +98,18 @@ class PriorStructure(ABC):
         To be called once at a point, whose factors it may use up.
         """
 
-    @abstractmethod
     def augment(
         self, rng: np.random.Generator, full: np.ndarray, latents: np.ndarray
     ) -> np.ndarray:
         """Draw z given u exactly. Raises `NumericalError` where the prior does not factorise."""
+        z = rng.standard_normal(self.n_z)
+        if not math.isfinite(self.place(full, z)):
+            raise NumericalError(
+                "joint split HMC: the covariance is not positive definite at the start; take narrower "
+                f"hyperpriors, or give a larger jitter than {self.model.epsilon:g}"
+            )
+        return self.coordinates_of(latents, z)
+
+    @abstractmethod
+    def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """z of latents u, from N(0, I) draws z at which the structure stands; these may be used up."""

@@ -13,11 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
 
 Outputs = dict[str, tuple[tuple[int, ...], str]]  # name -> (trailing shape, type on disk)
-DIMS = {
-    "theta": "theta_dim",
-    "latent": "latent_dim",
-    "weight": "weight_dim",
-}  # of outputs that are arrays
+DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  # of arrays
 DIMS |= dict.fromkeys(
     ("n_calls", "n_gradients", "n_failed"), "density"
 )  # where a log density has them

@@ -72,7 +72,8 @@ def sample(
         Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
         a log density must have; of a `GPModel` also {parameter: value in its own units}, with "latent" (n,)
         or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default draws of the
-        Gaussian, or of the hyperprior's central half.
+        Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins the search
+        of its pilot at theta, and draws where chains start.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.

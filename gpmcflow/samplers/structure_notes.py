@@ -19,9 +19,7 @@ from gpmcflow.models.gp_model import GPModel
 
 log = logging.getLogger(__name__)
 LARGE = 2000  # cases above which a dense covariance is worth a word
-ALLOWED_ERROR = (
-    2.5  # times `BasisFunctions.error`: the rule of sizes keeps the covariance within it
-)
+ALLOWED_ERROR = 2.5  # times `BasisFunctions.error`, within which the rule of sizes keeps it
 CENTRAL = (0.01, 0.99)  # quantiles of the draws' length scales
 _PROBE = 400  # order of the matrices whose product tells the rate of this machine
 

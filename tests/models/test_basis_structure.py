@@ -294,6 +294,16 @@ def test_a_matrix_that_is_stale_after_a_refit_is_caught(monkeypatch):
     assert gradient_error(density, x, z) < 1e-6
 
 
+def test_the_same_sites_are_frozen_once(monkeypatch):
+    density, _, _ = point(MODELS["counts"])
+    times, whole = [], BasisStructure.freeze
+    monkeypatch.setattr(BasisStructure, "freeze", lambda self: times.append(whole(self)))
+    density.sites = density.sites  # as each object does that is given a density and its frame
+    assert not times
+    density.sites = density.sites.scaled(1.0)  # equal numbers in other arrays
+    assert len(times) == 1
+
+
 def test_a_dropped_noise_term_is_caught(monkeypatch):
     density, x, _ = point(MODELS["real"])
     whole = CollapsedBasisDensity.value_and_slopes

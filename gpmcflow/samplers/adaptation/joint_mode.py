@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
+from gpmcflow.approximations.frozen_search import Density, frozen_maximum, value_and_slope
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity
 
-Density = JointDensity | CollapsedDensity
-SEARCHES, EVALUATIONS = 8, 12  # at most, each with sites of its own, of so many gradients
-COLLAPSED_EVALUATIONS = 60  # where no sites move
-BOX = 2.0  # half width of what one search may see, in units of the prior's standard deviation
+SEARCHES = 8  # at most
 NEAR = 0.15  # a search that moved no further has arrived
+EDGE = 6.0  # |x| of a search, far out in the hyperprior
 SPACING = 0.05  # of the differences that make the curvature
 
 
@@ -41,12 +38,6 @@ def sites_at(density: Density, x: np.ndarray, start: FrozenSites | None = None) 
     if not density.n_z:
         return plain_sites(density.model)
     return frozen_sites(density.model, density.coordinates.theta(x)[0], start)
-
-
-def value_and_slope(density: Density, x: np.ndarray) -> tuple[float, np.ndarray]:
-    """log N(x; 0, I) + rest(x, z = 0), up to a constant that depends on the sites, and its gradient (d,)."""
-    at = density.evaluate(x, np.zeros(density.n_z))
-    return at.rest - 0.5 * float(x @ x), at.slope_x - x
 
 
 def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:
@@ -72,27 +63,17 @@ def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:
 
 
 def _search(density: Density, x: np.ndarray) -> Mode:
-    """Searches in the coordinates of the sites at their start, each from where the last one ended."""
-    spent, sites = 0, None
-    largest = EVALUATIONS if density.n_z else COLLAPSED_EVALUATIONS
-
-    def minus(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = value_and_slope(density, x)
-        return (-value, -slope) if np.isfinite(value) else (1e10, np.zeros_like(x))
-
-    for _ in range(SEARCHES):
-        density.sites = sites = sites_at(density, x, sites)
-        bounds = np.stack([x - BOX, x + BOX], axis=1)
-        result = minimize(
-            minus, x, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxfun": largest}
-        )
-        spent += result.nfev
-        if not result.fun < 1e10:
-            raise NumericalError(f"no finite density at x = {np.round(x, 3).tolist()}")
-        moved, x = float(np.abs(result.x - x).max()), result.x
-        if moved < NEAR:
-            break
-    density.sites = sites = sites_at(density, x, sites)
+    """The mode that a search from x ends in."""
+    x, spent = frozen_maximum(
+        density,
+        x,
+        partial(sites_at, density),
+        hyperprior=True,
+        searches=SEARCHES,
+        near=NEAR,
+        edge=EDGE,
+    )
+    density.sites = sites = sites_at(density, x, density.sites)
     return Mode(x, sites, spent)
 
 
@@ -101,8 +82,12 @@ def _advantage(density: Density, first: Mode, second: Mode) -> float:
     total = 0.0
     for own in (first, second):
         density.sites = own.sites
-        total += value_and_slope(density, first.x)[0] - value_and_slope(density, second.x)[0]
+        total += _value(density, first.x) - _value(density, second.x)
     return total
+
+
+def _value(density: Density, x: np.ndarray) -> float:
+    return value_and_slope(density, x, True)[0]
 
 
 def curvature_scale(density: Density, x: np.ndarray) -> np.ndarray:
@@ -113,7 +98,7 @@ def curvature_scale(density: Density, x: np.ndarray) -> np.ndarray:
     d = len(x)
     slopes = np.empty((d, d))
     for k, step in enumerate(SPACING * np.eye(d)):
-        after, before = value_and_slope(density, x + step), value_and_slope(density, x - step)
+        after, before = (value_and_slope(density, x + move, True) for move in (step, -step))
         slopes[k] = (before[1] - after[1]) / (2.0 * SPACING)
         if not (np.isfinite(after[0]) and np.isfinite(before[0])):
             return np.eye(d)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.frozen_search import Density
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Execution, run, text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.adaptation.joint_mode import (
-    Density,
     curvature_scale,
     find_mode,
     plain_sites,
@@ -35,7 +35,7 @@ ANGLE = 2.0  # of trajectories: measured best, for counts and labels; 1.4 and 2.
 LABELS = 0.25  # of the fitted precisions, for labels: a balance between hyperparameters and latents
 FEW = 5  # hyperparameters up to which the plain covariance of their draws is taken
 FEW_ROUNDS, MANY_ROUNDS = (100, 300, 600), (60, 120)  # and, of many, one round of 8 d
-SETTLING = 60  # transitions of the last round, which settles the step
+LAST_ROUND = 60  # transitions, which settle the step
 LOCAL = (None, "synchronous", "threads", "processes")
 
 
@@ -71,7 +71,7 @@ def round_lengths(settings: JointSplitHMC, d: int) -> tuple[int, ...]:
     """Transitions of the rounds after the search for the mode."""
     if settings.rounds is not None:
         return settings.rounds
-    return (*(FEW_ROUNDS if d <= FEW else (*MANY_ROUNDS, 8 * d)), SETTLING)
+    return (*(FEW_ROUNDS if d <= FEW else (*MANY_ROUNDS, 8 * d)), LAST_ROUND)
 
 
 def site_factor(model: GPModel) -> float:
@@ -145,8 +145,7 @@ def refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> F
     sites = frame.sites
     if density.n_z:
         try:
-            factor = site_factor(density.model)
-            sites = sites_at(density, center, sites.scaled(1.0 / factor)).scaled(factor)
+            sites = sites_at(density, center, sites).scaled(site_factor(density.model))
         except NumericalError as error:
             log.warning("joint split HMC: a pilot round keeps its sites, since %s", error)
     return Frame(center, scale, sites)
@@ -154,7 +153,7 @@ def refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> F
 
 def _covariance(centred: np.ndarray) -> np.ndarray:
     """Covariance of centred draws (m, d), its correlations shrunk where there are many."""
-    if centred.shape[1] < FEW:
+    if centred.shape[1] <= FEW:
         return centred.T @ centred / len(centred)
     from sklearn.covariance import ledoit_wolf  # here: it takes long to load
 

@@ -109,7 +109,8 @@ def trajectory(
 def energy(state: SplitState, momentum: np.ndarray) -> float:
     """-log pi - log N(p; 0, I), up to a constant."""
     q = state.position
-    return 0.5 * float(q @ q + momentum @ momentum) - state.rest
+    with np.errstate(over="ignore"):  # an infinite energy is rejected, and counted as diverging
+        return 0.5 * float(q @ q + momentum @ momentum) - state.rest
 
 
 def transition(

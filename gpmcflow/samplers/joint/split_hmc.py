@@ -34,7 +34,6 @@ from gpmcflow.samplers.protocol import JOINT, Failures, Sampler, Tuned, require_
 SHORTEST = 6  # transitions that a round can learn anything from
 SPREAD = 1.5  # of the starts of chains, in units of the frame
 SETTLING = 60  # transitions of each chain that are dropped: y^2 falls from 4 to 1.2 in 30
-SETTLING_ACCEPTANCE = 0.8
 STARTS = 20  # at most, until one has a finite density
 
 
@@ -46,9 +45,9 @@ class JointSplitHMC(Sampler):
     coordinates. The target is N(y, z; 0, I) times a rest that varies slowly; kicks by the rest alternate
     with the exact flow of the Gaussian (`trajectory`), and the whole change of energy decides. No setting
     has to be given: a pilot finds sites, mu and A, the step and with it the number of steps, and freezes
-    them before the first draw. All chains share it; each starts by itself, spread wider
-    than the posterior, and drops 60 transitions. Exact whatever the pilot found; ``pilot`` of the results
-    says what it chose, and why.
+    them before the first draw. All chains share it; each starts by itself, spread wider than the posterior,
+    and drops 60 transitions. Hyperparameters among given starts are where the pilot's search begins. Exact
+    whatever the pilot found; ``pilot`` of the results says what it chose, and why.
 
     Source: split HMC of Shahbaba, Lan, Johnson & Neal (2014), with the whitening by sites of Murray & Adams
     (2010); pathwise conditioning as in Wilson et al. (2020).
@@ -167,14 +166,14 @@ class TunedSplitHMC(JointSplitHMC):
 
     def bind(self, target: GPModel, chain: int = 0) -> SplitTransition:
         """Transitions of one chain in the frame of the pilot."""
-        return SplitTransition(target, state_of(Stage, self.last, 0), self.jitter)
+        return SplitTransition(target, state_of(Stage, self.last, 0), self.settings)
 
 
 class SplitTransition:
     """Trajectories of one chain in the frame of a pilot."""
 
-    def __init__(self, model: GPModel, pilot: Stage, jitter: float) -> None:
-        self.model, self.pilot, self.jitter = model, pilot, jitter
+    def __init__(self, model: GPModel, pilot: Stage, settings: JointSplitHMC) -> None:
+        self.model, self.pilot, self.settings = model, pilot, settings
         self.target = SplitTarget(density_of(model, pilot.frame.sites), pilot.frame)
 
     def init(self, rng: np.random.Generator, start: Any) -> SplitState:
@@ -183,12 +182,10 @@ class SplitTransition:
         Latents are drawn under the sites as they were fitted: weaker ones would start far from the data.
         Raises `NumericalError` where none of `STARTS` starts has a finite density.
         """
-        pilot, state = self.pilot, self._spread_start(rng)
-        tuner = StepSize(pilot.step_size, SETTLING_ACCEPTANCE, LARGEST_STEP)
+        state, settings = self._spread_start(rng), self.settings
+        tuner = StepSize(self.pilot.step_size, settings.target_acceptance, LARGEST_STEP)
         for _ in range(SETTLING):
-            state, info = transition(
-                rng, self.target, state, tuner.step, pilot.n_steps, self.jitter
-            )
+            state, info = self._transition(rng, state, tuner.step)
             tuner.update(info.acceptance_rate)
         return state._replace(rejected=0)
 
@@ -207,8 +204,11 @@ class SplitTransition:
 
     def step(self, rng: np.random.Generator, state: SplitState) -> tuple[SplitState, SplitInfo]:
         """One trajectory, accepted or not."""
-        pilot = self.pilot
-        return transition(rng, self.target, state, pilot.step_size, pilot.n_steps, self.jitter)
+        return self._transition(rng, state, self.pilot.step_size)
+
+    def _transition(self, rng, state: SplitState, step: float) -> tuple[SplitState, SplitInfo]:
+        n_steps, jitter = self.pilot.n_steps, self.settings.jitter
+        return transition(rng, self.target, state, step, n_steps, jitter)
 
     def record(self, rng: np.random.Generator, state: SplitState) -> dict[str, Any]:
         """theta, f or weights, T, log likelihood and lp = T + log p_h(theta).

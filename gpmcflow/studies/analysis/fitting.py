@@ -27,10 +27,8 @@ LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
-FEWEST_LEFT_OUT, LEFT_OUT_WORK = (
-    40,
-    1e11,
-)  # with basis functions so many, for rows x functions^2 of them all
+FEWEST_LEFT_OUT = 40  # of them with basis functions
+LEFT_OUT_WORK = 1e11  # rows x functions^2 of all of them
 
 
 def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:

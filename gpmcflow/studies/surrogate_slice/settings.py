@@ -29,10 +29,11 @@ studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """
-approximations.basis_sites approximations.expectation_propagation approximations.frozen_sites
-approximations.rank_one_sites models.basis_regression models.basis_structure models.case_part
-models.dense_structure models.gaussian_sites models.joint_density models.kronecker_structure
-models.prior_structure models.regression_density models.site_adjoint models.weight_posterior
+approximations.basis_sites approximations.expectation_propagation approximations.frozen_search
+approximations.frozen_sites approximations.rank_one_sites models.basis_regression
+models.basis_structure models.case_part models.dense_structure models.gaussian_sites
+models.joint_density models.kronecker_structure models.prior_structure
+models.regression_density models.site_adjoint models.weight_posterior
 samplers.adaptation.joint_mode samplers.adaptation.joint_pilot samplers.adaptation.step_sizes
 samplers.joint.split_dynamics samplers.joint.split_hmc
 """

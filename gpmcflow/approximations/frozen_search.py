@@ -1,0 +1,73 @@
+"""A maximum over hyperparameters by searches at frozen sites, each with sites of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gpmcflow.errors import NumericalError
+from gpmcflow.models.basis_regression import CollapsedBasisDensity
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
+from gpmcflow.models.regression_density import CollapsedDensity
+
+Density = JointDensity | CollapsedDensity | CollapsedBasisDensity
+EVALUATIONS = 12  # at most, of one search
+COLLAPSED_EVALUATIONS = 200  # where latents are integrated out and no sites move
+STEP = 1.0  # how far one search may go, in normal coordinates
+TOLERANCE = 1e-9  # of one search, over the value
+_NOWHERE = 1e10
+
+
+def value_and_slope(density: Density, x: np.ndarray, hyperprior: bool) -> tuple[float, np.ndarray]:
+    """rest(x, z = 0), plus log N(x; 0, I) with the ``hyperprior``, and its gradient by x (d,).
+
+    Up to a constant that depends on the sites.
+    """
+    at = density.evaluate(x, np.zeros(density.n_z))
+    if hyperprior:
+        return at.rest - 0.5 * float(x @ x), at.slope_x - x
+    return at.rest, at.slope_x
+
+
+def frozen_maximum(
+    density: Density,
+    x: np.ndarray,
+    sites_at: Callable[[np.ndarray, FrozenSites | None], FrozenSites],
+    *,
+    hyperprior: bool,
+    searches: int,
+    near: float,
+    edge: float,
+) -> tuple[np.ndarray, int]:
+    """x (d,) at a maximum of `value_and_slope` that stands still when sites are fitted anew, and gradients.
+
+    Each of at most ``searches`` stays within `STEP` of its start, or twice the last one's move, and within
+    ``edge`` of zero in every coordinate; the last moved by less than ``near``. The density is left with the
+    sites of the last search.
+
+    Raises `NumericalError` where the density is not finite at a start.
+    """
+    spent, sites, step = 0, None, STEP if density.n_z else 2.0 * edge
+    most = EVALUATIONS if density.n_z else COLLAPSED_EVALUATIONS
+
+    def minus(x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = value_and_slope(density, x, hyperprior)
+        return (-value, -slope) if np.isfinite(value) else (_NOWHERE, np.zeros_like(x))
+
+    for _ in range(searches):
+        if density.n_z:
+            density.sites = sites = sites_at(x, sites)
+        box = np.stack([np.maximum(x - step, -edge), np.minimum(x + step, edge)], axis=1)
+        options = {"maxfun": most, "ftol": TOLERANCE}
+        result = minimize(minus, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
+        spent += result.nfev
+        if not result.fun < _NOWHERE:
+            raise NumericalError(f"no finite density at x = {np.round(x, 3).tolist()}")
+        moved, x = float(np.abs(result.x - x).max()), result.x
+        if moved < near or not density.n_z:
+            break
+        step = min(step, max(2.0 * moved, near))
+    return x, spent
