@@ -34,7 +34,7 @@ FIRST_STEP, LARGEST_STEP = 0.3, 1.0
 ANGLE = 2.0  # of trajectories: measured best, for counts and labels; 1.4 and 2.8 give 0.7 of it
 LABELS = 0.25  # of the fitted precisions, for labels: a balance between hyperparameters and latents
 FEW = 5  # hyperparameters up to which the plain covariance of their draws is taken
-FEW_ROUNDS, MANY_ROUNDS = (100, 300, 600), (60, 120)  # and, of many, one round of 8 d
+FEW_ROUNDS, MANY_ROUNDS = (100, 300, 300), (60, 120)  # and, of many, one round of 8 d
 LAST_ROUND = 60  # transitions, which settle the step
 LOCAL = (None, "synchronous", "threads", "processes")
 

@@ -58,7 +58,7 @@ class JointSplitHMC(Sampler):
         Mean acceptance rate the step size is tuned to, above 0 and below 1.
     rounds:
         Transitions of each round of the pilot, two rounds or more of 6 or more, after its search for the
-        mode: all but the last fit sites and scale; the last settles the step. None for 100, 300, 600 and 60,
+        mode: all but the last fit sites and scale; the last settles the step. None for 100, 300, 300 and 60,
         or 60, 120, 8 d and 60 where there are d > 5 hyperparameters.
     max_steps:
         Largest number of steps, hence of gradients, of a trajectory.

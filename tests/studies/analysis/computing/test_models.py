@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
+from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import CovarianceAt
 from gpmcflow.studies.analysis.data import Rows
-from gpmcflow.studies.analysis.models import overall_level
+from gpmcflow.studies.analysis.models import overall_level, slopes
 
 
 def matrix(model, **values):
@@ -208,3 +209,18 @@ def test_mean_as_stated(data, model):
         model(own, "matern32()", priors=prior, mean="levle")
     free = model(own, "matern32()", priors=prior, mean="level")
     assert free.natural(free.prior_median())["mean"] == pytest.approx(-2.0)
+
+
+def test_auto_takes_basis_functions_for_straight_lines_alone(data, model):
+    own = data("binary")
+    assert model(own, "linear() + constant(signal_sd=2.0)").basis is not None
+    for text in ("linear() + squared_exponential(age)", "linear(age) * linear(ward)", "matern32()"):
+        assert model(own, text).basis is None
+    assert slopes(Linear(columns=("a", "b")) + Constant(), 9) == 3
+    first = np.arange(2 * len(ALL))
+    few = Rows(
+        first, own.learning.X.iloc[first], own.learning.y[first], own.learning.outcome[first], None
+    )
+    assert (
+        model(own._replace(learning=few), "linear()").basis is None
+    )  # slopes are half of the rows
