@@ -22,6 +22,9 @@ MAX_SPREAD_RATIO = 3.0  # spread over replicates, in errors stated from within
 MIN_SPREAD_REPLICATES = 4  # of fewer, a spread says little
 MAX_PARETO_K = 0.7
 MIN_TAIL_REACH = 0.5
+MAX_BRIDGE_VARIANCE = 20.0  # between what was fine (6) and what was not (51)
+MAX_SHARE = 0.1  # nats
+MAX_RHAT, MIN_RHAT_DRAWS = 1.05, 8
 ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
 
 
@@ -149,6 +152,51 @@ def pareto_alarms(k: float, n_draws: int) -> list[str]:
 def max_pareto_k(n_draws: int) -> float:
     """min(1 - 1 / log10 S, 0.7), the largest shape at which S draws are enough."""
     return min(1.0 - 1.0 / np.log10(max(n_draws, 2)), MAX_PARETO_K)
+
+
+def overlap_alarms(variance: float, pareto_k: float, largest_share: float) -> list[str]:
+    """A bridge whose two ends overlap too little, from its terms, which have mean one.
+
+    Their variance is above 20: few draws of one end lie where the other has its mass. Or the Pareto shape of
+    their tail is above 0.7 and one more draw could change the estimate by ``largest_share`` of more than 0.1
+    nats; terms are bounded, so that of a smaller share no tail matters.
+    """
+    messages = []
+    if variance > MAX_BRIDGE_VARIANCE:
+        messages.append(
+            f"variance of the bridge's terms {variance:.0f} > {MAX_BRIDGE_VARIANCE:g}: little overlap"
+        )
+    if pareto_k > MAX_PARETO_K and largest_share > MAX_SHARE:
+        messages.append(
+            f"Pareto k {pareto_k:.2f} > {MAX_PARETO_K:g} of the bridge's terms, of which one can be "
+            f"{largest_share:.2g} nats"
+        )
+    return messages
+
+
+def slow_alarms(counted: float, least: float) -> list[str]:
+    """Fewer effective draws of the posterior side of a bridge than ``least``, in some replicate."""
+    if not counted < least:
+        return []
+    return [f"{counted:.0f} effective draws of the posterior in a replicate (least {least:g})"]
+
+
+def apart_alarms(theta: np.ndarray) -> list[str]:
+    """Replicates that stand at different hyperparameters, theta (replicate, draw, d): R-hat above 1.05.
+
+    Each may then have found another mode, and miss the others' mass. Chains as short as these have an R-hat
+    of 1.02 by chance.
+    """
+    if theta.shape[0] < 2 or theta.shape[1] < MIN_RHAT_DRAWS:
+        return []
+    from arviz_stats.base import array_stats  # loads scipy.signal
+
+    rhat = float(np.max([
+        array_stats.rhat(theta[..., k], chain_axis=0, draw_axis=1) for k in range(theta.shape[-1])
+    ]))  # fmt: skip
+    if not rhat > MAX_RHAT:
+        return []
+    return [f"replicates differ in a hyperparameter, R-hat {rhat:.2f} > {MAX_RHAT:g}"]
 
 
 def not_finite_alarms(log_evidence: float) -> list[str]:

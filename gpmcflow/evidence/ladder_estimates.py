@@ -7,8 +7,9 @@ from scipy.special import logsumexp
 
 from gpmcflow.diagnostics.autocorrelation import MIN_BATCHES, batch_length
 from gpmcflow.diagnostics.importance_weights import N_BOOTSTRAP
+from gpmcflow.evidence.bridge import Terms, bridge_ratio, bridge_terms
 
-ESTIMATORS = ("stepping_stones", "thermodynamic_integration")
+ESTIMATORS = ("stepping_stones", "thermodynamic_integration", "bridge")
 
 
 def stepping_stones(betas: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -33,6 +34,30 @@ def thermodynamic_integration(betas: np.ndarray, u: np.ndarray) -> np.ndarray:
     return u.mean(-1) @ of_mean + u.var(-1, ddof=1) @ of_variance
 
 
+def bridge(betas: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Log Z, the sum of Bennett's bridges between neighbours; ``u`` is (..., T + 1, draw), the result (...).
+
+    Source: see `gpmcflow.evidence.bridge`.
+    """
+    return pair_ratios(betas, u).sum(-1)
+
+
+def pair_ratios(betas: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Log ratio of the normalising constants of each pair of neighbours (..., T)."""
+    return bridge_ratio(*_pair_ends(betas, u))
+
+
+def pair_terms(betas: np.ndarray, u: np.ndarray) -> Terms:
+    """Terms of the bridge of each pair of neighbours, (..., T, draw)."""
+    lower, upper = _pair_ends(betas, u)
+    return bridge_terms(lower, upper, bridge_ratio(lower, upper))
+
+
+def _pair_ends(betas: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    gap = np.diff(betas)[:, None]
+    return gap * u[..., :-1, :], gap * u[..., 1:, :]
+
+
 def quadrature(betas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights (T + 1,) of the means and of the variances in `thermodynamic_integration`."""
     gap = np.concatenate([[0.0], np.diff(betas), [0.0]])
@@ -50,6 +75,9 @@ def influence(betas: np.ndarray, u: np.ndarray, estimator: str) -> np.ndarray:
             np.diff(betas)[:, None] * (u[..., :-1, :] - u[..., :-1, :].max(-1)[..., None])
         )
         return (weight / weight.mean(-1, keepdims=True)).sum(-2)
+    if estimator == "bridge":
+        terms = pair_terms(betas, u)
+        return (terms.lower - terms.upper).sum(-2)
     of_mean, of_variance = quadrature(betas)
     square = (u - u.mean(-1, keepdims=True)) ** 2
     return np.einsum("t,...td->...d", of_mean, u) + np.einsum("t,...td->...d", of_variance, square)
@@ -69,7 +97,7 @@ def paired_difference(betas: np.ndarray, u: np.ndarray) -> tuple[float, float, i
 
     n_chains, whole = len(u), apart(u)
     if n_chains == 1:
-        of_integral, of_stones = (influence(betas, u, name) for name in reversed(ESTIMATORS))
+        of_integral, of_stones = (influence(betas, u, name) for name in ESTIMATORS[1::-1])
         return whole, float(batch_means_error(of_integral - of_stones)[0]), MIN_BATCHES - 1
     without = np.array([apart(np.delete(u, chain, axis=0)) for chain in range(n_chains)])
     error = np.sqrt((n_chains - 1) * without.var())
@@ -97,7 +125,10 @@ def bootstrap_intervals(
     )
     of_mean, of_variance = quadrature(betas)
     integral = (share @ mean + centre[0, :, 0]) @ of_mean + variance @ of_variance
-    low, high = np.percentile([stones, integral], [2.5, 97.5], axis=1, method="nearest")
+    pooled = u.transpose(1, 0, 2).reshape(len(betas), -1)
+    by_chain = influence(betas, pooled, "bridge").reshape(n_chains, n_draws).mean(-1)
+    bridges = bridge(betas, pooled) + share @ by_chain  # to first order
+    low, high = np.percentile([stones, integral, bridges], [2.5, 97.5], axis=1, method="nearest")
     return low, high
 
 

@@ -49,6 +49,11 @@ class DenseStructure(PriorStructure):
         self.predictor = self.latents + mean
         return evidence
 
+    def log_constant(self) -> float:
+        """Sum of b_i^2 / 2 w_i."""
+        w, b = self.sites
+        return 0.5 * float(b @ (b / w))
+
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
         (w, b), s = self.sites, self.predictor / self._scale

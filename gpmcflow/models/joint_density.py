@@ -93,6 +93,24 @@ class JointDensity:
         slope_x = by_full[model.free] * slopes
         return Evaluation(rest, slope_x, slope_z, theta, structure.latents.copy(), value, complete)
 
+    def value(self, x: np.ndarray, z: np.ndarray) -> float:
+        """``rest`` of `evaluate` alone, at a quarter of its flops where the covariance is dense."""
+        model, structure = self.model, self.structure
+        full = model.full(self.coordinates.theta(x)[0])
+        if not np.all(np.abs(full) < LARGEST):
+            return -np.inf
+        with np.errstate(all="ignore"):
+            rest = structure.place(full, z)
+            if math.isfinite(rest):
+                likelihood = model.likelihood_at(full)
+                rest += float(likelihood.log_density(structure.predictor, model.y))
+                rest -= structure.log_sites()
+        return rest if math.isfinite(rest) else -np.inf
+
+    def log_constant(self) -> float:
+        """What ``rest`` leaves out: log p(y) is that plus the log mean of exp(rest) over N(0, I)."""
+        return self.structure.log_constant()
+
     def _nowhere(self) -> Evaluation:
         return impossible(self.model, self.n_z, self.structure.n_latents)
 

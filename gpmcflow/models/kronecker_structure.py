@@ -111,6 +111,11 @@ class KroneckerStructure(PriorStructure):
         self.predictor = self.latents + self._c
         return -0.5 * float(np.vdot(gamma, self._alpha)) - 0.5 * self._B.log_det()
 
+    def log_constant(self) -> float:
+        """Sum of b_i^2 / 2 w_i."""
+        w, b = self.sites
+        return 0.5 * float(b @ (b / w))
+
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
         s = self.predictor / self._scale

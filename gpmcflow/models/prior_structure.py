@@ -81,7 +81,11 @@ class PriorStructure(ABC):
 
     @abstractmethod
     def place(self, full: np.ndarray, z: np.ndarray) -> float:
-        """Go to a point (``full``, z) and return log Z; nan where a factorisation fails."""
+        """Go to a point (``full``, z) and return log Z less `log_constant`; nan where a factor fails."""
+
+    def log_constant(self) -> float:
+        """What `place` leaves out of log Z, the same at every point."""
+        return 0.0
 
     @abstractmethod
     def log_sites(self) -> float:

@@ -342,6 +342,14 @@ class CollapsedDensity:
         none = np.empty(0)
         return Evaluation(value, by_full[self.model.free] * slopes, none, theta, none, value, value)
 
+    def value(self, x: np.ndarray, z: np.ndarray) -> float:
+        """log p(y | theta) alone, at x (d,)."""
+        return self._work.value(self.model.full(self.coordinates.theta(x)[0]))
+
+    def log_constant(self) -> float:
+        """Nothing is left out."""
+        return 0.0
+
     def draw_latents(
         self, rng: np.random.Generator, theta: np.ndarray
     ) -> tuple[np.ndarray, float, float]:

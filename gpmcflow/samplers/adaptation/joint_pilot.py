@@ -163,7 +163,7 @@ def _covariance(centred: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PilotProgram:
-    """The pilot as a program of one chain whose draws are stages."""
+    """The pilot as a program: a chain is a pilot, its draws are stages."""
 
     problem: JointProblem
     settings: JointSplitHMC
@@ -195,13 +195,22 @@ class PilotProgram:
     def start(self, rng) -> dict[str, np.ndarray]:
         """The mode."""
         density = density_of(self.model, plain_sites(self.model))
-        generator = rng.generator(0)
-        return stacked([first_stage(density, self.problem.pilot_starts(generator), generator)])
+        generators = [rng.generator(k) for k in range(len(rng.chains))]
+        return stacked([first_stage(density, self.problem.pilot_starts(g), g) for g in generators])
 
     def advance(self, rng, carry, start: int, stop: int):
         """Stages start..stop-1, the first of which is the mode that `start` gave."""
-        stage, stages, generator = state_of(Stage, carry, 0), [], rng.generator(0)
-        density = density_of(self.model, stage.frame.sites)
+        pilots = [
+            self._stages(rng.generator(k), state_of(Stage, carry, k), start, stop)
+            for k in range(len(rng.chains))
+        ]
+        rows = {name: np.stack([p[name] for p in pilots]) for name in Stage._fields}
+        return {name: values[:, -1].copy() for name, values in rows.items()}, rows
+
+    def _stages(
+        self, generator: np.random.Generator, stage: Stage, start: int, stop: int
+    ) -> dict[str, np.ndarray]:
+        density, stages = density_of(self.model, stage.frame.sites), []
         lengths, d = self.lengths, self.model.dim
         for k in range(start, stop):
             if k > 0:
@@ -212,27 +221,27 @@ class PilotProgram:
                 frame = refit(density, kept, stage.frame, weight)
                 stage = stage.with_frame(frame)
             stages.append(stage)
-        rows = {name: values[None] for name, values in stacked(stages).items()}
-        return {name: values[:, -1].copy() for name, values in rows.items()}, rows
+        return stacked(stages)
 
 
-def run_pilot(
-    program: PilotProgram, *, seed: int, key: tuple, execution: Execution
+def run_pilots(
+    program: PilotProgram, *, seed: int, key: tuple, execution: Execution, n_pilots: int = 1
 ) -> dict[str, np.ndarray]:
-    """All stages of the pilot, (1, stage, ...) by the names of `PilotProgram.outputs`.
+    """All stages of independent pilots, (pilot, stage, ...) by the names of `PilotProgram.outputs`.
 
-    Its stream follows from seed and key alone. Where chains run on this machine it runs in this process.
+    Their streams follow from seed, key and number alone. Where chains run on this machine a single one runs
+    in this process.
     """
     label = execution.label and f"{execution.label}, pilot"
-    here = execution.scheduler is None or execution.scheduler in LOCAL
+    here = n_pilots == 1 and (execution.scheduler is None or execution.scheduler in LOCAL)
     stages = run(
         program,
-        n_chains=1,
+        n_chains=n_pilots,
         length=1 + len(program.lengths),
         seed=seed,
         key=(*key, program.problem.stream, "pilot"),
         execution=replace(
-            execution.inside("pilot"), segment_length=1, compute=True, progress=label or False,
+            execution.inside("pilot"), segment_length=1, block_size=1, compute=True, progress=label or False,
             **({"workers": 1, "scheduler": None} if here else {}),
         ),
     )  # fmt: skip

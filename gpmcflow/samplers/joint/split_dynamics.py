@@ -69,15 +69,34 @@ class SplitTarget:
         """Hyperparameters in their normal coordinates (d,)."""
         return self.center + self.scale @ state.position[: self.dim]
 
+    def rest(self, position: np.ndarray) -> float:
+        """The rest at q without its gradient; -inf where a factorisation fails."""
+        y = position[: self.dim]
+        x = self.center + self.scale @ y
+        return self.density.value(x, position[self.dim :]) + 0.5 * float(y @ y - x @ x)
+
+    def log_constant(self) -> float:
+        """C of log p(y) = C + log E exp(rest), q ~ N(0, I): that of the density, and log |det A|."""
+        return self.density.log_constant() + float(np.linalg.slogdet(self.scale)[1])
+
+    def position(
+        self, rng: np.random.Generator, x: np.ndarray, latents: np.ndarray | None
+    ) -> np.ndarray:
+        """q at x and latents, of which z is an exact draw; they are drawn from the sites if None."""
+        known = latents is not None and self.density.n_z > 0
+        z = (
+            self.density.augment(rng, x, latents)
+            if known
+            else rng.standard_normal(self.density.n_z)
+        )
+        return np.concatenate([np.linalg.solve(self.scale, x - self.center), z])
+
     def start(self, rng: np.random.Generator, x: np.ndarray, f: np.ndarray | None) -> SplitState:
         """State at x and latents f, of which z is an exact draw; f is drawn from the sites if None.
 
         Raises `NumericalError` where the density is not finite.
         """
-        known = f is not None and self.density.n_z > 0
-        z = self.density.augment(rng, x, f) if known else rng.standard_normal(self.density.n_z)
-        y = np.linalg.solve(self.scale, x - self.center)
-        found = self.state(np.concatenate([y, z]))
+        found = self.state(self.position(rng, x, f))
         if not np.isfinite(found.rest):
             raise NumericalError(
                 f"joint split HMC: no finite density at the start x = {np.round(x, 3).tolist()}; give "
@@ -87,14 +106,19 @@ class SplitTarget:
 
 
 def trajectory(
-    target: SplitTarget, state: SplitState, momentum: np.ndarray, step: float, n_steps: int
+    target: SplitTarget,
+    state: SplitState,
+    momentum: np.ndarray,
+    step: float,
+    n_steps: int,
+    beta: float = 1.0,
 ):
     """Yield (state, momentum) after 1, 2, .. n_steps steps; ends early where no density is left.
 
-    A step is half a kick by the gradient of the rest, the exact flow of N(q; 0, I) times N(p; 0, I), a
+    A step is half a kick by beta times the rest's gradient, the exact flow of N(q; 0, I) times N(p; 0, I), a
     rotation of every (q_j, p_j) by the angle ``step``, and half a kick: reversible, volume preserving.
     """
-    cosine, sine, half = np.cos(step), np.sin(step), 0.5 * step
+    cosine, sine, half = np.cos(step), np.sin(step), 0.5 * step * beta
     for _ in range(n_steps):
         kicked = momentum + half * state.slope
         position = cosine * state.position + sine * kicked
@@ -106,11 +130,11 @@ def trajectory(
             return
 
 
-def energy(state: SplitState, momentum: np.ndarray) -> float:
-    """-log pi - log N(p; 0, I), up to a constant."""
+def energy(state: SplitState, momentum: np.ndarray, beta: float = 1.0) -> float:
+    """-log N(q; 0, I) - beta rest - log N(p; 0, I), up to a constant."""
     q = state.position
     with np.errstate(over="ignore"):  # an infinite energy is rejected, and counted as diverging
-        return 0.5 * float(q @ q + momentum @ momentum) - state.rest
+        return 0.5 * float(q @ q + momentum @ momentum) - beta * state.rest
 
 
 def transition(
@@ -120,14 +144,18 @@ def transition(
     step: float,
     n_steps: int,
     jitter: float,
+    beta: float = 1.0,
 ) -> tuple[SplitState, SplitInfo]:
-    """One trajectory with fresh momenta, accepted or not by its whole change of energy."""
+    """One trajectory with fresh momenta, accepted or not by its whole change of energy.
+
+    It leaves N(q; 0, I) exp(beta rest) invariant.
+    """
     momentum = rng.standard_normal(len(state.position))
     angle = step * (1.0 + jitter * (2.0 * rng.random() - 1.0))
     level = rng.standard_exponential()
-    path = list(trajectory(target, state, momentum, angle, n_steps))
+    path = list(trajectory(target, state, momentum, angle, n_steps, beta))
     proposal, end = path[-1]
-    error = energy(proposal, end) - energy(state, momentum)
+    error = energy(proposal, end, beta) - energy(state, momentum, beta)
     diverging = not np.isfinite(error)
     accepted = not diverging and error <= level
     after = proposal if accepted else state._replace(rejected=state.rejected + 1)

@@ -17,7 +17,7 @@ from gpmcflow.samplers.adaptation.joint_pilot import (
     Stage,
     pilot_group,
     round_lengths,
-    run_pilot,
+    run_pilots,
     site_factor,
 )
 from gpmcflow.samplers.adaptation.step_sizes import StepSize
@@ -124,15 +124,21 @@ class JointSplitHMC(Sampler):
 
     def adapt(self, problem: JointProblem, *, n_chains: int, **run: Any) -> Tuned:
         """Run the pilot, and go on with what it found."""
+        tuned, stages = self.tune(problem, 1, **run)
+        return Tuned(tuned, problem, {"pilot": pilot_group(problem.target, stages)})
+
+    def tune(
+        self, problem: JointProblem, n_pilots: int, **run: Any
+    ) -> tuple[TunedSplitHMC, dict[str, np.ndarray]]:
+        """What pilots found, chain k to move in the frame of pilot k or of the last, and their stages."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
         if model.likelihood.conjugate and not model.basis:
             model.filled_factor(model.full(model.prior_median()))  # draws of latents need one
         pilot = PilotProgram(problem, self)
-        stages = run_pilot(pilot, **run)
+        stages = run_pilots(pilot, n_pilots=n_pilots, **run)
         last = {name: values[:, -1] for name, values in stages.items()}
-        tuned = TunedSplitHMC(self, pilot.digest(), last)
-        return Tuned(tuned, problem, {"pilot": pilot_group(model, stages)})
+        return TunedSplitHMC(self, pilot.digest(), last), stages
 
     def bind(self, target: GPModel, chain: int = 0) -> SplitTransition:
         """Refused: its transitions need the pilot of `adapt`."""
@@ -142,8 +148,9 @@ class JointSplitHMC(Sampler):
 class TunedSplitHMC(JointSplitHMC):
     """`JointSplitHMC` with what its pilot found.
 
-    ``last`` holds the last stage of `PilotProgram`, one row. It follows from ``tuned_by``, the digest of
-    that program, and the random streams; so only the former is part of the digest, and chains can be added.
+    ``last`` holds the last stage of `PilotProgram`, a row a pilot. It follows from ``tuned_by``, the digest
+    of that program, and the random streams; so only the former is part of the digest, and chains can be
+    added.
     """
 
     needs_start = False
@@ -165,8 +172,12 @@ class TunedSplitHMC(JointSplitHMC):
         return self.tuned_by
 
     def bind(self, target: GPModel, chain: int = 0) -> SplitTransition:
-        """Transitions of one chain in the frame of the pilot."""
-        return SplitTransition(target, state_of(Stage, self.last, 0), self.settings)
+        """Transitions of one chain in the frame of its pilot."""
+        return SplitTransition(target, self.stage(chain), self.settings)
+
+    def stage(self, chain: int) -> Stage:
+        """The last stage of a chain's pilot: of its own, or of the one that all share."""
+        return state_of(Stage, self.last, min(chain, len(self.last["center"]) - 1))
 
 
 class SplitTransition:

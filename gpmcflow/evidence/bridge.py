@@ -1,0 +1,104 @@
+"""Ratios of normalising constants by Bennett's bridge, from draws at both ends, and their error.
+
+Two densities h_0 and h_1 = h_0 e^l, r = log Z_1 / Z_0. Sources: Bennett (1976), J. Comput. Phys. 22, 245;
+Meng & Wong (1996), Statistica Sinica 6, 831.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
+
+BISECTIONS = 64  # of an interval of some hundred nats: to rounding
+
+
+class Terms(NamedTuple):
+    """What each draw adds to a bridge: r changes by mean a - mean b to first order."""
+
+    lower: np.ndarray  #: a (..., N_0), scaled to mean one
+    upper: np.ndarray  #: b (..., N_1), scaled to mean one
+    lower_limit: np.ndarray  #: what no a can exceed (...)
+    upper_limit: np.ndarray  #: what no b can exceed (...)
+
+
+class Bridge(NamedTuple):
+    """A bridge between draws at two ends, and what its error is made of."""
+
+    log_ratio: float  #: r
+    standard_error: float
+    terms: Terms
+    upper_time: float  #: autocorrelation time of b, in draws
+
+    @property
+    def variance(self) -> float:
+        """The larger of those of a and b."""
+        return float(max(self.terms.lower.var(), self.terms.upper.var()))
+
+    @property
+    def counted(self) -> float:
+        """Effective draws of the upper end."""
+        return len(self.terms.upper) / self.upper_time
+
+    @property
+    def largest_share(self) -> float:
+        """What one more draw, wherever it falls, can change r by at most, in nats."""
+        lower = self.terms.lower_limit / len(self.terms.lower)
+        return float(max(lower, self.terms.upper_limit / self.counted))
+
+
+def bridge_ratio(
+    lower: np.ndarray, upper: np.ndarray, n_lower: float = 1.0, n_upper: float = 1.0
+) -> np.ndarray:
+    """r (...) from l at draws of h_0 (..., N_0) and of h_1 (..., N_1), which count as so many.
+
+    The root of n_0 mean_0 1 / (1 + e^(r + M - l)) = n_1 mean_1 1 / (1 + e^(l - r - M)), M = log n_0 / n_1;
+    any numbers are consistent, effective ones are best. An l of -inf is a weight of zero. nan where an end
+    has no finite l, or one that is nan or +inf.
+    """
+    M = np.log(n_lower / n_upper)
+    ends = np.concatenate([lower, upper], axis=-1)
+    low = np.where(np.isneginf(ends), np.inf, ends).min(-1)
+    high = ends.max(-1)
+    for _ in range(BISECTIONS):
+        r = 0.5 * (low + high)
+        below = n_lower * expit(lower - r[..., None] - M).mean(-1)
+        above = n_upper * expit(r[..., None] + M - upper).mean(-1)
+        low, high = np.where(below > above, r, low), np.where(below > above, high, r)
+    known = np.isfinite(lower).any(-1) & np.isfinite(upper).any(-1)
+    return np.where(known & np.isfinite(high), 0.5 * (low + high), np.nan)
+
+
+def bridge_terms(
+    lower: np.ndarray, upper: np.ndarray, r: np.ndarray, n_lower: float = 1.0, n_upper: float = 1.0
+) -> Terms:
+    """Terms at the root r.
+
+    a is proportional to e^l / (n_1 e^l + n_0 e^r) and b to 1 / (n_1 e^l + n_0 e^r): both are bounded.
+    """
+    shift = np.asarray(r)[..., None] + np.log(n_lower / n_upper)
+    a, b = expit(lower - shift), expit(shift - upper)
+    of_a, of_b = a.mean(-1, keepdims=True), b.mean(-1, keepdims=True)
+    return Terms(a / of_a, b / of_b, 1.0 / of_a[..., 0], 1.0 / of_b[..., 0])
+
+
+def bridge(lower: np.ndarray, upper: np.ndarray) -> Bridge:
+    """Bridge from independent draws of h_0 (N_0,) and a chain of h_1 (N_1,).
+
+    se^2 = var a / N_0 + tau var b / N_1, tau the autocorrelation time of b; N_1 / tau is how many draws of
+    h_1 count.
+    """
+    n_lower, n_upper = len(lower), len(upper)
+    time = 1.0
+    for _ in range(2):
+        numbers = float(n_lower), n_upper / time
+        r = bridge_ratio(lower, upper, *numbers)
+        terms = bridge_terms(lower, upper, r, *numbers)
+        if not np.isfinite(r):
+            return Bridge(np.nan, np.nan, terms, np.nan)
+        time = float(initial_positive_sequence_time(terms.upper[None])[0])
+    error = np.sqrt(terms.lower.var() / n_lower + time * terms.upper.var() / n_upper)
+    return Bridge(float(r), float(error), terms, time)

@@ -1,0 +1,78 @@
+"""Draws of the posterior that another run made, as `model_evidence` takes them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+from gpmcflow.evidence.two_ends import GivenDraws
+from gpmcflow.execution import array_digest
+from gpmcflow.models.description import describe
+from gpmcflow.models.gp_model import GPModel
+
+LEAST_DRAWS = 100  # of a chain
+_WHERE = "model_evidence: draws"
+
+
+def draws_of(
+    tree: xr.DataTree, model: GPModel, most: int
+) -> tuple[GivenDraws, dict[str, np.ndarray] | None]:
+    """At most so many draws a chain of results of `sample`, and the last stage of their pilot if any.
+
+    That pilot's reference was frozen before the first of these draws, which a reference must be: one fitted
+    to draws that are then bridged is biased (Overstall & Forster, 2010).
+
+    Raises `InputError` for draws without latents, of another model or other data, and fewer than 100 a chain.
+    """
+    groups = getattr(tree, "children", {})
+    if "posterior" not in groups or "theta" not in tree["posterior"]:
+        raise InputError(
+            f"{_WHERE}: found no group posterior with theta; allowed: what sample(model) returns"
+        )
+    _require_same(tree, model)
+    posterior = tree["posterior"].to_dataset().transpose("chain", "draw", ...)
+    n_draws = posterior.sizes["draw"]
+    if n_draws < LEAST_DRAWS:
+        raise InputError(
+            f"{_WHERE}: found {n_draws} draws a chain; allowed: {LEAST_DRAWS} or more; run longer chains"
+        )
+    latents = None
+    if not model.likelihood.conjugate:
+        name = model.latent_variable
+        if name not in posterior:
+            raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
+        latents = posterior[name].values
+    stats = tree["sample_stats"].to_dataset().transpose("chain", "draw", ...)
+    log_likelihood = stats["log_likelihood"].values
+    given = GivenDraws(posterior["theta"].values, latents, log_likelihood).thinned(most)
+    return given, _last_stage(tree["pilot"].to_dataset()) if "pilot" in groups else None
+
+
+def _require_same(tree: xr.DataTree, model: GPModel) -> None:
+    settings = json.loads(tree.attrs.get("settings", "{}"))
+    own = json.loads(json.dumps(describe(model)))
+    if tree.attrs.get("data_checksum") != array_digest({"X": model.X, "y": model.y}):
+        raise InputError(f"{_WHERE}: they are of other data than the model; draw from this model")
+    for name, value in own.items():
+        if name in settings.get("model", {}) and settings["model"][name] != value:
+            raise InputError(
+                f"{_WHERE}: they are of another model, whose {name} is {settings['model'][name]}, not "
+                f"{value}; draw from this model"
+            )
+
+
+def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray] | None:
+    """Fields of `Stage` by name, one row."""
+    if "precision" not in pilot:
+        return None
+    pilot = pilot.transpose("stage", "theta_dim", "scale_dim", "case")
+    last = pilot.isel(stage=-1)
+    names = (
+        "center", "scale", "precision", "shift", "step_size", "n_steps", "acceptance_rate", "n_gradient",
+        "n_diverging",
+    )  # fmt: skip
+    row = {name: last[name].values[None] for name in names}
+    return row | {"x": row["center"], "latents": np.empty((1, 0))}

@@ -1,0 +1,125 @@
+"""The evidence of a model under other hyperpriors, from the draws of a run that is there."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy.special import logsumexp
+
+from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
+from gpmcflow.diagnostics.importance_weights import smooth_weights
+from gpmcflow.errors import InputError
+from gpmcflow.evidence import alarms
+from gpmcflow.evidence.intervals import interval_columns
+from gpmcflow.execution import array_digest
+from gpmcflow.models.gp_model import GPModel
+
+_WHERE = "change_hyperpriors"
+
+
+def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.DataTree:
+    """Log evidence of ``other``, which differs from ``model`` in its hyperpriors alone.
+
+    log p'(y) = log p(y) + log E[p'(theta) / p(theta) | y], by the draws of each replicate.
+
+    Parameters
+    ----------
+    run:
+        Result of `model_evidence` for ``model``.
+    model, other:
+        The model that was run, and the same with other hyperpriors.
+
+    Returns
+    -------
+    Group ``evidence`` as `model_evidence` gives it, with ``pareto_k``, the shape of the tail of the weights:
+    above 0.7 an alarm says that the draws hardly reach where the new hyperprior has its mass.
+
+    Raises
+    ------
+    InputError:
+        For models that differ in more, and for a hyperprior on a wider support, which no draws can reach: run
+        that model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> def model(longest):
+    ...     length = gp.Hyperprior.log_uniform(0.05, longest)
+    ...     return gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(length, 1.0), gp.Gaussian(0.1))
+    >>> run = gp.model_evidence(model(5.0), n_draws=800)
+    >>> narrower = gp.change_hyperpriors(run, model(1.0), model(1.0))
+    Traceback (most recent call last):
+    gpmcflow.errors.InputError: change_hyperpriors: the run is of another model than the first one given
+    >>> narrower = gp.change_hyperpriors(run, model(5.0), model(1.0))
+    >>> gain = narrower.evidence["log_evidence"] - run.evidence["log_evidence"].sel(estimator="bridge")
+    >>> bool(abs(gain.sel(estimator="bridge") - np.log(np.log(100.0) / np.log(20.0))) < 0.01)
+    True
+    """
+    _check(run, model, other)
+    theta = run["posterior/theta"].transpose("chain", "draw", "theta_dim").values
+    log_weights = np.apply_along_axis(
+        lambda point: other.log_prior(point) - model.log_prior(point), -1, theta
+    )
+    n_replicates, n_draws = log_weights.shape
+    with np.errstate(divide="ignore"):
+        shift = logsumexp(log_weights, axis=-1) - np.log(n_draws)
+    group = run["evidence"].to_dataset().sel(estimator=["bridge"])
+    values = group["replicate_log_evidence"].sel(estimator="bridge").values + shift
+    weights = np.exp(log_weights - shift[:, None])
+    of_weights = np.sqrt(initial_positive_sequence_time(weights) * weights.var(-1) / n_draws)
+    within = np.hypot(group["within_error"].item(), np.sqrt((of_weights**2).sum()) / n_replicates)
+    spread = values.std(ddof=1) / np.sqrt(n_replicates) if n_replicates > 1 else np.nan
+    value, error = float(values.mean()), float(np.fmax(spread, within))
+    df = n_replicates - 1.0 if spread > within else np.inf
+    pareto_k = smooth_weights(log_weights.ravel())[1]
+    likelihood = run["sample_stats/log_likelihood"].transpose("chain", "draw").values
+    fit = float((weights * likelihood).mean() / weights.mean())
+    messages = [str(group["alarm"].values), *alarms.pareto_alarms(pareto_k, log_weights.size)]
+    by_estimator = {
+        "log_evidence": [value], "standard_error": [error], "replicate_error": [spread],
+        "within_error": [within],
+        **{name: [float(v)] for name, v in interval_columns(value, error, df).items()},
+    }  # fmt: skip
+    scalars = {
+        "fit": fit, "complexity": fit - value, "pareto_k": pareto_k,
+        "alarm": "; ".join(text for text in messages if text),
+    }  # fmt: skip
+    changed = xr.Dataset(
+        {name: ("estimator", column) for name, column in by_estimator.items()}
+        | {name: ((), scalar) for name, scalar in scalars.items()}
+        | {"replicate_log_evidence": (("estimator", "replicate"), values[None])},
+        {"estimator": ["bridge"], "replicate": group["replicate"].values},
+        group.attrs | {"hyperpriors": "changed"},
+    )
+    tree = xr.DataTree.from_dict({"evidence": changed})
+    tree.attrs = {"data_checksum": run.attrs["data_checksum"]}
+    return tree
+
+
+def _check(run: xr.DataTree, model: GPModel, other: GPModel) -> None:
+    attributes = getattr(run, "attrs", {})
+    if attributes.get("model_digest") != model.digest():
+        raise InputError(f"{_WHERE}: the run is of another model than the first one given")
+    same = (
+        model.names == other.names
+        and array_digest({"X": model.X, "y": model.y}) == array_digest({"X": other.X, "y": other.y})
+        and [(leaf.term, leaf.columns) for leaf in model.leaves]
+        == [(leaf.term, leaf.columns) for leaf in other.leaves]
+        and type(model.likelihood) is type(other.likelihood)
+    )
+    if not same:
+        raise InputError(
+            f"{_WHERE}: the two models differ in more than hyperpriors; run model_evidence on the second"
+        )
+    pairs = zip(
+        model.names, model.parameters.free_priors, other.parameters.free_priors, strict=True
+    )
+    for name, old, new in pairs:
+        (low, high), (new_low, new_high) = old.support, new.support
+        if new_low < low or new_high > high:
+            raise InputError(
+                f"{_WHERE}: {name} goes from {new_low:g} to {new_high:g}, the draws from {low:g} to {high:g}"
+                "; allowed: the same support or a smaller one; run model_evidence on the wider model"
+            )

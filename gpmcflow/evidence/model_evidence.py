@@ -1,0 +1,279 @@
+"""The log evidence of a whole model, hyperparameters and latents integrated out."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.evidence.given_draws import draws_of
+from gpmcflow.evidence.joint_tempering_program import JointTemperingProgram
+from gpmcflow.evidence.ladders import equal_distance
+from gpmcflow.evidence.model_evidence_group import (
+    Ends,
+    Ladder,
+    evidence_group,
+    ladder_group,
+    posterior_groups,
+)
+from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
+from gpmcflow.execution import Execution, array_digest, pin_blas, run
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
+from gpmcflow.samplers.program import ChainProgram
+from gpmcflow.samplers.protocol import require_count
+from gpmcflow.storage import standard_attributes, with_attributes
+
+ROUTES = ("auto", "two_ended", "ladder")
+ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
+LEAST_DRAWS = 100  # of a replicate
+MOST_TEMPERATURES = 20
+SHORT_LADDER = np.array([0.0, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
+SHORT_ITERATIONS, SHORT_DROPPED = 60, 20
+WARMUP = 25  # iterations of a ladder that are dropped
+LOCAL = (None, "synchronous", "threads", "processes")
+
+
+def model_evidence(
+    model: GPModel,
+    sampler: JointSplitHMC | None = None,
+    *,
+    draws: xr.DataTree | None = None,
+    route: str = "auto",
+    n_replicates: int = 4,
+    n_draws: int = 2000,
+    target_error: float = 0.1,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    execution: Execution | None = None,
+) -> xr.DataTree:
+    """Estimate log p(y), hyperparameters and latents integrated out.
+
+    p(y) = int p(y | f, theta) p(f | theta) p(theta) df dtheta = E[e^u(q)] over q ~ N(0, I), see `JointPath`.
+    Each replicate has a pilot, a Gaussian reference and random streams of its own. Bennett's bridge joins
+    draws of the reference to draws of the posterior; where the two overlap too little, a ladder of tempered
+    densities that swap states lies between them. Rounds of draws double until the error is small enough.
+
+    Source: Bennett (1976); Meng & Wong (1996); for the ladder Geyer (1991).
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` with free hyperparameters.
+    sampler:
+        Settings of the pilots and the chains.
+    draws:
+        Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
+        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along.
+    route:
+        "two_ended", "ladder", or "auto", which takes the first and, where an alarm tells of poor overlap, the
+        second.
+    n_replicates:
+        Independent estimates, whose mean is the result.
+    n_draws:
+        Most draws of a replicate, and most iterations of a ladder.
+    target_error:
+        Standard error, in nats, at which no further round of draws is made.
+    seed, key, execution:
+        As in `sample`.
+
+    Returns
+    -------
+    Group ``evidence``, by ``estimator`` (bridge first; of a ladder stepping stones and thermodynamic
+    integration as checks): log_evidence, standard_error, the larger of what the spread of the replicates and
+    their own errors say, a 95 % interval, and the estimates of each ``replicate``; fit, the posterior mean of
+    log p(y | f), and complexity, fit - log p(y), the Kullback-Leibler divergence of the posterior from the
+    prior; costs; overlap, the largest variance of a bridge's terms; ``alarm``, a text that is empty where
+    nothing speaks against the estimate. Group ``posterior``: hyperparameters (chain, draw). Group
+    ``sample_stats``: log_ratio u and log_likelihood; ``reference``: u at draws of the reference;
+    ``tempered``, of a ladder: u (chain, temperature, draw), swaps and statistics.
+
+    Raises
+    ------
+    InputError:
+        For a model without a free hyperparameter, and draws that are too few or of another model.
+    NumericalError:
+        Where no pilot finds a mode.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(), gp.Gaussian(0.1))
+    >>> run = gp.model_evidence(model, n_replicates=2, n_draws=800)
+    >>> bool(run.evidence["standard_error"].sel(estimator="bridge") < 0.2)
+    True
+    """
+    pin_blas()
+    sampler = JointSplitHMC() if sampler is None else sampler
+    _check(model, sampler, route, n_replicates, n_draws, target_error)
+    given, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
+    if given is not None:
+        n_replicates = len(given.theta)
+    lengths = _rounds(n_draws)
+    how = Execution.of(
+        execution, progress="model evidence", block_size=1, segment_length=lengths[0]
+    )
+    problem, streams = EndsProblem.of(model, None), {"seed": seed, "key": tuple(key)}
+    with _folder(how) as how:
+        if pilot is None:
+            tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
+        else:
+            tuned, stages = TunedSplitHMC(sampler, array_digest(pilot), pilot), None
+        replicates = _Replicates(problem, tuned, n_replicates, how, seed, tuple(key))
+        of_ends = lengths if given is None else [given.theta.shape[1]]
+        for length in of_ends[:1] if route == "ladder" else of_ends:
+            ends = replicates.ends(given, length)
+            if (route == "auto" and ends.poor()) or ends.enough(target_error):
+                break
+        ladder = None
+        if route == "ladder" or (route == "auto" and ends.poor()):
+            betas = replicates.betas(ends)
+            for length in lengths:
+                ladder = replicates.ladder(ends, betas, length)
+                if ladder.enough(target_error):
+                    break
+    groups = posterior_groups(model, ends)
+    if ladder is not None:
+        groups["tempered"] = ladder_group(ladder)
+    if stages is not None:
+        groups["pilot"] = _pilot_group(model, stages)
+    spent = 0 if stages is None else int(stages["n_gradient"].sum())
+    groups["evidence"] = evidence_group(ends, ladder, spent)
+    settings = {
+        "sampler": repr(sampler),
+        "route": route,
+        "key": list(key),
+        **problem.described(),
+    }
+    settings.pop("data_checksum")
+    attributes = standard_attributes(
+        settings=settings, seed=seed, data_checksum=array_digest({"y": model.y})
+    )
+    attributes["model_digest"] = model.digest()
+    return with_attributes(xr.DataTree.from_dict(groups), attributes)
+
+
+def _check(
+    model: Any, sampler: Any, route: str, n_replicates: int, n_draws: int, target_error: float
+) -> None:
+    where = "model_evidence"
+    if not isinstance(model, GPModel):
+        raise InputError(f"{where}: model is a {type(model).__name__}; allowed: a GPModel")
+    if not model.dim:
+        raise InputError(
+            f"{where}: no hyperparameter of the model is free; take log_evidence(model), which "
+            "integrates the latents out"
+        )
+    if type(sampler) is not JointSplitHMC:
+        raise InputError(
+            f"{where}: sampler is {sampler!r}; allowed: JointSplitHMC(), or draws of any sampler as draws="
+        )
+    if route not in ROUTES:
+        raise unknown_name(f"{where}: route", route, ROUTES)
+    require_count(where, "n_replicates", n_replicates)
+    require_count(where, "n_draws", n_draws)
+    if n_draws < LEAST_DRAWS:
+        raise InputError(f"{where}: n_draws is {n_draws}; allowed: {LEAST_DRAWS} or more")
+    if not target_error > 0.0:
+        raise InputError(f"{where}: target_error is {target_error!r}; allowed: a positive number")
+
+
+def _rounds(n_draws: int) -> list[int]:
+    """Draws after each round: a unit, twice as many, .., all."""
+    lengths = [max(-(-n_draws // ROUNDS), min(LEAST_DRAWS, n_draws))]
+    while lengths[-1] < n_draws:
+        lengths.append(min(2 * lengths[-1], n_draws))
+    return lengths
+
+
+@contextmanager
+def _folder(how: Execution) -> Iterator[Execution]:
+    """Settings with a folder, from which each round goes on: one for the time being, if there is none."""
+    if how.state_dir is not None or how.scheduler not in LOCAL:
+        yield how
+        return
+    with tempfile.TemporaryDirectory(prefix="gpmcflow-") as folder:
+        yield replace(how, state_dir=folder)
+
+
+@dataclass(frozen=True, eq=False)
+class _Replicates:
+    """Runs of a model whose chains are independent replicates."""
+
+    problem: EndsProblem
+    tuned: TunedSplitHMC
+    n_replicates: int
+    execution: Execution
+    seed: int
+    key: tuple
+
+    @property
+    def model(self) -> GPModel:
+        return self.problem.target
+
+    def ends(self, given: GivenDraws | None, length: int) -> Ends:
+        """u of so many draws of the posterior, and of the reference."""
+        tuned = self.tuned
+        if given is None:
+            sampler = EndsSampler(tuned.settings, tuned.tuned_by, tuned.last)
+        else:
+            sampler = ReplaySampler(tuned, given)
+        program = ChainProgram(self.problem, sampler)
+        values = self._run(program, "ends", self.n_replicates, length)
+        latents = values[self.model.latent_variable]
+        return Ends(
+            values["log_ratio"], values["reference"], values["theta"], latents[:, -1],
+            values["log_likelihood"], values["acceptance_rate"], values["diverging"],
+            int(values["n_gradient"].sum()),
+        )  # fmt: skip
+
+    def betas(self, ends: Ends) -> np.ndarray:
+        """Inverse temperatures at equal distances, int sd(u) d beta, by a short ladder of replicate 0."""
+        program = JointTemperingProgram(self.model, self.tuned, SHORT_LADDER, _starts(ends))
+        u = self._run(program, "short ladder", 1, SHORT_ITERATIONS)["log_ratio"][0, SHORT_DROPPED:]
+        sd = np.where(np.isfinite(u), u, np.nan)
+        sd = np.nanstd(sd, axis=0)
+        distance = np.append(0.0, np.cumsum(0.5 * (sd[1:] + sd[:-1]) * np.diff(SHORT_LADDER)))
+        n_temperatures = int(np.clip(np.ceil(distance[-1]), 2, MOST_TEMPERATURES))
+        return equal_distance(n_temperatures, SHORT_LADDER, distance)
+
+    def ladder(self, ends: Ends, betas: np.ndarray, length: int) -> Ladder:
+        """So many iterations of a ladder, the first of which are dropped."""
+        program = JointTemperingProgram(self.model, self.tuned, betas, _starts(ends))
+        values = self._run(program, "ladder", self.n_replicates, length)
+        spent = int(values["n_gradient"][:, :WARMUP].sum())
+        kept = {name: array[:, WARMUP:] for name, array in values.items()}
+        return Ladder(betas, kept, spent)
+
+    def _run(self, program: Any, name: str, n_chains: int, length: int) -> dict[str, np.ndarray]:
+        arrays = run(
+            program,
+            n_chains=n_chains,
+            length=length,
+            seed=self.seed,
+            key=(*self.key, self.problem.stream, name),
+            execution=self.execution.inside(name.replace(" ", "-")),
+        )
+        return {name: array.compute(scheduler="synchronous") for name, array in arrays.items()}
+
+
+def _starts(ends: Ends) -> dict[str, np.ndarray]:
+    return {"theta": ends.theta[:, -1], "latents": ends.last_latents}
+
+
+def _pilot_group(model: GPModel, stages: Mapping[str, np.ndarray]) -> xr.Dataset:
+    by_stage = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
+    values: dict[str, Any] = {name: (("chain", "stage"), stages[name]) for name in by_stage}
+    values["center"] = (("chain", "theta_dim"), stages["center"][:, -1])
+    values["scale"] = (("chain", "theta_dim", "scale_dim"), stages["scale"][:, -1])
+    n_pilots, n_stages = stages["step_size"].shape
+    coords = {"chain": np.arange(n_pilots), "stage": np.arange(n_stages)}
+    return xr.Dataset(values, coords | {"theta_dim": np.array(model.names)})
