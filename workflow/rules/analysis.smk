@@ -1,7 +1,11 @@
 # Own data: from a CSV file to results/<analysis>/report.html.
 from gpmcflow.studies.analysis.study import (
+    AT_MAXIMUM,
+    AVERAGED,
     draw_threads,
+    evidence_settings,
     files_of,
+    ladder_threads,
     result_files,
     settings_of,
 )
@@ -76,7 +80,7 @@ rule analysis_fit:
         ),
         runtime=lambda w, attempt: min(60, 30 * attempt),
     params:
-        settings=lambda w: settings_of(ANALYSES[w.analysis], "evidence"),
+        settings=lambda w: evidence_settings(ANALYSES[w.analysis], *AT_MAXIMUM),
         seed=config["seed"],
         code=code_digest(
             *ANALYSIS_CODE, *(f"studies.analysis.{step}" for step in ANALYSIS_STEPS)
@@ -150,6 +154,43 @@ rule analysis_summarise:
         code=rules.analysis_fit.params.code,
     script:
         "../scripts/analysis/summarise.py"
+
+
+rule analysis_evidence:
+    input:
+        data=rules.analysis_read.output.results,
+        draws=rules.analysis_draw.output.results,
+    output:
+        results="results/{analysis}/{model}/evidence.nc",
+        sidecar="results/{analysis}/{model}/evidence.nc.json",
+    log:
+        "results/logs/{analysis}/{model}/evidence.log",
+    benchmark:
+        "results/benchmarks/{analysis}/{model}/evidence.tsv"
+    conda:
+        "../envs/gpmcflow.yaml"
+    threads: lambda w: ladder_threads(config, w.analysis)
+    resources:
+        mem_mb=lambda w, input, threads, attempt: analysis_memory_mb(
+            config,
+            input.data,
+            threads,
+            attempt,
+            ANALYSES[w.analysis]["models"][w.model]["structure"],
+        ),
+        runtime=lambda w, attempt: min(60, 30 * attempt),
+    params:
+        settings=lambda w: evidence_settings(ANALYSES[w.analysis], *AVERAGED),
+        seed=config["seed"],
+        code=code_digest(
+            *ANALYSIS_CODE,
+            *(
+                f"studies.analysis.{step}"
+                for step in ("data", "models", "averaged_evidence")
+            ),
+        ),
+    script:
+        "../scripts/analysis/evidence.py"
 
 
 rule analysis_report:

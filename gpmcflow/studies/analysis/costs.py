@@ -12,6 +12,8 @@ from gpmcflow.approximations.conditional import Predictor, latent_predictor, reg
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.errors import InputError
+from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
+from gpmcflow.evidence.two_ends import PER_DRAW
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
@@ -36,6 +38,7 @@ LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of mo
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
+LADDER = 8.0  # trajectories of an iteration of a ladder, of 3 to 9 temperatures as measured
 EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
@@ -48,6 +51,7 @@ class Unit(NamedTuple):
     fit: float  #: an EP fit, or a marginal likelihood with its gradient
     draw: float  #: a gradient of the joint density, or a value of the marginal likelihood
     gradient: float  #: of the marginal likelihood, or as `draw`
+    value: float  #: of the density that is drawn from, without its gradient
     left_out: float  #: leave-one-out densities at one setting of the hyperparameters
     predictor: float  #: one setting of the hyperparameters made ready, with all predictions of it
     effects: float  #: one joint draw of the effects of all columns
@@ -114,12 +118,15 @@ def _timed(data: Data, model: GPModel) -> Unit:
     x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
         density = RegressionDensity(model)
-        draw = repeated(lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta))))
+        value = draw = repeated(
+            lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta)))
+        )
         gradient = fit = repeated(lambda: density.value_and_gradient(theta))
     else:
         joint = density_of(model, plain_sites(model))
         z = np.zeros(joint.n_z)
         draw = gradient = repeated(lambda: joint.evaluate(x, z))
+        value = repeated(lambda: joint.value(x, z))
         at = model.at(theta)
         fit = repeated(lambda: expectation_propagation(at))
     if model.basis:
@@ -136,9 +143,8 @@ def _timed(data: Data, model: GPModel) -> Unit:
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     effects = timed(lambda: [predictor.joint(X) for X in swept])[0]
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
-    return Unit(
-        fit, draw, gradient, left_out, each, effects, model.dim, model.n_cases, held, fitted
-    )
+    seconds = (fit, draw, gradient, value, left_out, each, effects)
+    return Unit(*seconds, model.dim, model.n_cases, held, fitted)
 
 
 def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
@@ -192,19 +198,61 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
         pilot = FittedIndependence().n_pilot * unit.draw + (60 + 2 * unit.dim) * unit.gradient
         work = chains * draws * unit.draw
     else:
-        dense = LABEL_STEPS if model.likelihood.relative_sites else STEPS
-        steps = BASIS_STEPS if model.basis else dense
-        each = (steps[0] + steps[1] * unit.dim) * unit.draw
+        each = _trajectory(model, unit)
         pilot = JointSplitHMC().transitions_before_draws(model, chains) * each
         work = chains * (draws + sampling["warmup"]) * each
+    n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
+    return _of_chains(context, job, pilot, work, 2 * 8 * chains * draws * (n_kept + 8))
+
+
+def _trajectory(model: GPModel, unit: Unit) -> float:
+    """Seconds of a transition of joint split HMC."""
+    dense = LABEL_STEPS if model.likelihood.relative_sites else STEPS
+    steps = BASIS_STEPS if model.basis else dense
+    return (steps[0] + steps[1] * unit.dim) * unit.gradient
+
+
+def _of_chains(
+    context: Context, job: PlannedJob, alone: float, work: float, disk: int, shared: bool = True
+) -> Cost:
+    """Seconds of one process, and work that chains share out among the cores."""
+    unit, model = _unit(context, job), _model(context, job)
+    chains = context.config["analyses"][job.problem]["sampling"]["chains"] if shared else 1
     cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
     worker = context.single(0.0, 0)
     start, processes = (worker.seconds, cores) if cores > 1 else (0.0, 0)
-    n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
-    disk = 2 * 8 * chains * draws * (n_kept + 8)
     held = unit.held if model.basis else unit.fitted
-    cost = _job(context, held, pilot + start + work / cores, cores, disk)
+    cost = _job(context, held, alone + start + work / cores, cores, disk)
     return cost._replace(memory=cost.memory + processes * worker.memory)
+
+
+def evidence_cost(context: Context, job: PlannedJob) -> Cost:
+    """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
+
+    Draws of a Gaussian likelihood may have no pilot, and then one runs for each chain.
+    """
+    unit, settings = _unit(context, job), context.config["analyses"][job.problem]
+    evidence, chains, model = (
+        settings["evidence"],
+        settings["sampling"]["chains"],
+        _model(context, job),
+    )
+    each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
+    work = chains * draws * (1 + PER_DRAW) * unit.value
+    if model.likelihood.conjugate and not model.basis:
+        work += chains * JointSplitHMC().transitions_before_draws(model, 0) * each
+    ladder = evidence["route"] != "two_ended"
+    if ladder:
+        work += chains * evidence["draws"] * LADDER * each
+    if evidence["route"] == "auto":
+        context.once(("ladder", job.problem), lambda: context.notes.append(
+            f"analyses.{job.problem}.evidence: a ladder is counted for each model, the most that route: auto "
+            "takes; where a bridge is good enough none is run"
+        ))  # fmt: skip
+    numbers = chains * draws * (2 + PER_DRAW + unit.dim)
+    if ladder:
+        numbers += chains * evidence["draws"] * 6 * MOST_TEMPERATURES
+    return _of_chains(context, job, 0.0, work, 2 * 8 * numbers, shared=ladder)
 
 
 def summary_cost(context: Context, job: PlannedJob) -> Cost:
@@ -237,5 +285,6 @@ COSTS = {
     "analysis_fit": fit_cost,
     "analysis_draw": draw_cost,
     "analysis_summarise": summary_cost,
+    "analysis_evidence": evidence_cost,
     "analysis_report": report_cost,
 }

@@ -11,7 +11,7 @@ import xarray as xr
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.storage import load_results, standard_attributes, with_attributes
-from gpmcflow.studies.analysis import fitting
+from gpmcflow.studies.analysis import averaged_evidence, fitting
 from gpmcflow.studies.analysis.data import Data, data_of
 from gpmcflow.studies.analysis.models import build_model, model_statement
 
@@ -40,6 +40,19 @@ class _Step:
         """The tree with attributes that say what it was made of."""
         return with_attributes(tree, self.attributes)
 
+    def execution(self, settings: Mapping, state_dir: str | None) -> Execution:
+        """A block a chain, checkpoints in ``state_dir``."""
+        about = {"model": self.attributes["settings"], "data": self.attributes["data_checksum"]}
+        return Execution(
+            workers=int(settings["workers"]),
+            scheduler=settings["scheduler"] or None,
+            block_size=1,
+            segment_length=SEGMENT,
+            state_dir=state_dir,
+            settings=about,
+            progress=": ".join(self.key),
+        )
+
 
 def fit_step(path: str | Path, names: Any, params: Any) -> xr.DataTree:
     """The quick fit of a model; see `fitting.fit`. ``names`` are wildcards, ``params`` settings and seed."""
@@ -55,17 +68,12 @@ def draw_step(
 ) -> xr.DataTree:
     """Posterior draws of a model, resumed from ``state_dir``."""
     step = _Step(path, names, params)
-    how = Execution(
-        workers=int(execution["workers"]),
-        scheduler=execution["scheduler"] or None,
-        block_size=1,
-        segment_length=SEGMENT,
-        state_dir=state_dir,
-        settings={"model": step.attributes["settings"], "data": step.attributes["data_checksum"]},
-        progress=f"{names.analysis}: {names.model}",
-    )
     return fitting.draw(
-        step.model, step.settings["sampling"], seed=step.seed, key=step.key, execution=how
+        step.model,
+        step.settings["sampling"],
+        seed=step.seed,
+        key=step.key,
+        execution=step.execution(execution, state_dir),
     )
 
 
@@ -76,3 +84,25 @@ def summary_step(path: str | Path, draws: str | Path, names: Any, params: Any) -
         step.model, load_results(draws), step.data, seed=step.seed, key=step.key
     )
     return step.told(tree)
+
+
+def evidence_step(
+    path: str | Path,
+    draws: str | Path,
+    names: Any,
+    params: Any,
+    *,
+    execution: Mapping,
+    state_dir: str | None,
+) -> xr.DataTree:
+    """Log evidence of a model, averaged over its hyperparameters; see `averaged_evidence.evidence_of`."""
+    step = _Step(path, names, params)
+    return averaged_evidence.evidence_of(
+        step.model,
+        load_results(draws),
+        step.settings["evidence"],
+        scale=step.data.target.scale,
+        seed=step.seed,
+        key=step.key,
+        execution=step.execution(execution, state_dir),
+    )

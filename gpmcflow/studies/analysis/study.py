@@ -21,6 +21,9 @@ RESERVED = (
     "data", "logs", "benchmarks", "rmhmc_ais", "split_hmc", "fast_likelihood", "surrogate_slice",
 )  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+AT_MAXIMUM = ("temperatures", "particles")  # settings of the evidence at the best hyperparameters
+AVERAGED = ("route", "draws", "target_error")  # and of that averaged over them
+FEWEST_DRAWS = 100  # of a chain, for an evidence averaged over the hyperparameters
 
 
 def is_single(config: Mapping[str, Any]) -> bool:
@@ -76,9 +79,16 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
                 )
 
 
+def averages(settings: Mapping[str, Any]) -> bool:
+    """Whether evidences are averaged over the hyperparameters: from draws, where there are enough."""
+    enough = settings["sampling"]["draws"] >= FEWEST_DRAWS
+    return enough and not settings["quick"] and settings["evidence"]["route"] != "maximum"
+
+
 def result_files(name: str, settings: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The files of each model of an analysis by kind: fit, and posterior and summary unless it is quick."""
-    kinds = ("fit",) if settings["quick"] else ("fit", "posterior", "summary")
+    """The files of each model of an analysis by kind; of a quick one only fit."""
+    kinds = ["fit"] if settings["quick"] else ["fit", "posterior", "summary"]
+    kinds += ["evidence"] * averages(settings)
     return {
         kind: [f"results/{name}/{model}/{kind}.nc" for model in settings["models"]]
         for kind in kinds
@@ -90,6 +100,18 @@ def settings_of(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: settings[key] for key in ("models", "likelihood", "priors", *keys)}
 
 
+def evidence_settings(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """The same for a step that makes an evidence, which has these settings."""
+    own = {key: settings["evidence"][key] for key in keys}
+    return {**settings_of(settings), "evidence": own}
+
+
+def ladder_threads(config: Mapping[str, Any], name: str) -> int:
+    """As many as chains where a ladder may be run; the values of a bridge are few."""
+    route = config["analyses"][name]["evidence"]["route"]
+    return 1 if route == "two_ended" else draw_threads(config, name)
+
+
 def draw_threads(config: Mapping[str, Any], name: str) -> int:
     """As many as chains, each of which is a block of its own; a cluster's workers are elsewhere."""
     chains = config["analyses"][name]["sampling"]["chains"]
@@ -97,7 +119,7 @@ def draw_threads(config: Mapping[str, Any], name: str) -> int:
 
 
 def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
-    """Read the file, then fit, draw and summarise each model, then report."""
+    """Read the file, then fit, draw and summarise each model, and weigh its evidence, then report."""
     for name, settings in config["analyses"].items():
         folder, files = f"results/{name}", result_files(name, settings)
         data = f"{folder}/data.nc"
@@ -108,6 +130,9 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
                 draws, summary = files["posterior"][k], files["summary"][k]
                 yield PlannedJob("analysis_draw", draws, name, model, (data,))
                 yield PlannedJob("analysis_summarise", summary, name, model, (data, draws))
+            if averages(settings):
+                output = files["evidence"][k]
+                yield PlannedJob("analysis_evidence", output, name, model, (data, draws))
         needs = (data, *(path for paths in files.values() for path in paths))
         yield PlannedJob("analysis_report", f"{folder}/report.html", name, needs=needs)
 

@@ -14,11 +14,12 @@ import yaml
 from gpmcflow.cli import main
 from gpmcflow.config import check_config, config_problems
 from gpmcflow.errors import InputError, InputErrors
+from gpmcflow.evidence.given_draws import LEAST_DRAWS
 from gpmcflow.forecast import forecast
 from gpmcflow.forecast.context import Context
 from gpmcflow.studies.analysis.commands import check, new
-from gpmcflow.studies.analysis.costs import COSTS
-from gpmcflow.studies.analysis.study import ANALYSIS, expanded, jobs
+from gpmcflow.studies.analysis.costs import COSTS, Unit
+from gpmcflow.studies.analysis.study import ANALYSIS, FEWEST_DRAWS, expanded, jobs
 
 
 def problems(path) -> list[str]:
@@ -181,11 +182,59 @@ def test_jobs_wait_for_what_they_need(folder):
     assert [job.rule for job in planned].count("analysis_fit") == 2
     report = planned[-1]
     assert report.output == "results/mine/report.html"
-    assert len(report.needs) == 1 + 3 * 2
+    assert len(report.needs) == 1 + 4 * 2
     quick = list(jobs(check_config({**CONFIG, "quick": True}, path="mine.yaml")))
     assert [job.rule for job in quick] == [
         "analysis_read", "analysis_fit", "analysis_fit", "analysis_report"
     ]  # fmt: skip
+
+
+def test_an_evidence_is_averaged_from_draws_where_there_are_enough(folder):
+    assert FEWEST_DRAWS == LEAST_DRAWS
+    for more, n_jobs in (
+        ({}, 2),
+        ({"evidence": {"route": "maximum"}}, 0),
+        ({"quick": True}, 0),
+        ({"sampling": {"draws": FEWEST_DRAWS}}, 2),
+        ({"sampling": {"draws": FEWEST_DRAWS - 1}}, 0),
+    ):
+        config = check_config({**CONFIG, **more}, path="mine.yaml")
+        planned = [job for job in jobs(config) if job.rule == "analysis_evidence"]
+        assert len(planned) == n_jobs
+        for job in planned:
+            assert job.needs == ("results/mine/data.nc", f"results/mine/{job.method}/posterior.nc")
+
+
+def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder):
+    """A bridge costs less than the draws; a ladder more than the bridge, and a note says when it is run."""
+
+    def cost(cores=1, **evidence):
+        filled = check_config({**CONFIG, "evidence": evidence}, path="mine.yaml")
+        context = Context(filled, folder, folder, cores)
+        # the same measured seconds whatever the route
+        unit = Unit(*(1e-3,) * 3, 3e-4, *(1e-3,) * 3, dim=3, n=24, held=600, fitted=6000)
+        context.once(("unit", "mine", "a"), lambda: unit)
+        of_draws, of_evidence = (
+            COSTS[job.rule](context, job)
+            for job in jobs(filled)
+            if job.method == "a" and job.rule in ("analysis_draw", "analysis_evidence")
+        )
+        return of_draws, of_evidence, context.notes
+
+    draws, bridge, notes = cost()
+    assert bridge.seconds < draws.seconds
+    assert bridge.cores == 1
+    assert not notes
+    fewer = cost(draws=125)[1]
+    start = cost(draws=100)[1].seconds - 100 * (bridge.seconds - fewer.seconds) / 125
+    assert bridge.seconds - start == pytest.approx(4 * 250 * 5 * 3e-4, rel=1e-6)
+    _, ladder, notes = cost(route="auto")
+    assert ladder.seconds > 3 * bridge.seconds
+    assert ladder.disk > 2 * bridge.disk
+    assert "the most that route: auto takes" in notes[0]
+    assert cost(route="ladder")[1] == ladder
+    assert cost(cores=2, route="ladder")[1].cores == 2
+    assert cost(cores=2)[1].cores == 1
 
 
 @pytest.mark.parametrize("kind", ["binary", "many"])
