@@ -11,7 +11,12 @@ from gpmcflow.evidence.model_evidence import model_evidence
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
 
-IN_UNITS = ("log_evidence", "interval_low", "interval_high", "replicate_log_evidence", "fit")
+LOG_DENSITIES = {  # of the outcomes, by group
+    "evidence": ("log_evidence", "interval_low", "interval_high", "replicate_log_evidence", "fit"),
+    "sample_stats": ("log_ratio", "log_likelihood"),
+    "reference": ("log_ratio",),
+    "tempered": ("log_ratio",),
+}
 
 
 def evidence_of(
@@ -39,7 +44,9 @@ def evidence_of(
         key=key,
         execution=execution,
     )
-    group, shift = tree["evidence"].to_dataset(), -model.n_cases * np.log(scale)
-    natural = {name: group[name] + shift for name in IN_UNITS}
-    tree["evidence"] = xr.DataTree(group.assign(natural))
+    shift = -model.n_cases * np.log(scale)
+    for name in LOG_DENSITIES.keys() & tree.children.keys():
+        group = tree[name].to_dataset()
+        natural = {each: group[each] + shift for each in LOG_DENSITIES[name]}
+        tree[name] = xr.DataTree(group.assign(natural))
     return tree

@@ -20,7 +20,9 @@ from gpmcflow.storage import (
     write_result_text,
 )
 from gpmcflow.studies.analysis import tables
+from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.data import Data, data_of
+from gpmcflow.studies.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.studies.analysis.models import build_model, model_statement
 from gpmcflow.studies.analysis.page.page import build_page
 from gpmcflow.studies.analysis.scores import (
@@ -30,6 +32,7 @@ from gpmcflow.studies.analysis.scores import (
     score_kind,
     shown_model,
 )
+from gpmcflow.studies.analysis.study import result_files
 from gpmcflow.studies.analysis.summaries import Places
 
 N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
@@ -37,23 +40,16 @@ N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
 
 def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Results]:
     """What the jobs of each model left in the folder of an analysis."""
-    results, quick = {}, settings["quick"]
+    results = {}
     for model in settings["models"]:
-        paths = {
-            kind: Path(folder, model, f"{kind}.nc") for kind in ("fit", "posterior", "summary")
-        }
-        trees = {
-            kind: None if quick and kind != "fit" else load_results(path)
-            for kind, path in paths.items()
-        }
-        seconds = sum(
-            read_sidecar(path).get("job_seconds", 0.0)
-            for kind, path in paths.items()
-            if trees[kind] is not None
-        )
+        kinds = result_files("", settings)
+        paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds}
+        trees = {kind: load_results(path) for kind, path in paths.items()}
+        seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
         covariance = model_statement(settings, model, data.target.kind)["covariance"]
+        own = (trees.get(kind) for kind in ("posterior", "summary"))
         results[model] = Results(
-            covariance, trees["fit"], trees["posterior"], trees["summary"], seconds
+            covariance, trees["fit"], *own, seconds, evidence=trees.get("evidence")
         )
     return results
 
@@ -86,8 +82,13 @@ def write_report(
         "hyperparameters": tables.hyperparameters(
             {m: build_model(settings, m, data, name) for m in results}, results
         ),
-        "checks": tables.checks(models, shown, again),
     }
+    evidences = {name: model.evidence for name, model in results.items() if model.evidence}
+    if evidences:
+        made["evidence"] = evidence_table(evidences, settings)
+        ladders = ladder_table(evidences)
+        made |= {"ladder": ladders} if len(ladders) else {}
+    made["checks"] = checks(models, shown, again, made.get("evidence"))
     if data.held_out is not None:
         made["predictions_test"] = tables.predictions_test(own, data)
     if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
@@ -101,6 +102,8 @@ def write_report(
     if data.encoding.coordinates:
         made["points"], made["reach"] = tables.points(data), tables.reach(own)
     optional = (
+        "evidence",
+        "ladder",
         "predictions_test",
         "predictions_loo",
         "predictions_new",

@@ -14,6 +14,7 @@ from gpmcflow.datasets.layout import permutation
 from gpmcflow.studies.analysis.baselines import Baseline, baselines
 from gpmcflow.studies.analysis.convergence import convergence
 from gpmcflow.studies.analysis.data import Data, Rows
+from gpmcflow.studies.analysis.evidence_tables import bridge_row
 from gpmcflow.studies.analysis.leave_one_out import BAD_K
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
@@ -28,13 +29,17 @@ HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
 class Results(NamedTuple):
-    """What the jobs of one model left; draws and summary are None in quick mode."""
+    """What the jobs of one model left; draws and summary are None in quick mode.
+
+    ``evidence`` is that averaged over the hyperparameters, None where only that at the maximum was made.
+    """
 
     covariance: str
     fit: xr.DataTree
     draws: xr.DataTree | None
     summary: xr.DataTree | None
     seconds: float
+    evidence: xr.DataTree | None = None
 
     @property
     def shown(self) -> xr.DataTree:
@@ -72,16 +77,13 @@ def models_table(
         density = loo["log_density"].values
         own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
         mean = None if by == LEAVE_ONE_OUT else model.shown["held_out/response_mean"].values
-        evidence = model.fit["evidence"].to_dataset()
         rows.append(
             {
                 "name": name,
                 "role": "model",
                 "covariance": model.covariance,
                 "can_do": can_do[name],
-                "log_evidence": float(evidence["log_evidence"]),
-                "log_evidence_se": float(evidence["standard_error"]),
-                "evidence_alarm": evidence.attrs["alarm"],
+                **_evidence(model),
                 "elpd_loo": density.sum(),
                 "elpd_loo_se": _sum_error(density),
                 "loo_difference": (density - best).sum(),
@@ -104,6 +106,20 @@ def models_table(
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _evidence(model: Results) -> dict[str, Any]:
+    """Averaged over the hyperparameters if there is one, else at the maximum."""
+    if model.evidence is None:
+        group = model.fit["evidence"].to_dataset()
+        alarm = group.attrs["alarm"]
+    else:
+        group = bridge_row(model.evidence)
+        alarm = str(group["alarm"].values)
+    numbers = (float(group[name]) for name in ("log_evidence", "standard_error"))
+    return dict(
+        zip(("log_evidence", "log_evidence_se", "evidence_alarm"), (*numbers, alarm), strict=True)
+    )
 
 
 def _cross_validated(data: Data) -> list[Baseline]:

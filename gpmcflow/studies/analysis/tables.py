@@ -11,8 +11,7 @@ from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.results import LARGEST_RHAT
-from gpmcflow.studies.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, parameters
+from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
 from gpmcflow.studies.analysis.scores import Results
@@ -213,36 +212,3 @@ def predictions_loo(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     probability = np.where(learning.outcome > 0.5, of_seen, 1.0 - of_seen)
     table = pd.DataFrame({"row": learning.row, "outcome": learning.outcome, "mean": probability})
     return table.assign(q025=np.nan, q975=np.nan, probability=probability)
-
-
-def checks(models: pd.DataFrame, shown: str, again: str) -> pd.DataFrame:
-    """What was checked of each model, the limit, the worst value, and what to do where it failed.
-
-    ``again`` is the command that runs the analysis.
-    """
-    more = f"write sampling: {{draws: N}} with N twice as large in the config, then: {again}"
-    longer = f"write evidence: {{temperatures: 200}} in the config, then: {again}"
-    bad_share = "leave-one-out, share of rows with Pareto k above 0.7"
-    rows = []
-    for row in models[models["role"] == "model"].to_dict("records"):
-        own = []
-        if np.isfinite(row.get("r_hat", np.nan)):
-            fewest, bad = min(row["ess_bulk"], row["ess_tail"]), row["loo_bad_share"]
-            own += [
-                ("R-hat", LARGEST_RHAT, row["r_hat"], row["r_hat"] > LARGEST_RHAT, more),
-                ("effective draws", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
-                (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
-                 "judge by the held-out rows instead"),
-            ]  # fmt: skip
-        error, limit = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR
-        failed = bool(row["evidence_alarm"]) or error > limit
-        if not str(row["evidence_alarm"]).startswith(NOT_ANNEALED):  # which the comparison says
-            own.append(("standard error of the log evidence", limit, error, failed, longer))
-        touches = "what is shown" if row["name"] == shown else f"the comparison with {row['name']}"
-        names = ("check", "limit", "worst", "alarm", "settle")
-        rows += [
-            {"model": row["name"], "touches": touches, **dict(zip(names, each, strict=True))}
-            for each in own
-        ]
-    columns = ["check", "model", "limit", "worst", "alarm", "touches", "settle"]
-    return pd.DataFrame(rows, columns=columns)

@@ -1,4 +1,4 @@
-"""Which model? By leave-one-out, averaged over the settings, with the evidence beside it."""
+"""Which model? By leave-one-out, averaged over the hyperparameters, with the evidence beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.evidence import by_evidence
 from gpmcflow.studies.analysis.page.html import (
     Head,
     Section,
@@ -33,19 +34,23 @@ def which_model(analysis: Analysis) -> Section:
     models = analysis.models
     if len(models) == 1:
         return Section("models", heading, paragraph(_only_one(analysis)))
+    averaged = not analysis["evidence"].empty
     cells = [
-        [label(row["name"]), row["can_do"], _loo_cell(analysis, row), _odds_cell(analysis, row)]
+        [label(row["name"]), row["can_do"], _loo_cell(analysis, row)]
+        + ([] if averaged else [_odds_cell(analysis, row)])
         for _, row in models.iterrows()
     ]
     heads = [
         *(Head("model"), Head("what it can do")),
         Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True),
-        Head("odds by the evidence†", True, wrap=True),
     ]
+    heads += [] if averaged else [Head("odds by the evidence†", True, wrap=True)]
+    at_maximum = [] if averaged else _by_evidence(analysis)
     body = [
-        paragraph(sentences([*_by_leave_one_out(analysis), *_by_evidence(analysis)])),
+        paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
         table(heads, cells, best=0),
-        quiet(_notes(analysis)),
+        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_at_maximum(analysis))])),
+        by_evidence(analysis),
     ]
     return Section("models", heading, join(body))
 
@@ -197,15 +202,16 @@ def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
     return words.odds(log_odds, error)
 
 
-def _notes(analysis: Analysis) -> Markup:
+def _notes(analysis: Analysis) -> list[Markup | str]:
     shown = label(analysis.shown["name"])
-    n = int(analysis.info["n_learning"])
+    how = (
+        "at each model’s best settings"
+        if analysis.info.get("quick")
+        else "hyperparameters averaged over"
+    )
     parts: list[Markup | str] = [
         f"* How much more probability {shown} gave to a row that it had not seen, compared row by row "
-        "(leave-one-out, hyperparameters averaged over), ± one standard error.",
-        f"† For {shown} against the model. The evidence is how probable a model had said the "
-        f"{words.rows(n)} would be before it saw them, at its best settings; not yet averaged over "
-        "them, so that models with more settings are favoured somewhat.",
+        f"(leave-one-out, {how}), ± one standard error."
     ]
     models = analysis.models
     doubtful = [
@@ -218,6 +224,16 @@ def _notes(analysis: Analysis) -> Markup:
                 "rows (Pareto k above 0.7)."
             ).format(words.series(doubtful), words.percent(BAD_SHARE))
         )
+    return parts
+
+
+def _notes_at_maximum(analysis: Analysis) -> list[Markup | str]:
+    models, shown = analysis.models, label(analysis.shown["name"])
+    parts: list[Markup | str] = [
+        f"† For {shown} against the model. The evidence is how probable a model had said the "
+        f"{words.rows(int(analysis.info['n_learning']))} would be before it saw them, at its best settings; "
+        "not averaged over them, so that models with more settings are favoured somewhat.",
+    ]
     alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
     if alarmed:
         parts.append(
@@ -226,4 +242,4 @@ def _notes(analysis: Analysis) -> Markup:
                 "not be quoted."
             ).format(words.series([italic(name) for name in alarmed]))
         )
-    return sentences(parts)
+    return parts

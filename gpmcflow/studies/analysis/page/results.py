@@ -36,6 +36,12 @@ _OPTIONAL = {
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
     "reach": ("direction", "distance", "low", "high"),
+    "evidence": (
+        *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
+        *("probability", "low", "high", "verdict", "route", "effective_size", "overlap", "alarm"),
+        "settle",
+    ),
+    "ladder": ("model", "of", "beta", "mean", "sd"),
     "hyperparameters": (
         *("model", "parameter", "prior_q025", "prior_q50", "prior_q975"),
         *("q025", "q50", "q975"),
@@ -131,7 +137,8 @@ class Analysis:
     @property
     def provisional(self) -> bool:
         """Whether a failed check touches the shown model."""
-        models = self.alarms["model"]
+        alarms = self.alarms  # an evidence touches the order of the models alone
+        models = alarms[~alarms["check"].astype(str).str.startswith("evidence")]["model"]
         return bool(((models == self.info["shown"]) | models.isna()).any())
 
     def with_unit(self, column: str) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.comparison import touched_by_alarm
+from gpmcflow.studies.analysis.page.evidence import how_computed
 from gpmcflow.studies.analysis.page.html import (
     Head,
     Section,
@@ -40,6 +41,8 @@ _FILES = {
     "models": "evidence, scores, standard errors, sampler, seconds",
     "hyperparameters": "prior and posterior of every parameter",
     "checks": "what was checked, the limit and the worst value",
+    "evidence": "evidence averaged over the hyperparameters, its error, and how it was computed",
+    "ladder": "mean and standard deviation of u along the ladders of temperatures",
 }
 _WORDS = {
     "Probability": "How sure the model is, from 0 to 100 %. Of many cases with 30 %, about 30 in 100 "
@@ -56,8 +59,7 @@ _WORDS = {
     "Typical error": "Root mean square of the differences for measurements, mean of the absolute "
     "differences for counts.",
     "Evidence": "How probable the model had said the rows it learned from would be, before it saw "
-    "them. It rewards fit and punishes needless freedom. Here it is taken at the best settings of "
-    "each model.",
+    "them. It rewards fit and punishes needless freedom.",
 }
 
 
@@ -143,6 +145,8 @@ def _parameters(n: int) -> str:
 def technical(analysis: Analysis) -> Section:
     """Evidence and scores in nats, the sampler, the checks, all parameters, files, and words."""
     parts = [folded("Evidence and scores, in nats", _nats(analysis))]
+    if not analysis["evidence"].empty:
+        parts.append(folded("How the evidence was computed", how_computed(analysis)))
     if not analysis.info.get("quick"):
         parts.append(folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
     parts.append(folded("Checks and alarms", _checks(analysis)))

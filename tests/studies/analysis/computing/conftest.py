@@ -18,7 +18,8 @@ from gpmcflow.studies.analysis.data import data_of, data_tree
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare, tree_of, write_rows
 from gpmcflow.studies.analysis.report import write_report
-from gpmcflow.studies.analysis.steps import draw_step, fit_step, summary_step
+from gpmcflow.studies.analysis.steps import draw_step, evidence_step, fit_step, summary_step
+from gpmcflow.studies.analysis.study import averages
 
 SETTINGS = {
     "binary": {"target": "ill"},
@@ -160,6 +161,10 @@ def analysis():
             write_results(draws, place / "posterior.nc", sidecar={"job_seconds": 2.0})
             tree = summary_step(results / "data.nc", place / "posterior.nc", names, params)
             write_results(tree, place / "summary.nc", sidecar={"job_seconds": 4.0})
+            if averages(settings):
+                places = (results / "data.nc", place / "posterior.nc")
+                tree = evidence_step(*places, names, params, execution=execution, state_dir=None)
+                write_results(tree, place / "evidence.nc", sidecar={"job_seconds": 8.0})
         write_text(yaml.safe_dump(settings, sort_keys=False), results / "config.yaml")
 
         def report():

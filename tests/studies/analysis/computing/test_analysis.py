@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from gpmcflow.errors import StorageError
+from gpmcflow.storage import load_results
 from gpmcflow.studies.analysis.answers import answers
 from gpmcflow.studies.analysis.commands import predict_file, results_folder
 from gpmcflow.studies.analysis.report import can_do
@@ -42,15 +43,21 @@ CASES = {
         {"age": {"covariance": "matern32(age)"}},
         {},
     ),
+    "averaged": (
+        {"target": "ill", "new": "new.csv"},
+        {"age": {"covariance": "squared_exponential(age)"}, "plain": {"covariance": "linear()"}},
+        {"sampling": {"chains": 2, "draws": 100, "warmup": 5}},
+    ),
     "quick": (
         {"target": "count", "exposure": "hours", "new": "new.csv"},
         {"smooth": {"covariance": "matern32()"}, "plain": {"covariance": "linear()"}},
         {"quick": True},
     ),
 }  # fmt: skip
-KIND = {"nothing held out": "binary", "quick": "counts"}
+KIND = {"nothing held out": "binary", "averaged": "binary", "quick": "counts"}
 EXTRA = {"counts": {"map", "points", "reach"}, "real": {"curve"}, "binomial": {"curve"},
-         "nothing held out": {"predictions_loo"}}  # fmt: skip
+         "nothing held out": {"predictions_loo"},
+         "averaged": {"predictions_loo", "evidence"}}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -92,7 +99,8 @@ def test_report_and_tables_are_written(done):
     assert info["target"]["kind"] == data.target.kind
     assert info["n_learning"] == len(data.learning.row)
     assert info["n_test"] == (0 if data.held_out is None else len(data.held_out.row))
-    assert info["seconds"] == len(run.settings["models"]) * (1.0 if case == "quick" else 7.0)
+    seconds = {"quick": 1.0, "averaged": 15.0}.get(case, 7.0)
+    assert info["seconds"] == len(run.settings["models"]) * seconds
     unit = 1.0 if data.learning.unit is None else data.learning.unit
     base = data.learning.outcome.sum() / np.sum(np.ones(len(data.learning.row)) * unit)
     assert info["base"] == pytest.approx(base)
@@ -138,8 +146,30 @@ def test_ids_are_left_out_of_a_page_to_share(done):
     if case == "many":
         assert "P000" not in page
         assert "How much does it yield?" in page
-    elif case == "binary":
+    elif case in ("binary", "averaged"):
         assert "P000" in page
+
+
+def test_models_are_compared_by_the_evidence_that_was_made(done):
+    """Averaged over the hyperparameters, in file, tables and page alike; else at their maximum, said so."""
+    case, _, run = done
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    models = pd.read_csv(run.folder / "models.csv").set_index("name")
+    for name in run.settings["models"]:
+        kind = "evidence" if case == "averaged" else "fit"
+        group = load_results(run.folder / name / f"{kind}.nc")["evidence"].to_dataset()
+        group = group.sel(estimator="bridge") if case == "averaged" else group
+        assert models.loc[name, "log_evidence"] == pytest.approx(float(group["log_evidence"]))
+    if case == "averaged":
+        table = pd.read_csv(run.folder / "evidence.csv").set_index("model")
+        assert set(table.index) == set(run.settings["models"])
+        for name in table.index:
+            maximum = load_results(run.folder / name / "fit.nc")["evidence/log_evidence"]
+            assert -10.0 < table.loc[name, "log_evidence"] - float(maximum) < 0.0
+        assert "hyperpriors" in page
+        assert "at its best settings" not in page
+    elif len(run.settings["models"]) > 1:
+        assert "at its best settings" in page
 
 
 def test_the_report_again_is_the_same_to_the_byte(done):

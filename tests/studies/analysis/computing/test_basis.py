@@ -15,11 +15,11 @@ from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.forecast import forecast, require_fit
 from gpmcflow.forecast.context import Context
 from gpmcflow.studies.analysis import commands, costs, fitting
+from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.fitting import fit, summarise
 from gpmcflow.studies.analysis.leave_one_out import at_theta
 from gpmcflow.studies.analysis.study import jobs
-from gpmcflow.studies.analysis.tables import checks
 
 PRIORS = {"reach": {"distribution": "norm", "parameters": {"loc": 0.3, "scale": 0.3}}}
 TEXTS = {

@@ -9,6 +9,7 @@ import xarray as xr
 from scipy import special, stats
 
 from gpmcflow.studies.analysis import tables
+from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.fitting import fit, summarise
 from gpmcflow.studies.analysis.scores import Results
 from gpmcflow.studies.analysis.summaries import Places
@@ -255,8 +256,8 @@ def models(**changes):
     ],
 )
 def test_alarms_are_raised_just_above_the_limits(changes, check):
-    assert not tables.checks(models(), "a", "run").alarm.any()
-    table = tables.checks(models(**changes), "a", "gpmcflow run mine.yaml")
+    assert not checks(models(), "a", "run").alarm.any()
+    table = checks(models(**changes), "a", "gpmcflow run mine.yaml")
     assert list(table.columns) == ["check", "model", "limit", "worst", "alarm", "touches", "settle"]
     assert len(table) == 8
     raised = table[table["alarm"]]
@@ -265,10 +266,10 @@ def test_alarms_are_raised_just_above_the_limits(changes, check):
     assert raised["touches"].item() == "what is shown"
     if "share" not in check:
         assert raised["settle"].item().endswith("then: gpmcflow run mine.yaml")
-    shown = tables.checks(models(**changes), "b", "run")
+    shown = checks(models(**changes), "b", "run")
     assert shown[shown["alarm"]]["touches"].item() == "the comparison with a"
 
 
 def test_a_quick_run_is_checked_for_its_evidence_alone():
-    table = tables.checks(models(r_hat=np.nan), "a", "run")
+    table = checks(models(r_hat=np.nan), "a", "run")
     assert list(table[table["model"] == "a"]["check"]) == ["standard error of the log evidence"]

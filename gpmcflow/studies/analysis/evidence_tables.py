@@ -1,0 +1,80 @@
+"""Evidences averaged over the hyperparameters as tables: `evidence.csv`, and `ladder.csv` of ladders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.evidence.alarms import MAX_BRIDGE_VARIANCE, MAX_PARETO_K
+from gpmcflow.evidence.model_comparison import compare_models
+
+ROUGH = "rough"  # verdict of an evidence that raised an alarm, of which no order is claimed
+COLUMNS = (
+    "model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor", "bayes_factor_error",
+    "probability", "low", "high", "verdict", "route", "effective_size", "overlap", "pareto_k", "alarm",
+    "settle",
+)  # fmt: skip
+OWN = ("log_evidence", "standard_error", "fit", "complexity")
+HOW = ("effective_size", "overlap", "pareto_k")
+
+
+def bridge_row(tree: xr.DataTree) -> xr.Dataset:
+    """Group evidence of `model_evidence`, by its bridge."""
+    return tree["evidence"].to_dataset().sel(estimator="bridge")
+
+
+def evidence_table(trees: Mapping[str, xr.DataTree], settings: Mapping) -> pd.DataFrame:
+    """A row a model, the best first, as `compare_models` has them; then the rough ones, which it leaves out.
+
+    A rough evidence, one with an alarm, has no probability and no verdict but that; ``settle`` is what to
+    write into the config for a better one. ``settings`` are those of the analysis.
+    """
+    own = {name: bridge_row(tree) for name, tree in trees.items()}
+    sound = {name: tree for name, tree in trees.items() if not str(own[name]["alarm"].values)}
+    compared = compare_models(sound) if len(sound) > 1 else pd.DataFrame(index=list(sound))
+    order = [*compared.index, *(name for name in trees if name not in sound)]
+    rows = []
+    for name in order:
+        group, row = own[name], {"model": name}
+        row |= {column: float(group[column]) for column in (*OWN, *HOW)}
+        row |= compared.loc[name].to_dict() if name in compared.index else {}
+        row |= {"route": group.attrs["route"], "alarm": str(group["alarm"].values)}
+        if name not in sound:
+            row |= {"verdict": ROUGH, "settle": _settle(group, settings["evidence"])}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _settle(group: xr.Dataset, settings: Mapping) -> str:
+    """A ladder where two ends overlap too little, else more draws."""
+    poor = float(group["overlap"]) > MAX_BRIDGE_VARIANCE or float(group["pareto_k"]) > MAX_PARETO_K
+    if poor and group.attrs["route"] == "two_ended":
+        return "evidence: {route: auto}"
+    return f"evidence: {{route: {settings['route']}, draws: {2 * settings['draws']}}}"
+
+
+def ladder_table(trees: Mapping[str, xr.DataTree]) -> pd.DataFrame:
+    """Mean and standard deviation of u along each ladder, and at the draws of both its ends.
+
+    ``of`` says of which draws: "ladder", or "reference" and "posterior", those that a bridge would join.
+    """
+    rows: list[dict[str, Any]] = []
+    for name, tree in trees.items():
+        if "tempered" not in tree.children:
+            continue
+        tempered = tree["tempered"].to_dataset()
+        u = tempered["log_ratio"].transpose("temperature", "chain", "draw").values
+        for beta, values in zip(tempered["beta"].values, u, strict=True):
+            rows.append(_at(name, "ladder", beta, values))
+        rows.append(_at(name, "reference", 0.0, tree["reference/log_ratio"].values))
+        rows.append(_at(name, "posterior", 1.0, tree["sample_stats/log_ratio"].values))
+    return pd.DataFrame(rows, columns=["model", "of", "beta", "mean", "sd"])
+
+
+def _at(model: str, of: str, beta: float, u: np.ndarray) -> dict[str, Any]:
+    finite = u[np.isfinite(u)]
+    return {"model": model, "of": of, "beta": beta, "mean": finite.mean(), "sd": finite.std()}
