@@ -122,7 +122,7 @@ def model_evidence(
         execution, progress="model evidence", block_size=1, segment_length=lengths[0]
     )
     problem, streams = EndsProblem.of(model, None), {"seed": seed, "key": tuple(key)}
-    with _folder(how) as how:
+    with _folder(replace(how, compute=True)) as how:
         if pilot is None:
             tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
         else:
