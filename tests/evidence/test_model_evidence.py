@@ -336,6 +336,27 @@ def test_what_is_no_use_is_refused():
             gp.model_evidence(model, **wrong)
 
 
+def test_nested_annealing_agrees():
+    for model, exact, error in (
+        (curve(), exact_curve(), 0.0),
+        (counts(), *at_bridge(own_run())),
+    ):
+        nested = gp.nested_annealing(model, n_draws=80, n_particles=24, seed=2, execution=QUIET)[
+            "evidence"
+        ]
+        assert float(nested["standard_error"]) < 0.2
+        distance = abs(float(nested["log_evidence"]) - exact)
+        assert distance < 3.5 * np.hypot(float(nested["standard_error"]), error)
+        assert not str(nested["alarm"].values)
+    many = gp.GPModel(
+        np.ones((3, 5)), [1, 0, 2], gp.SquaredExponential(ard=True), gp.Poisson(), 0.0
+    )
+    with pytest.raises(InputError, match="allowed: a GPModel with 1 to 5"):
+        gp.nested_annealing(many)
+    with pytest.raises(InputError, match="n_draws is 1; allowed: 2 or more"):
+        gp.nested_annealing(counts(), n_draws=1)
+
+
 # -- runs ----------------------------------------------------------------------------------------
 
 
