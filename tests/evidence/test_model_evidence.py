@@ -302,6 +302,21 @@ def test_draws_of_any_sampler_give_the_same_evidence(sampler):
     assert run.posterior.sizes["chain"] == run.evidence.sizes["replicate"] == 3
 
 
+@pytest.mark.parametrize("sampler", ["joint_split_hmc", "univariate_slice"])
+def test_draws_of_hyperparameters_alone_suffice_for_gaussian_noise(sampler):
+    draws = gp.sample(curve(), sampler, n_chains=2, n_draws=400, seed=2, execution=QUIET)
+    run = gp.model_evidence(curve(), draws=draws, execution=QUIET)
+    value, error = at_bridge(run)
+    assert error < 0.1
+    assert abs(value - exact_curve()) < 4.0 * error
+    latents = gp.sample(curve(), n_chains=2, n_draws=400, seed=5, execution=QUIET)
+    fit = float(latents["sample_stats/log_likelihood"].mean())
+    assert float(run.evidence["fit"]) == pytest.approx(
+        fit, abs=0.6
+    )  # log p(y | f), not log p(y | theta)
+    assert abs(float(run["sample_stats/log_ratio"].mean()) - fit) > 5.0
+
+
 def test_what_is_no_use_is_refused():
     model = counts()
     draws = gp.sample(model, n_chains=1, n_draws=120, seed=1, execution=QUIET)
