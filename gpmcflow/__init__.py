@@ -56,6 +56,7 @@ _HOME = {
     "model_evidence": "evidence.model_evidence",
     "MetropolisUpdate": "samplers.joint.hyperparameter_updates",
     "NegativeBinomial": "likelihoods",
+    "nested_annealing": "evidence.nested_annealing",
     "Nystrom": "approximations.nystrom",
     "open_results": "storage",
     "Parameter": "parameters.parameter",

@@ -9,9 +9,10 @@ import xarray as xr
 
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.two_ends import GivenDraws
-from gpmcflow.execution import array_digest
+from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import describe
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity
 
 LEAST_DRAWS = 100  # of a chain
 _WHERE = "model_evidence: draws"
@@ -39,22 +40,26 @@ def draws_of(
         raise InputError(
             f"{_WHERE}: found {n_draws} draws a chain; allowed: {LEAST_DRAWS} or more; run longer chains"
         )
-    latents = None
-    if not model.likelihood.conjugate:
-        name = model.latent_variable
-        if name not in posterior:
-            raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
-        latents = posterior[name].values
+    evenly = {"draw": slice(None, None, -(-n_draws // most))}
+    theta = posterior["theta"].isel(evenly).values
+    stage = _last_stage(tree["pilot"].to_dataset()) if "pilot" in groups else None
+    if model.likelihood.conjugate:
+        return GivenDraws(theta), stage
+    name = model.latent_variable
+    if name not in posterior:
+        raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
     stats = tree["sample_stats"].to_dataset().transpose("chain", "draw", ...)
-    log_likelihood = stats["log_likelihood"].values
-    given = GivenDraws(posterior["theta"].values, latents, log_likelihood).thinned(most)
-    return given, _last_stage(tree["pilot"].to_dataset()) if "pilot" in groups else None
+    own = (values.isel(evenly).values for values in (posterior[name], stats["log_likelihood"]))
+    return GivenDraws(theta, *own), stage
 
 
 def _require_same(tree: xr.DataTree, model: GPModel) -> None:
     settings = json.loads(tree.attrs.get("settings", "{}"))
     own = json.loads(json.dumps(describe(model)))
-    if tree.attrs.get("data_checksum") != array_digest({"X": model.X, "y": model.y}):
+    checksums = [array_digest({"X": model.X, "y": model.y})]
+    if model.likelihood.conjugate:  # draws of a log density name that
+        checksums.append(text_digest(RegressionDensity(model).digest()))
+    if tree.attrs.get("data_checksum") not in checksums:
         raise InputError(f"{_WHERE}: they are of other data than the model; draw from this model")
     for name, value in own.items():
         if name in settings.get("model", {}) and settings["model"][name] != value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from gpmcflow.evidence.model_evidence_group import (
     posterior_groups,
 )
 from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
-from gpmcflow.execution import Execution, array_digest, pin_blas, run
+from gpmcflow.execution import Execution, array_digest, pin_blas, run, workers
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
 from gpmcflow.samplers.program import ChainProgram
@@ -37,7 +37,6 @@ MOST_TEMPERATURES = 20
 SHORT_LADDER = np.array([0.0, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 SHORT_ITERATIONS, SHORT_DROPPED = 60, 20
 WARMUP = 25  # iterations of a ladder that are dropped
-LOCAL = (None, "synchronous", "threads", "processes")
 
 
 def model_evidence(
@@ -122,7 +121,7 @@ def model_evidence(
         execution, progress="model evidence", block_size=1, segment_length=lengths[0]
     )
     problem, streams = EndsProblem.of(model, None), {"seed": seed, "key": tuple(key)}
-    with _folder(how) as how:
+    with _one_place(replace(how, compute=True)) as how:
         if pilot is None:
             tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
         else:
@@ -195,13 +194,14 @@ def _rounds(n_draws: int) -> list[int]:
 
 
 @contextmanager
-def _folder(how: Execution) -> Iterator[Execution]:
-    """Settings with a folder, from which each round goes on: one for the time being, if there is none."""
-    if how.state_dir is not None or how.scheduler not in LOCAL:
-        yield how
-        return
-    with tempfile.TemporaryDirectory(prefix="gpmcflow-") as folder:
-        yield replace(how, state_dir=folder)
+def _one_place(how: Execution) -> Iterator[Execution]:
+    """One pool of workers for all runs, and a folder from which each round goes on, of its own if need be."""
+    local = how.pool in ("synchronous", "threads", "processes")
+    with ExitStack() as stack:
+        if local and how.state_dir is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpmcflow-"))
+            how = replace(how, state_dir=folder)
+        yield replace(how, scheduler=stack.enter_context(workers(how.pool, how.workers)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,24 +60,18 @@ class EndsTransition(SplitTransition):
 class GivenDraws:
     """Draws of the posterior that are there already, one a row of a chain.
 
-    theta (chain, draw, d), latents (chain, draw, m) or None where they are integrated out, log p(y | f)
-    (chain, draw).
+    theta (chain, draw, d), latents (chain, draw, m) and log p(y | f) (chain, draw); the last two are None
+    where latents are integrated out, of which each theta then gets an exact draw.
     """
 
     theta: np.ndarray
-    latents: np.ndarray | None
-    log_likelihood: np.ndarray
+    latents: np.ndarray | None = None
+    log_likelihood: np.ndarray | None = None
 
     def digest(self) -> str:
         """SHA-256 of all numbers."""
-        latents = {} if self.latents is None else {"latents": self.latents}
-        return array_digest({"theta": self.theta, "log_likelihood": self.log_likelihood, **latents})
-
-    def thinned(self, most: int) -> GivenDraws:
-        """At most so many draws of each chain, evenly."""
-        every = -(-self.theta.shape[1] // most)
-        latents = None if self.latents is None else self.latents[:, ::every]
-        return GivenDraws(self.theta[:, ::every], latents, self.log_likelihood[:, ::every])
+        arrays = {"theta": self.theta, "latents": self.latents, "likelihood": self.log_likelihood}
+        return array_digest({name: array for name, array in arrays.items() if array is not None})
 
 
 class Place(NamedTuple):
@@ -123,12 +117,16 @@ class Replay:
         """The draw, and u."""
         draws, at, model = self.draws, (self.chain, state.draw), self.model
         theta = draws.theta[at]
-        latents = np.zeros(model.n_latents) if draws.latents is None else draws.latents[at]
+        if draws.latents is None:
+            density = self.path.target.density
+            latents, log_likelihood, _ = density.draw_latents(rng, theta)
+        else:
+            latents, log_likelihood = draws.latents[at], draws.log_likelihood[at]
         return {
             "theta": theta,
             model.latent_variable: latents,
             "complete_log_likelihood": np.nan,
-            "log_likelihood": draws.log_likelihood[at],
+            "log_likelihood": log_likelihood,
             "lp": np.nan,
             **_ends(rng, self.path, model.parameters.to_normal(theta), latents),
         }

@@ -18,6 +18,13 @@ from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.joint import split_hmc
 from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.joint.split_hmc import (
+    NARROWER,
+    RESTARTS,
+    SETTLING,
+    SPREAD,
+    SplitTransition,
+)
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, write_results
 
@@ -123,6 +130,7 @@ def test_layout(counts, tmp_path):
 def test_chains_start_apart_and_count_what_they_reject(labels, counts, monkeypatch):
     """Without the transitions that are dropped: x = mu + 1.5 A xi, whatever the strength of the sites."""
     monkeypatch.setattr(split_hmc, "SETTLING", 0)
+    monkeypatch.setattr(split_hmc, "RESTARTS", 1)
     for model in (labels, counts):
         problem = JointProblem.of(model, None)
         run = {"n_chains": 1, "seed": 0, "key": (), "execution": Execution(progress=False)}
@@ -252,3 +260,35 @@ def test_warnings(caplog, counts):
         tree = sample(model, SHORT, n_chains=2, n_draws=60, start=[-5.0])
     assert tree.sample_stats.diverging.sum() > 0
     assert "ended in a failed factorisation" in caplog.text
+
+
+def test_a_start_from_which_a_chain_cannot_move_is_drawn_again(counts, monkeypatch):
+    """The first two starts stand still at the pilot's step, though an adapted one would move."""
+    problem = JointProblem.of(counts, None)
+    run = {"seed": 1, "key": (), "execution": Execution(progress=False)}
+    chain = SHORT.tune(problem, 1, **run)[0].bind(counts)
+    spreads, steps = [], []
+    spread_start, transition = SplitTransition._spread_start, SplitTransition._transition
+
+    def spied(self, rng, spread):
+        spreads.append(spread)
+        return spread_start(self, rng, spread)
+
+    def stuck(n_starts):
+        def step_of(self, rng, state, step):
+            steps.append(step)
+            after, info = transition(self, rng, state, step)
+            fails = len(spreads) <= n_starts and step == self.pilot.step_size
+            return after, info._replace(acceptance_rate=0.0) if fails else info
+
+        return step_of
+
+    monkeypatch.setattr(SplitTransition, "_spread_start", spied)
+    monkeypatch.setattr(SplitTransition, "_transition", stuck(2))
+    chain.init(np.random.default_rng(0), None)
+    assert np.allclose(spreads, SPREAD * NARROWER ** np.arange(3))
+    assert len(steps) == 3 * SETTLING
+    spreads.clear()
+    monkeypatch.setattr(SplitTransition, "_transition", stuck(100))
+    chain.init(np.random.default_rng(0), None)
+    assert len(spreads) == RESTARTS  # it starts all the same, and the run warns

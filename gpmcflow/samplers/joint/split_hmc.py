@@ -34,7 +34,12 @@ from gpmcflow.samplers.protocol import JOINT, Failures, Sampler, Tuned, require_
 SHORTEST = 6  # transitions that a round can learn anything from
 SPREAD = 1.5  # of the starts of chains, in units of the frame
 SETTLING = 60  # transitions of each chain that are dropped: y^2 falls from 4 to 1.2 in 30
+JUDGED = 20  # of these, whose acceptance tells whether a chain moves
 STARTS = 20  # at most, until one has a finite density
+RESTARTS, NARROWER = (
+    4,
+    0.7,
+)  # settled starts at most, until one moves; each spread less than the one before
 
 
 @dataclass(frozen=True)
@@ -188,23 +193,35 @@ class SplitTransition:
         self.target = SplitTarget(density_of(model, pilot.frame.sites), pilot.frame)
 
     def init(self, rng: np.random.Generator, start: Any) -> SplitState:
-        """State after `SETTLING` transitions, whose step still adapts, from x = mu + 1.5 A xi, xi ~ N(0, I).
+        """State after `SETTLING` transitions from x = mu + 1.5 A xi, xi ~ N(0, I).
 
-        Latents are drawn under the sites as they were fitted: weaker ones would start far from the data.
-        Raises `NumericalError` where none of `STARTS` starts has a finite density.
+        Their step adapts, but for the last `JUDGED`, which tell whether the chain moves with the pilot's: a
+        start far out can lead to where the density bends too sharply for that step, and a chain would stay
+        there for good. Then another start is taken, less wide. Latents are drawn under the sites as they were
+        fitted: weaker ones would start far from the data. Raises `NumericalError` where none of `STARTS`
+        starts has a finite density.
         """
-        state, settings = self._spread_start(rng), self.settings
-        tuner = StepSize(self.pilot.step_size, settings.target_acceptance, LARGEST_STEP)
-        for _ in range(SETTLING):
-            state, info = self._transition(rng, state, tuner.step)
-            tuner.update(info.acceptance_rate)
+        for tries in range(RESTARTS):
+            state, rate = self._settled(rng, SPREAD * NARROWER**tries)
+            if rate >= self.settings.least_acceptance:
+                break
         return state._replace(rejected=0)
 
-    def _spread_start(self, rng: np.random.Generator) -> SplitState:
+    def _settled(self, rng: np.random.Generator, spread: float) -> tuple[SplitState, float]:
+        """State after settling, and the mean acceptance rate of its last transitions."""
+        state, settings, own = self._spread_start(rng, spread), self.settings, self.pilot.step_size
+        tuner, rates = StepSize(own, settings.target_acceptance, LARGEST_STEP), []
+        for left in reversed(range(SETTLING)):
+            state, info = self._transition(rng, state, own if left < JUDGED else tuner.step)
+            tuner.update(info.acceptance_rate)
+            rates.append(info.acceptance_rate)
+        return state, sum(rates[-JUDGED:]) / JUDGED
+
+    def _spread_start(self, rng: np.random.Generator, spread: float) -> SplitState:
         target, frame = self.target, self.pilot.frame
         fitted = frame._replace(sites=frame.sites.scaled(1.0 / site_factor(self.model)))
         for left in reversed(range(STARTS)):
-            x = target.center + SPREAD * target.scale @ rng.standard_normal(target.dim)
+            x = target.center + spread * target.scale @ rng.standard_normal(target.dim)
             try:
                 latents = SplitTarget(target.density, fitted).start(rng, x, None).latents
                 target.density.sites = frame.sites
