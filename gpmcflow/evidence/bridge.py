@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import log_expit, logsumexp
 
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 
@@ -65,8 +65,8 @@ def bridge_ratio(
     high = ends.max(-1)
     for _ in range(BISECTIONS):
         r = 0.5 * (low + high)
-        below = n_lower * expit(lower - r[..., None] - M).mean(-1)
-        above = n_upper * expit(r[..., None] + M - upper).mean(-1)
+        below = np.log(n_lower) + _log_mean_expit(lower - r[..., None] - M)
+        above = np.log(n_upper) + _log_mean_expit(r[..., None] + M - upper)
         low, high = np.where(below > above, r, low), np.where(below > above, high, r)
     known = np.isfinite(lower).any(-1) & np.isfinite(upper).any(-1)
     return np.where(known & np.isfinite(high), 0.5 * (low + high), np.nan)
@@ -80,9 +80,16 @@ def bridge_terms(
     a is proportional to e^l / (n_1 e^l + n_0 e^r) and b to 1 / (n_1 e^l + n_0 e^r): both are bounded.
     """
     shift = np.asarray(r)[..., None] + np.log(n_lower / n_upper)
-    a, b = expit(lower - shift), expit(shift - upper)
-    of_a, of_b = a.mean(-1, keepdims=True), b.mean(-1, keepdims=True)
-    return Terms(a / of_a, b / of_b, 1.0 / of_a[..., 0], 1.0 / of_b[..., 0])
+    ends = lower - shift, shift - upper
+    a, b = (np.exp(log_expit(end) - _log_mean_expit(end)[..., None]) for end in ends)
+    with np.errstate(over="ignore"):  # ends without any overlap have no limit
+        limits = (np.exp(-_log_mean_expit(end)) for end in ends)
+        return Terms(a, b, *limits)
+
+
+def _log_mean_expit(x: np.ndarray) -> np.ndarray:
+    """log of the mean of 1 / (1 + e^-x) over the last axis: in logs, as far ends would be zero over zero."""
+    return logsumexp(log_expit(x), axis=-1) - np.log(x.shape[-1])
 
 
 def bridge(lower: np.ndarray, upper: np.ndarray) -> Bridge:

@@ -50,6 +50,18 @@ def test_a_constant_is_exact(constant):
     assert at.standard_error == pytest.approx(0.0, abs=1e-12)
 
 
+def test_ends_without_any_overlap_have_terms_that_say_so():
+    """A chain that stands still far off: zero over zero, were the terms not taken in logs."""
+    lower, _ = ends(4, 400, 400)
+    at = bridge(lower, np.full(250, 1.2e5))
+    assert lower.max() < at.log_ratio < 1.2e5
+    assert np.all(np.isfinite(at.terms.lower))
+    assert at.terms.lower.mean() == pytest.approx(1.0)
+    assert np.all(at.terms.upper == 1.0)
+    assert at.variance > 0.0
+    assert at.largest_share == np.inf
+
+
 def test_a_draw_of_weight_zero_counts_as_such():
     lower, upper = ends(2, 400, 400)
     with_zero = np.append(lower, -np.inf)

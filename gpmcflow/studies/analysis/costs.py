@@ -229,7 +229,7 @@ def _of_chains(
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
-    Draws of a Gaussian likelihood may have no pilot, and then one runs for each chain.
+    Draws of a Gaussian likelihood get latents anew, and may have no pilot: then one runs for each chain.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains, model = (
@@ -238,7 +238,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
         _model(context, job),
     )
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
-    work = chains * draws * (1 + PER_DRAW) * unit.value
+    at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
+    work = chains * draws * at_a_draw
     if model.likelihood.conjugate and not model.basis:
         work += chains * JointSplitHMC().transitions_before_draws(model, 0) * each
     ladder = evidence["route"] != "two_ended"

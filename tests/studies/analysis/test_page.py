@@ -85,7 +85,7 @@ def test_the_answer_of_birds_names_the_centres_of_the_map(finished):
     models = section_of(page, "models")
     assert "not resolved §" in models
     assert "The evidence of round raised an alarm" in models
-    assert "For map and trend, yes. One check failed" in section_of(page, "trust")
+    assert "Yes, but for the evidence of round. One check failed" in section_of(page, "trust")
 
 
 def test_the_answer_of_machine_ranks_the_columns(finished):

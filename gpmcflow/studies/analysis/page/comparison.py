@@ -21,7 +21,7 @@ from gpmcflow.studies.analysis.page.html import (
     sentences,
     table,
 )
-from gpmcflow.studies.analysis.page.results import Analysis, label
+from gpmcflow.studies.analysis.page.results import Analysis, label, touches_evidence
 
 BAD_SHARE = (
     0.05  # of rows with Pareto k > 0.7: leave-one-out of a model is not to be quoted above it
@@ -87,7 +87,7 @@ def _unreliable(analysis: Analysis, row: pd.Series) -> bool:
 
 def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
     alarms = analysis.alarms
-    of_draws = ~alarms["check"].astype(str).str.startswith("evidence")
+    of_draws = ~touches_evidence(alarms)
     return row["loo_bad_share"] > BAD_SHARE or bool(
         (alarms[of_draws]["model"] == row["name"]).any()
     )

@@ -27,6 +27,7 @@ from gpmcflow.studies.analysis.page.ladder_panel import ladder_panel
 from gpmcflow.studies.analysis.page.results import Analysis, label
 
 ROUGH = "rough"
+UNKNOWN = 10.0  # nats of standard error from which a rough evidence says nothing
 
 
 def by_evidence(analysis: Analysis) -> Markup:
@@ -137,6 +138,8 @@ def _table(rows: pd.DataFrame, best: int) -> Markup:
         )
         fit, complexity = (words.fixed(row[name], 1 - rough) for name in ("fit", "complexity"))
         evidence = f"about {value} ‡" if rough else f"{value} ± {error}"
+        if rough and not row["standard_error"] < UNKNOWN:
+            evidence, complexity = "unknown ‡", ""
         cells.append([label(row["model"]), evidence, fit, complexity, _probability(row)])
     return table(heads, cells, best=best)
 

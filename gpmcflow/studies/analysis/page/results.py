@@ -136,9 +136,8 @@ class Analysis:
 
     @property
     def provisional(self) -> bool:
-        """Whether a failed check touches the shown model."""
-        alarms = self.alarms  # an evidence touches the order of the models alone
-        models = alarms[~alarms["check"].astype(str).str.startswith("evidence")]["model"]
+        """Whether a failed check touches the shown model, not its evidence alone."""
+        models = self.alarms[~touches_evidence(self.alarms)]["model"]
         return bool(((models == self.info["shown"]) | models.isna()).any())
 
     def with_unit(self, column: str) -> str:
@@ -150,6 +149,11 @@ class Analysis:
         """Unit to follow a number, with a space before it, or nothing."""
         unit = self.info.get("units", {}).get(column)
         return f"\u00a0{unit}" if unit else ""
+
+
+def touches_evidence(alarms: pd.DataFrame) -> pd.Series:
+    """Which checks are of the evidence, and so touch the order of the models alone."""
+    return alarms["check"].astype(str).str.startswith("evidence")
 
 
 def label(column: str) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import Section, code, italic, join, paragraph, sentences
-from gpmcflow.studies.analysis.page.results import Analysis, label
+from gpmcflow.studies.analysis.page.results import Analysis, label, touches_evidence
 
 _MANY_NOTES = 0.05  # share of new rows with a note above which trust speaks of it
 
@@ -35,6 +35,10 @@ def _opening(analysis: Analysis, quick: bool) -> Markup:
         return Markup("As far as a quick run goes.") if quick else Markup("Yes.")
     if analysis.provisional:
         return Markup("Only in part: what this page shows is provisional.")
+    rough = alarms[touches_evidence(alarms)]
+    if len(rough) == len(alarms):
+        names = [italic(label(name)) for name in dict.fromkeys(rough["model"])]
+        return Markup("Yes, but for the evidence of {}.").format(words.series(names))
     good = [label(name) for name in analysis.models["name"] if name not in set(alarms["model"])]
     return Markup("For {}, yes.").format(words.series([italic(name) for name in good]))
 

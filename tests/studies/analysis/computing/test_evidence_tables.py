@@ -53,7 +53,7 @@ def averaged(real, given=None, **settings) -> xr.DataTree:
 def test_the_evidence_is_the_mean_likelihood_over_the_hyperpriors_in_natural_units(real):
     own, made, _ = real
     density, rng = density_of(made, None), np.random.default_rng(0)
-    values = [density.value(x, np.empty(0)) for x in rng.standard_normal((4000, made.dim))]
+    values = [density.value(x, np.empty(0)) for x in rng.standard_normal((8000, made.dim))]
     weights = np.exp(values - logsumexp(values))
     expected = logsumexp(values) - np.log(len(values)) - made.n_cases * np.log(own.target.scale)
     error = np.sqrt((weights**2).sum())
