@@ -88,6 +88,8 @@ def test_the_table_is_in_the_order_of_the_evidence_the_favoured_first(compared):
     ]
     assert rows[1][4] == "below 0.1 % (below 0.1 % to 0.1 %)"
     assert rows[2][1] == "−334.30 ± 0.01"  # no error is said to be zero
+    same = ("smooth", -290.4, 0.1, -262.1, 28.3, -7.0, 0.211, 0.209, 0.213, "worse")
+    assert evidence_rows(compared(RELEVANCE, same))[1][4] == "21 %"
     for row, (_, value, _, fit, complexity, *_) in zip(
         rows, (RELEVANCE, SMOOTH, PLAIN), strict=True
     ):

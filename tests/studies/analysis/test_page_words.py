@@ -158,6 +158,27 @@ def test_odds_in_a_sentence():
     assert str(words.odds_phrase(1.0, 0.1)) == f"only about 2.7{S}to{S}1"
 
 
+@pytest.mark.parametrize(
+    ("log_factor", "times"),
+    [
+        (0.7, f"only 2{S}times"),
+        (1.22, f"only 3.4{S}times"),
+        (2.99, f"only 20{S}times"),
+        (3.01, f"20{S}times"),
+        (7.6, f"2000{S}times"),
+        (13.0, f"400{S}000{S}times"),
+    ],
+)
+def test_times_as_probable(log_factor, times):
+    assert str(words.times_phrase(log_factor, "<b>")) == f"{times} as probable as &lt;b&gt;"
+
+
+def test_times_without_doubt_are_a_power():
+    assert str(words.times_phrase(20.1, "plain")) == (
+        f"e<sup>20</sup>{S}times as probable as plain, beyond doubt"
+    )
+
+
 def test_more_probability_is_the_ratio_of_typical_probabilities():
     more, error = words.more_probability(math.log(1.23), 0.09)
     assert more == pytest.approx(23)

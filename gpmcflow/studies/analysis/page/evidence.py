@@ -147,15 +147,16 @@ def _table(rows: pd.DataFrame, best: int) -> Markup:
 def _probability(row: pd.Series) -> str:
     if not math.isfinite(row["probability"]):
         return ""
-    value = words.percent(row["probability"])
-    ends = words.percent_range(row["low"], row["high"])
-    return value if ends == f"{value} to {value}" else f"{value} ({ends})"
+    value, *ends = (words.percent(row[name]) for name in ("probability", "low", "high"))
+    if set(ends) == {value}:
+        return value
+    return words.percent_interval(row["probability"], row["low"], row["high"])
 
 
 def _notes(n_sound: int, n_rough: int) -> Markup:
     parts: list[Markup | str] = [
         "* In nats, ± one standard error. Fit: mean log probability of the rows after learning from them; "
-        "complexity: how far the model had to move for it, fit minus log evidence.",
+        "complexity: how far learning took the model from its priors, fit minus log evidence.",
     ]
     if n_sound > 1:
         parts.append(

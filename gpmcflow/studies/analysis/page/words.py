@@ -260,14 +260,12 @@ def odds_phrase(log_odds: float, error: float) -> Markup:
 
 def times_phrase(log_factor: float, than: Markup | str) -> Markup:
     """How many times as probable: ``2000 times as probable as plain``, ``only 3.4 times ..``."""
-    only, doubt = Markup(""), Markup("")
-    if log_factor > LAST_DECIMAL:
-        times = power(log_factor)
-        doubt = Markup(", beyond doubt") if log_factor >= BEYOND_DOUBT else doubt
-    else:
-        times = number(math.exp(log_factor), 1 if log_factor > math.log(10.0) else 2)
-        only = Markup("only ") if log_factor < HARDLY else only
-    return Markup("{}{}\u00a0times as probable as {}{}").format(only, times, than, doubt)
+    if log_factor >= BEYOND_DOUBT:
+        text = Markup("{}\u00a0times as probable as {}, beyond doubt")
+        return text.format(power(log_factor), than)
+    only = "only " if log_factor < HARDLY else ""
+    times = number(math.exp(log_factor), 1 if log_factor > math.log(10.0) else 2)
+    return Markup("{}{}\u00a0times as probable as {}").format(only, times, than)
 
 
 def duration(seconds: float) -> str:
