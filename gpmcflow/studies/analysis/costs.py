@@ -253,7 +253,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     numbers = chains * draws * (2 + PER_DRAW + unit.dim)
     if ladder:
         numbers += chains * evidence["draws"] * 6 * MOST_TEMPERATURES
-    return _of_chains(context, job, 0.0, work, 2 * 8 * numbers, shared=ladder)
+    state = numbers + chains * draws * model.n_latents  # which the results leave out
+    return _of_chains(context, job, 0.0, work, 8 * (numbers + state), shared=ladder)
 
 
 def summary_cost(context: Context, job: PlannedJob) -> Cost:
