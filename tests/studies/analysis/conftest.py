@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
+from gpmcflow.studies.analysis.page import build_page
+
 from .made_up import MADE
+from .made_up_evidence import BRIDGE, COLUMNS
 
 
 @pytest.fixture
@@ -20,3 +24,18 @@ def finished(tmp_path):
         return folder, {**info, **changes}
 
     return write
+
+
+@pytest.fixture
+def compared(finished):
+    """A function: the page of patients whose models have these rows of evidence.csv."""
+
+    def page(*rows, ladder=None, name="patients", **changes) -> str:
+        folder, info = finished(name, **changes)
+        rows = [row if len(row) == len(COLUMNS) else (*row, *BRIDGE) for row in rows]
+        pd.DataFrame(rows, columns=COLUMNS).to_csv(folder / "evidence.csv", index=False)
+        if ladder is not None:
+            ladder.to_csv(folder / "ladder.csv", index=False)
+        return build_page(folder, info)
+
+    return page

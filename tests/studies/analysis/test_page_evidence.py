@@ -5,44 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pandas as pd
-import pytest
 
 from gpmcflow.studies.analysis.page import build_page
 
+from .made_up_evidence import ALARM, PLAIN, RELEVANCE, SMOOTH, ladder_of, rough
 from .reading import edit, section_of, text_of
-
-COLUMNS = [
-    "model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor", "probability", "low",
-    "high", "verdict", "route", "effective_size", "overlap", "alarm", "settle",
-]  # fmt: skip
-RELEVANCE = ("relevance", -283.4, 0.1, -250.1, 33.3, 0.0, 0.9991, 0.998, 0.9995, "best")
-SMOOTH = ("smooth", -290.4, 0.1, -262.1, 28.3, -7.0, 0.0009, 0.0006, 0.0012, "worse")
-PLAIN = ("plain", -334.3, 0.0004, -326.3, 8.0, -50.9, 8e-23, 7e-23, 9e-23, "worse")
-BRIDGE = ("two_ended", 812.0, 1.4, np.nan, np.nan)
-ALARM = "variance of the bridge's terms 60 > 20: little overlap"
-
-
-@pytest.fixture
-def compared(finished):
-    """A function: the page of patients whose models have these rows of evidence.csv."""
-
-    def page(*rows, ladder=None, name="patients", **changes) -> str:
-        folder, info = finished(name, **changes)
-        rows = [row if len(row) == len(COLUMNS) else (*row, *BRIDGE) for row in rows]
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(folder / "evidence.csv", index=False)
-        if ladder is not None:
-            ladder.to_csv(folder / "ladder.csv", index=False)
-        return build_page(folder, info)
-
-    return page
-
-
-def rough(row: tuple) -> tuple:
-    """A row of a model whose evidence raised an alarm."""
-    nothing = (np.nan,) * 4
-    how = ("two_ended", 300.0, 60.0, ALARM, "evidence: {route: auto}")
-    return (*row[:5], *nothing, "rough", *how)
 
 
 def evidence_rows(page: str) -> list[list[str]]:
@@ -178,14 +145,6 @@ def test_a_doubtful_evidence_does_not_make_the_answer_provisional(finished):
     trust = section_of(page, "trust")
     assert "Yes, but for the evidence of relevance. One check failed" in trust
     assert "What it touches: only its place by the evidence. To settle it: write evidence:" in trust
-
-
-def ladder_of(model: str = "relevance", reference: float = -190.0) -> pd.DataFrame:
-    beta = [0.0, 0.05, 0.3, 0.7, 1.0]
-    mean = [-300.0, -290.0, -285.0, -281.0, -275.0]
-    rows = [(model, "ladder", b, m, 4.0) for b, m in zip(beta, mean, strict=True)]
-    rows += [(model, "reference", 0.0, reference, 900.0), (model, "posterior", 1.0, -274.0, 5.0)]
-    return pd.DataFrame(rows, columns=["model", "of", "beta", "mean", "sd"])
 
 
 def test_a_ladder_is_drawn_with_both_its_ends(compared):

@@ -12,6 +12,8 @@ import pytest
 
 from gpmcflow.studies.analysis.page import build_page
 
+from .made_up_evidence import PLAIN, RELEVANCE, SMOOTH, ladder_of, rough
+
 _BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
     None,
@@ -89,6 +91,13 @@ def test_nothing_is_cut_off(finished, tmp_path, name, width):
     assert measured["width"] == width
     assert measured["texts"] > 50
     assert measured["problems"] == []
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_nothing_of_the_evidence_is_cut_off(compared, tmp_path, width):
+    for reference in (-301.0, -5400.0):
+        page = compared(SMOOTH, PLAIN, rough(RELEVANCE), ladder=ladder_of(reference=reference))
+        assert _measure(page, width, tmp_path)["problems"] == []
 
 
 def test_the_measure_sees_what_is_cut_off(finished, tmp_path):

@@ -123,9 +123,9 @@ def _difference(analysis: Analysis) -> str:
 
 def _table(rows: pd.DataFrame, best: int) -> Markup:
     heads = [
-        *(Head("model"), Head("log evidence*", True), Head("fit*", True)),
+        *(Head("model"), Head("log evidence*", True), Head("fit*", True, True)),
         *(
-            Head("complexity*", True),
+            Head("complexity*", True, True),
             Head("probability†" if best == 0 else "probability", True, wrap=True),
         ),
     ]
