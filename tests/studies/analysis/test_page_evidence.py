@@ -113,6 +113,14 @@ def test_two_models_of_which_one_is_rough_are_not_compared(compared):
     assert not re.search(r'<tr class="best">(?:(?!</tr>).)*−290', page, re.S)
 
 
+def test_rough_evidences_that_one_thing_settles_are_said_once(compared):
+    models = section_of(compared(PLAIN, rough(RELEVANCE), rough(SMOOTH)), "models")
+    assert (
+        "The evidence of relevance and smooth is rough, and no order is claimed from them" in models
+    )
+    assert models.count("route: auto") == 1
+
+
 def test_another_model_may_be_favoured_than_the_one_that_predicts_best(compared):
     best = ("smooth", -280.4, 0.1, -250.1, 30.3, 0.0, 0.95, 0.93, 0.97, "best")
     behind = ("relevance", -283.4, 0.1, -250.1, 33.3, -3.0, 0.05, 0.03, 0.07, "worse")

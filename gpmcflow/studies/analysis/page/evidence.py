@@ -37,9 +37,8 @@ def by_evidence(analysis: Analysis) -> Markup:
         return Markup("")
     sound = rows[rows["verdict"] != ROUGH]
     said = [_favoured(analysis, sound)] if len(sound) > 1 else []
-    said += [
-        _rough(analysis, row, len(sound)) for _, row in rows[rows["verdict"] == ROUGH].iterrows()
-    ]
+    rough = rows[rows["verdict"] == ROUGH].groupby("settle", sort=False)
+    said += [_rough(analysis, settle, group, len(sound)) for settle, group in rough]
     said.append(_difference(analysis))
     return join(
         [
@@ -100,16 +99,22 @@ def _name(row: pd.Series) -> Markup:
     return italic(label(row["model"]))
 
 
-def _rough(analysis: Analysis, row: pd.Series, n_sound: int) -> Markup:
-    """That no order is claimed, and how to get a better number."""
-    left_out = "it has no place in the order" if n_sound > 1 else "no order is claimed from it"
+def _rough(analysis: Analysis, settle: str, rows: pd.DataFrame, n_sound: int) -> Markup:
+    """That no order is claimed, and how to get better numbers."""
+    alone = len(rows) == 1
+    left_out = f"{'it has' if alone else 'they have'} no place in the order"
+    if n_sound < 2:
+        left_out = f"no order is claimed from {'it' if alone else 'them'}"
     return Markup(
         "The evidence of {} is rough, and {}; for a better one write {} in {}, and {} tells what that "
         "costs."
     ).format(
-        _name(row), left_out, code(row["settle"]),
-        code(analysis.info["yaml"]), code(f"gpmcflow check {analysis.info['yaml']}"),
-    )  # fmt: skip
+        words.series([_name(row) for _, row in rows.iterrows()]),
+        left_out,
+        code(settle),
+        code(analysis.info["yaml"]),
+        code(f"gpmcflow check {analysis.info['yaml']}"),
+    )
 
 
 def _difference(analysis: Analysis) -> str:
@@ -159,9 +164,9 @@ def _notes(n_sound: int, n_rough: int) -> Markup:
         "complexity: how far learning took the model from its priors, fit minus log evidence.",
     ]
     if n_sound > 1:
+        of = "the models that are not rough" if n_rough else "these models"
         parts.append(
-            "† Of these models, were they equally probable before the data and one of them right (95 % "
-            "interval)."
+            f"† Of {of}, were they equally probable before the data and one of them right (95 % interval)."
         )
     if n_rough:
         parts.append("‡ It raised an alarm, and should not be quoted.")
@@ -200,7 +205,8 @@ def _ladders(analysis: Analysis) -> Markup:
     caption = (
         "u, the log of the joint density over that of the fitted Gaussian, along the ladder between the two. "
         "Dots and bars: mean and standard deviation of the ladder’s draws; square and circle: of "
-        "independent draws of the Gaussian, and of the posterior draws. Dashes: the log evidence, which "
+        "independent draws of the Gaussian, and of the posterior draws (a triangle: their mean, off the "
+        "picture). Dashes: the log evidence, which "
         "is the mean of the curve. Bars of neighbours should overlap."
     )
     values = analysis["evidence"].set_index("model")["log_evidence"]
