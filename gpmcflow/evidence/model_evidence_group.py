@@ -19,6 +19,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.problem import in_own_units
 
 LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge
+SLIGHT = 0.02  # nats
 
 
 class Estimate(NamedTuple):
@@ -83,8 +84,11 @@ class Ends:
 
     @property
     def counted(self) -> float:
-        """Effective draws of the posterior side, of the replicate that has fewest."""
-        return min(b.counted for b in self.bridges)
+        """Effective draws of the posterior side, of the replicate that has fewest.
+
+        Infinite where that side adds less than `SLIGHT` to all errors, so that their number hardly matters.
+        """
+        return min(b.counted if b.upper_error > SLIGHT else np.inf for b in self.bridges)
 
     @cached_property
     def overlap(self) -> float:
