@@ -25,6 +25,7 @@ from gpmcflow.evidence.model_evidence_group import (
 from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
 from gpmcflow.execution import Execution, array_digest, pin_blas, run, workers
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.adaptation.joint_pilot import FEW
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -33,6 +34,7 @@ from gpmcflow.storage import standard_attributes, with_attributes
 ROUTES = ("auto", "two_ended", "ladder")
 ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
 LEAST_DRAWS = 100  # of a replicate
+SHORT_PILOT = (100, 200, 60)  # of few hyperparameters: half the default's cost, and no less overlap
 MOST_TEMPERATURES = 20
 SHORT_LADDER = np.array([0.0, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 SHORT_ITERATIONS, SHORT_DROPPED = 60, 20
@@ -66,7 +68,7 @@ def model_evidence(
     model:
         A `GPModel` with free hyperparameters.
     sampler:
-        Settings of the pilots and the chains.
+        Settings of the pilots and the chains; by default those of `JointSplitHMC` with shorter pilots.
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
         replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along.
@@ -111,7 +113,9 @@ def model_evidence(
     True
     """
     pin_blas()
-    sampler = JointSplitHMC() if sampler is None else sampler
+    if sampler is None:
+        few = isinstance(model, GPModel) and model.dim <= FEW
+        sampler = JointSplitHMC(rounds=SHORT_PILOT if few else None)
     _check(model, sampler, route, n_replicates, n_draws, target_error)
     given, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
     if given is not None:
