@@ -24,6 +24,7 @@ MAX_PARETO_K = 0.7
 MIN_TAIL_REACH = 0.5
 MAX_BRIDGE_VARIANCE = 20.0  # between what was fine (6) and what was not (51)
 MAX_SHARE = 0.1  # nats
+MAX_LADDER_STEP = 1.5
 MAX_RHAT, MIN_RHAT_DRAWS = 1.05, 8
 ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
 
@@ -172,6 +173,14 @@ def overlap_alarms(variance: float, pareto_k: float, largest_share: float) -> li
             f"{largest_share:.2g} nats"
         )
     return messages
+
+
+def short_ladder_alarms(distance: float, n_temperatures: int) -> list[str]:
+    """Steps of a ladder above 1.5 standard deviations of u, as it may have no more temperatures."""
+    step = distance / n_temperatures
+    if not step > MAX_LADDER_STEP:
+        return []
+    return [f"steps of the ladder are {step:.1f} sd of u (limit {MAX_LADDER_STEP:g})"]
 
 
 def slow_alarms(counted: float, least: float) -> list[str]:

@@ -44,6 +44,11 @@ class Bridge(NamedTuple):
         return len(self.terms.upper) / self.upper_time
 
     @property
+    def upper_error(self) -> float:
+        """What the draws of the upper end add to the standard error."""
+        return float(np.sqrt(self.terms.upper.var() / self.counted))
+
+    @property
     def largest_share(self) -> float:
         """What one more draw, wherever it falls, can change r by at most, in nats."""
         lower = self.terms.lower_limit / len(self.terms.lower)

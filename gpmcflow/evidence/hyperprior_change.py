@@ -10,7 +10,7 @@ from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.intervals import interval_columns
+from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.execution import array_digest
 from gpmcflow.models.gp_model import GPModel
 
@@ -65,33 +65,25 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     n_replicates, n_draws = log_weights.shape
     with np.errstate(divide="ignore"):
         shift = logsumexp(log_weights, axis=-1) - np.log(n_draws)
-    group = run["evidence"].to_dataset().sel(estimator=["bridge"])
-    values = group["replicate_log_evidence"].sel(estimator="bridge").values + shift
     weights = np.exp(log_weights - shift[:, None])
-    of_weights = np.sqrt(initial_positive_sequence_time(weights) * weights.var(-1) / n_draws)
-    within = np.hypot(group["within_error"].item(), np.sqrt((of_weights**2).sum()) / n_replicates)
-    spread = values.std(ddof=1) / np.sqrt(n_replicates) if n_replicates > 1 else np.nan
-    value, error = float(values.mean()), float(np.fmax(spread, within))
-    df = n_replicates - 1.0 if spread > within else np.inf
+    of_weights = initial_positive_sequence_time(weights) * weights.var(-1) / n_draws
+    group = run["evidence"].to_dataset().sel(estimator="bridge")
+    before = group["replicate_log_evidence"].values, group["replicate_standard_error"].values
+    estimate = Estimate(before[0] + shift, np.sqrt(before[1] ** 2 + of_weights))
     pareto_k = smooth_weights(log_weights.ravel())[1]
     likelihood = run["sample_stats/log_likelihood"].transpose("chain", "draw").values
     fit = float((weights * likelihood).mean() / weights.mean())
     messages = [str(group["alarm"].values), *alarms.pareto_alarms(pareto_k, log_weights.size)]
-    by_estimator = {
-        "log_evidence": [value], "standard_error": [error], "replicate_error": [spread],
-        "within_error": [within],
-        **{name: [float(v)] for name, v in interval_columns(value, error, df).items()},
-    }  # fmt: skip
     scalars = {
-        "fit": fit, "complexity": fit - value, "pareto_k": pareto_k,
+        "fit": fit,
+        "complexity": fit - estimate.mean,
+        "pareto_k": pareto_k,
         "alarm": "; ".join(text for text in messages if text),
-    }  # fmt: skip
+    }
     changed = xr.Dataset(
-        {name: ("estimator", column) for name, column in by_estimator.items()}
-        | {name: ((), scalar) for name, scalar in scalars.items()}
-        | {"replicate_log_evidence": (("estimator", "replicate"), values[None])},
-        {"estimator": ["bridge"], "replicate": group["replicate"].values},
-        group.attrs | {"hyperpriors": "changed"},
+        estimate_columns({"bridge": estimate})
+        | {name: ((), scalar) for name, scalar in scalars.items()},
+        {"estimator": ["bridge"], "replicate": np.arange(n_replicates)},
     )
     tree = xr.DataTree.from_dict({"evidence": changed})
     tree.attrs = {"data_checksum": run.attrs["data_checksum"]}

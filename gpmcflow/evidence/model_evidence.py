@@ -25,6 +25,7 @@ from gpmcflow.evidence.model_evidence_group import (
 from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
 from gpmcflow.execution import Execution, array_digest, pin_blas, run, workers
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.adaptation.joint_pilot import FEW
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -33,6 +34,7 @@ from gpmcflow.storage import standard_attributes, with_attributes
 ROUTES = ("auto", "two_ended", "ladder")
 ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
 LEAST_DRAWS = 100  # of a replicate
+SHORT_PILOT = (100, 200, 60)  # of few hyperparameters: half the default's cost, and no less overlap
 MOST_TEMPERATURES = 20
 SHORT_LADDER = np.array([0.0, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
 SHORT_ITERATIONS, SHORT_DROPPED = 60, 20
@@ -66,7 +68,7 @@ def model_evidence(
     model:
         A `GPModel` with free hyperparameters.
     sampler:
-        Settings of the pilots and the chains.
+        Settings of the pilots and the chains; by default those of `JointSplitHMC` with shorter pilots.
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
         replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along.
@@ -111,7 +113,9 @@ def model_evidence(
     True
     """
     pin_blas()
-    sampler = JointSplitHMC() if sampler is None else sampler
+    if sampler is None:
+        few = isinstance(model, GPModel) and model.dim <= FEW
+        sampler = JointSplitHMC(rounds=SHORT_PILOT if few else None)
     _check(model, sampler, route, n_replicates, n_draws, target_error)
     given, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
     if given is not None:
@@ -134,9 +138,9 @@ def model_evidence(
                 break
         ladder = None
         if route == "ladder" or (route == "auto" and ends.poor()):
-            betas = replicates.betas(ends)
+            short = replicates.short_ladder(ends)
             for length in lengths:
-                ladder = replicates.ladder(ends, betas, length)
+                ladder = replicates.ladder(ends, short, length)
                 if ladder.enough(target_error):
                     break
     groups = posterior_groups(model, ends)
@@ -235,23 +239,25 @@ class _Replicates:
             int(values["n_gradient"].sum()),
         )  # fmt: skip
 
-    def betas(self, ends: Ends) -> np.ndarray:
-        """Inverse temperatures at equal distances, int sd(u) d beta, by a short ladder of replicate 0."""
+    def short_ladder(self, ends: Ends) -> tuple[np.ndarray, int]:
+        """Distances int sd(u) d beta along `SHORT_LADDER`, by replicate 0, and the gradients they took."""
         program = JointTemperingProgram(self.model, self.tuned, SHORT_LADDER, _starts(ends))
-        u = self._run(program, "short ladder", 1, SHORT_ITERATIONS)["log_ratio"][0, SHORT_DROPPED:]
-        sd = np.where(np.isfinite(u), u, np.nan)
-        sd = np.nanstd(sd, axis=0)
+        values = self._run(program, "short ladder", 1, SHORT_ITERATIONS)
+        u = values["log_ratio"][0, SHORT_DROPPED:]
+        sd = np.nanstd(np.where(np.isfinite(u), u, np.nan), axis=0)
         distance = np.append(0.0, np.cumsum(0.5 * (sd[1:] + sd[:-1]) * np.diff(SHORT_LADDER)))
-        n_temperatures = int(np.clip(np.ceil(distance[-1]), 2, MOST_TEMPERATURES))
-        return equal_distance(n_temperatures, SHORT_LADDER, distance)
+        return distance, int(values["n_gradient"].sum())
 
-    def ladder(self, ends: Ends, betas: np.ndarray, length: int) -> Ladder:
-        """So many iterations of a ladder, the first of which are dropped."""
+    def ladder(self, ends: Ends, short: tuple[np.ndarray, int], length: int) -> Ladder:
+        """So many iterations of a ladder of equal distances, the first of which are dropped."""
+        distance, spent = short
+        n_temperatures = int(np.clip(np.ceil(distance[-1]), 2, MOST_TEMPERATURES))
+        betas = equal_distance(n_temperatures, SHORT_LADDER, distance)
         program = JointTemperingProgram(self.model, self.tuned, betas, _starts(ends))
         values = self._run(program, "ladder", self.n_replicates, length)
-        spent = int(values["n_gradient"][:, :WARMUP].sum())
-        kept = {name: array[:, WARMUP:] for name, array in values.items()}
-        return Ladder(betas, kept, spent)
+        spent += int(values["n_gradient"][:, :WARMUP].sum())
+        draws = {name: array[:, WARMUP:] for name, array in values.items()}
+        return Ladder(betas, float(distance[-1]), draws, spent)
 
     def _run(self, program: Any, name: str, n_chains: int, length: int) -> dict[str, np.ndarray]:
         arrays = run(

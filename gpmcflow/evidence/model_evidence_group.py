@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,45 +13,13 @@ import xarray as xr
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence import alarms, ladder_estimates
 from gpmcflow.evidence.bridge import Bridge, Terms, bridge
-from gpmcflow.evidence.intervals import interval_columns
 from gpmcflow.evidence.parallel_tempering import smallest_effective_size
+from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.problem import in_own_units
 
 LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge
-
-
-class Estimate(NamedTuple):
-    """Estimates of independent replicates by one estimator, and the errors they state (R,)."""
-
-    values: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def mean(self) -> float:
-        """Plain mean: weights by the stated errors, which go with the estimates, would bias it."""
-        return float(self.values.mean())
-
-    @property
-    def spread(self) -> float:
-        """Standard error of the mean from the spread of the replicates; nan of one."""
-        n = len(self.values)
-        return float(self.values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-
-    @property
-    def within(self) -> float:
-        """Standard error of the mean from the errors the replicates state."""
-        return float(np.sqrt((self.errors**2).sum()) / len(self.errors))
-
-    @property
-    def error(self) -> float:
-        """The larger of the two."""
-        return float(np.fmax(self.spread, self.within))
-
-    @property
-    def degrees_of_freedom(self) -> float:
-        """R - 1 where the error is the spread's, else infinite."""
-        return len(self.values) - 1.0 if self.spread > self.within else np.inf
+SLIGHT = 0.02  # nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +51,11 @@ class Ends:
 
     @property
     def counted(self) -> float:
-        """Effective draws of the posterior side, of the replicate that has fewest."""
-        return min(b.counted for b in self.bridges)
+        """Effective draws of the posterior side, of the replicate that has fewest.
+
+        Infinite where that side adds less than `SLIGHT` to all errors, so that their number hardly matters.
+        """
+        return min(b.counted if b.upper_error > SLIGHT else np.inf for b in self.bridges)
 
     @cached_property
     def overlap(self) -> float:
@@ -127,8 +98,9 @@ class Ladder:
     """u along ladders of R replicates, (R, N, T + 1) in ``arrays``, beside swaps and statistics."""
 
     betas: np.ndarray
+    distance: float  #: int sd(u) d beta, which its steps share
     arrays: Mapping[str, np.ndarray]
-    n_gradient_before: int  #: of iterations that were dropped
+    n_gradient_before: int  #: of the short ladder, and of iterations that were dropped
 
     @property
     def u(self) -> np.ndarray:
@@ -188,6 +160,7 @@ class Ladder:
         return [
             *alarms.overlap_alarms(self.overlap, self.pareto_k, self.largest_share),
             *alarms.jump_alarms(np.nanmean(u, (0, 2)), np.nanstd(u, (0, 2)), "u"),
+            *alarms.short_ladder_alarms(self.distance, len(self.betas) - 1),
             *alarms.swap_alarms(self.swap_rate, int(self.round_trips.sum())),
             *alarms.disagreement_alarms(
                 ("the bridge", self.estimate.mean),
@@ -212,15 +185,6 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
     if ladder is not None:
         others = (name for name in ladder_estimates.ESTIMATORS if name != "bridge")
         estimates |= {name: ladder.by(name) for name in others}
-    columns: dict[str, list] = {"log_evidence": [], "standard_error": []}
-    for estimate in estimates.values():
-        columns["log_evidence"].append(estimate.mean)
-        columns["standard_error"].append(estimate.error)
-        interval = interval_columns(estimate.mean, estimate.error, estimate.degrees_of_freedom)
-        for name, value in interval.items():
-            columns.setdefault(name, []).append(float(value))
-        columns.setdefault("replicate_error", []).append(estimate.spread)
-        columns.setdefault("within_error", []).append(estimate.within)
     first, fit = estimates["bridge"], float(ends.log_likelihood.mean())
     own = {} if ladder is None else ladder.arrays
     n_gradient = ends.n_gradient + n_gradient_pilot
@@ -255,12 +219,8 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
         ),
     }
     coords = {"estimator": list(estimates), "replicate": np.arange(len(first.values))}
-    values: dict[str, Any] = {name: ("estimator", column) for name, column in columns.items()}
+    values: dict[str, Any] = estimate_columns(estimates)
     values |= {name: ((), value) for name, value in scalars.items()}
-    values["replicate_log_evidence"] = (
-        ("estimator", "replicate"),
-        np.stack([estimate.values for estimate in estimates.values()]),
-    )
     if ladder is not None:
         values["swap_rate"] = ("pair", ladder.swap_rate)
         values["round_trips"] = ("replicate", ladder.round_trips)

@@ -222,3 +222,18 @@ def test_sequential_monte_carlo_tells(one_factor):
         assert message in str(particle_evidence(bad)["alarm"].values)
     wide = resample_move(TemperedPath(GaussianSites.prior(model)), SAMPLER, schedule, **settings)
     assert "effective size" in str(wide["evidence/alarm"].values)
+
+
+def test_alarms_of_bridges_and_ladders():
+    assert alarms.overlap_alarms(19.0, 0.9, 0.05) == []  # a heavy tail of terms that cannot matter
+    assert "little overlap" in alarms.overlap_alarms(21.0, 0.0, 0.0)[0]
+    assert "Pareto k 0.80" in alarms.overlap_alarms(1.0, 0.8, 0.2)[0]
+    assert alarms.slow_alarms(100.0, 100.0) == []
+    assert "99 effective draws" in alarms.slow_alarms(99.0, 100.0)[0]
+    assert alarms.short_ladder_alarms(30.0, 20) == []
+    assert "1.6 sd" in alarms.short_ladder_alarms(32.0, 20)[0]
+    theta = np.random.default_rng(0).standard_normal((4, 200, 2))
+    assert alarms.apart_alarms(theta) == []
+    theta[3, :, 1] += 1.0
+    assert "replicates differ" in alarms.apart_alarms(theta)[0]
+    assert alarms.apart_alarms(theta[:1]) == []

@@ -7,19 +7,26 @@ from pathlib import Path
 
 import numpy as np
 
+import gpmcflow as gp
+
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_python_of_the_readme_runs_as_printed(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     exec("\n".join(blocks), names := {})
-    length, probabilities, evidence, rates = capsys.readouterr().out.splitlines()
+    length, probabilities, evidence, *models, rates = capsys.readouterr().out.splitlines()
     assert 0.1 < float(length) < 50.0
     assert all(0.0 < float(p) < 1.0 for p in probabilities.strip("[]").split())
     ep, annealed, error = map(float, evidence.split())
     assert abs(ep - annealed) < 1.0
     assert error < 0.1
+    table = gp.compare_models(names["runs"])
+    assert [line.split()[0] for line in models if line.split()[0] in table.index] == list(
+        table.index
+    )
+    assert np.all(table["standard_error"] < 0.15)
     assert np.isfinite(names["other"]["evidence"].log_evidence).all()
     expected = np.exp(np.sin(np.linspace(0.0, 10.0, 5)))
     np.testing.assert_allclose(np.array(rates.strip("[]").split(), float), expected, rtol=0.1)

@@ -58,12 +58,14 @@ class SplitTarget:
         d = self.dim
         y = position[:d]
         x = self.center + self.scale @ y
-        found: Evaluation = self.density.evaluate(x, position[d:])
+        at: Evaluation = self.density.evaluate(x, position[d:])
+        if at.rest == -np.inf:
+            return SplitState(position, -np.inf, np.zeros(len(position)), *at[3:])
         slope = np.empty(len(position))
-        slope[:d] = self.scale.T @ (found.slope_x - x) + y
-        slope[d:] = found.slope_z
-        rest = found.rest + 0.5 * float(y @ y - x @ x)
-        return SplitState(position, rest, slope, *found[3:])
+        slope[:d] = self.scale.T @ (at.slope_x - x) + y
+        slope[d:] = at.slope_z
+        rest = at.rest + 0.5 * float(y @ y - x @ x)
+        return SplitState(position, rest, slope, *at[3:])
 
     def x(self, state: SplitState) -> np.ndarray:
         """Hyperparameters in their normal coordinates (d,)."""

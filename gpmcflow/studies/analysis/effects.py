@@ -111,8 +111,10 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     """Summary of draws (draw, g) of averages in natural units.
 
     The change of a probability is the difference of the ends of the usual range, of a rate their ratio; of a
-    real outcome the difference of the highest and lowest average within the usual range. Of a category the
-    ends are the most frequent level and the one that differs from it most.
+    real outcome the difference of the highest and lowest average within the usual range. Where a probability
+    or a rate clearly turns within that range, it is that from the turning point to the farther end, in the
+    order of the values. Of a category the ends are the most frequent level and the one that differs from it
+    most.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean = averages.mean(0)
@@ -120,6 +122,8 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     if sweep.kind == "category":
         distance = np.log(mean / mean[0]) if kind == "counts" else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
+    elif kind != "real":
+        first, last = _turned(np.log(averages) if kind == "counts" else averages, first, last)
     ends = averages[:, first], averages[:, last]
     if kind == "counts":
         change = ends[1] / ends[0]
@@ -129,3 +133,19 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         change = ends[1] - ends[0]
     summary = (float(change.mean()), *(float(q) for q in np.quantile(change, [0.025, 0.975])))
     return Effect(mean, low, high, (first, last), summary)
+
+
+def _turned(draws: np.ndarray, first: int, last: int) -> tuple[int, int]:
+    """The ends, or a turning point and one end of draws (draw, g) between ``first`` and ``last``.
+
+    It is the highest or the lowest point of the mean, if 97.5 % of the draws have it beyond either end, on
+    the same side; the end is the one that is farther away.
+    """
+    mean = draws[:, first : last + 1].mean(0)
+    for turn in (first + int(mean.argmax()), first + int(mean.argmin())):
+        gaps = draws[:, [turn]] - draws[:, [first, last]]
+        side = np.sign(gaps.mean())
+        if first < turn < last and np.all((side * gaps > 0.0).mean(0) >= 0.975):
+            end = (first, last)[int(np.argmax(np.abs(gaps.mean(0))))]
+            return min(turn, end), max(turn, end)
+    return first, last

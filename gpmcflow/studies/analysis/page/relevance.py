@@ -95,7 +95,8 @@ def _introduction(analysis: Analysis) -> str:
     )
     return (
         f"{what} when a column goes from a low value (one row in ten is lower) to a high one (one in "
-        "ten is higher) and everything else stays as it is."
+        "ten is higher) and everything else stays as it is. Where a curve clearly turns in between, "
+        "from or to its turning point."
     )
 
 

@@ -170,18 +170,35 @@ def effect_of(averages, kind, sweep_kind="number", usual=(1, 3)):
 
 
 def test_change_of_a_probability_is_a_difference():
-    found = effect_of([[0.9, 0.2, 0.0, 0.5, 0.1], [0.9, 0.3, 0.0, 0.5, 0.1]], "binary")
+    found = effect_of([[0.9, 0.2, 0.3, 0.5, 0.1], [0.9, 0.3, 0.3, 0.5, 0.1]], "binary")
     assert found.change == pytest.approx((0.25, 0.2025, 0.2975))
     assert found.places == (1, 3)
-    np.testing.assert_allclose(found.mean, [0.9, 0.25, 0.0, 0.5, 0.1])
+    np.testing.assert_allclose(found.mean, [0.9, 0.25, 0.3, 0.5, 0.1])
     np.testing.assert_allclose(found.low[1], 0.2025)
     np.testing.assert_allclose(found.high[1], 0.2975)
-    falling = effect_of([[0.9, 0.5, 0.0, 0.2]], "binomial")
+    falling = effect_of([[0.9, 0.5, 0.3, 0.2]], "binomial")
     assert falling.change[0] == pytest.approx(-0.3)
 
 
+@pytest.mark.parametrize("flip", [1.0, -1.0])
+@pytest.mark.parametrize("kind", ["binary", "counts"])
+def test_a_curve_that_clearly_turns_is_told_from_its_turning_point(kind, flip):
+    """A valley or a peak whose ends are level: the change of the ends would be none."""
+    noise = 0.02 * np.random.default_rng(0).standard_normal((200, 7))
+    valley = 0.5 + flip * np.array([0.3, 0.2, 0.0, -0.3, -0.2, 0.1, 0.3]) + noise
+    turned = effect_of(valley, kind, usual=(1, 5))
+    assert turned.places == (1, 3)
+    if kind == "binary":
+        assert turned.change[0] == pytest.approx(-0.5 * flip, abs=0.01)
+    assert effect_of(valley, "real", usual=(1, 5)).places == (1, 5)
+    unsure = effect_of(valley + 10.0 * noise, kind, usual=(1, 5)) if kind == "binary" else None
+    assert unsure is None or unsure.places == (1, 5)
+    rising = effect_of(0.5 + np.linspace(0.0, 0.4, 7) + noise, kind, usual=(1, 5))
+    assert rising.places == (1, 5)
+
+
 def test_change_of_a_rate_is_a_ratio():
-    found = effect_of([[9.0, 2.0, 0.5, 3.0], [9.0, 2.0, 0.5, 4.0]], "counts")
+    found = effect_of([[9.0, 2.0, 2.5, 3.0], [9.0, 2.0, 2.5, 4.0]], "counts")
     assert found.change == pytest.approx((1.75, 1.5125, 1.9875))
 
 
