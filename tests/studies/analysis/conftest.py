@@ -9,6 +9,7 @@ from gpmcflow.studies.analysis.page import build_page
 
 from .made_up import MADE
 from .made_up_evidence import BRIDGE, COLUMNS
+from .reading import edit
 
 
 @pytest.fixture
@@ -30,8 +31,10 @@ def finished(tmp_path):
 def compared(finished):
     """A function: the page of patients whose models have these rows of evidence.csv."""
 
-    def page(*rows, ladder=None, name="patients", **changes) -> str:
-        folder, info = finished(name, **changes)
+    def page(*rows, ladder=None, change=None) -> str:
+        folder, info = finished("patients")
+        if change is not None:
+            edit(folder, *change)
         rows = [row if len(row) == len(COLUMNS) else (*row, *BRIDGE) for row in rows]
         pd.DataFrame(rows, columns=COLUMNS).to_csv(folder / "evidence.csv", index=False)
         if ladder is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 
 from gpmcflow.studies.analysis.page import build_page
 
@@ -133,6 +134,19 @@ def test_hyperpriors_stand_beside_the_table(compared):
     models = section_of(compared(RELEVANCE, SMOOTH), "models")
     assert "The hyperpriors are part of the models" in models
     assert "length scale 0.14 to 7.1 (relevance); variance 0.14 to 7.1." in models
+
+
+def test_hyperpriors_of_all_terms_are_said_once(compared):
+    def terms(table):
+        smooth = table[table["model"] == "smooth"]
+        more = smooth.assign(parameter="ward.length_scale[ward]")
+        wider = smooth.assign(parameter="matern32.length_scale", prior_q975=20.0)
+        return pd.concat([table, more, wider])
+
+    page = section_of(compared(RELEVANCE, SMOOTH, change=("hyperparameters", terms)), "models")
+    assert (
+        "length scale 0.14 to 7.1; variance 0.14 to 7.1; length scale 0.14 to 20 (smooth)." in page
+    )
 
 
 def test_a_doubtful_evidence_does_not_make_the_answer_provisional(finished):

@@ -179,7 +179,7 @@ def _hyperpriors(analysis: Analysis) -> Markup:
     models = list(dict.fromkeys(frame["model"]))
     kinds: dict[tuple[str, str], list[str]] = {}
     for row in frame.itertuples():
-        name = label(re.sub(r"\[.*\]$", "", row.parameter).replace(".", " "))
+        name = label(re.sub(r"\[.*\]$", "", row.parameter).split(".")[-1])
         span = f"{words.number(row.prior_q025, 2)} to {words.number(row.prior_q975, 2)}"
         having = kinds.setdefault((name, span), [])
         having += [row.model] * (row.model not in having)
