@@ -1,21 +1,26 @@
 """`model_evidence` against reference values: its automatic route over seeds, and coverage of its intervals.
 
     python benchmarks/model_evidence.py [--problems coal digits ..] [--seeds 5] [--draws 2000] [--target 0.1]
-    python benchmarks/model_evidence.py --coverage gaussian-3 coal [--seeds 200] [--draws 800]
+    python benchmarks/model_evidence.py --coverage gaussian-3 coal --seeds 200 --draws 800
     python benchmarks/model_evidence.py --references gaussian-2 gaussian-3 coal-no-signal coal
+    python benchmarks/model_evidence.py --peer FOLDER [--problems coal] [--repeats 8]
     python benchmarks/model_evidence.py --table
 
 Rows go to `model_evidence.csv` (or the file of ``--append``) as they finish, and those that are there are not
 made again. Every run is a whole one: four replicates with their own pilots. Seeds of ``--coverage`` begin at
-1000, and all their draws are taken, so that each run has one size. The last two forms integrate the references
-anew, by Gauss-Legendre rules over the hyperparameters, and print tables of the rows. Data come from the folder
-that GPMCFLOW_DATA names.
+1000, and all their draws are taken, so that each run has one size. ``--references`` integrates them anew, by
+Gauss-Legendre rules over the hyperparameters; ``--peer`` names the environment of `blackjax_environment.sh`
+and runs the peer for the median CPU time of our rows; ``--table`` prints tables of the rows. Data are in the
+folder that GPMCFLOW_DATA names.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -148,6 +153,36 @@ def run_rows(part: str, names: list[str], seeds: range, draws: int, target: floa
             print(" ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 
 
+def peer(name: str, folder: str, repeats: int, ours: pd.DataFrame) -> None:
+    """BlackJAX on the same density, in its own environment, for the time of our median run."""
+    model, reference = PROBLEMS[name].build(), PROBLEMS[name].reference
+    ends = [getattr(prior, "support", (prior, prior)) for prior in model.parameters.priors]
+    low, high = np.array(ends, dtype=float).T
+    with tempfile.TemporaryDirectory() as here:
+        problem, result = Path(here) / "problem.npz", Path(here) / "result.json"
+        np.savez(
+            problem, X=model.X, y=model.y, likelihood=model.likelihood.name, jitter=model.epsilon,
+            low=low, high=high, reference=reference,
+        )  # fmt: skip
+        command = [f"{folder}/bin/python", str(Path(__file__).with_name("blackjax_tempered.py"))]
+        command += [str(problem), str(result), f"--repeats={repeats}"]
+        command.append(f"--seconds={ours['cpu_seconds'].median()}")
+        subprocess.run(command, check=True)
+        theirs = json.loads(result.read_text())
+    print(f"{name}: {theirs['particles']} particles, {theirs['setting']}")
+    both = (
+        ("model_evidence", ours["log_evidence"], ours["cpu_seconds"].median()),
+        ("BlackJAX", np.array(theirs["values"]), theirs["seconds"]),
+    )
+    print("| run | repeats | mean | spread | off by (root mean square) | CPU s |")
+    for label, values, spent in both:
+        off = np.sqrt(np.mean((values - reference) ** 2))
+        spread = np.std(values, ddof=1)
+        print(
+            f"| {label} | {len(values)} | {values.mean():.3f} | {spread:.3f} | {off:.3f} | {spent:.1f} |"
+        )
+
+
 def routes_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Medians over seeds of a problem; distances from the reference in joint errors."""
     lines = {}
@@ -204,6 +239,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--target", type=float, default=0.1)
     parser.add_argument("--append", type=Path, default=ROWS)
+    parser.add_argument("--peer")
+    parser.add_argument("--repeats", type=int, default=8)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # what a run has to say is in its alarm
@@ -212,9 +249,16 @@ def main() -> None:
         values = [quadrature(PROBLEMS[name].build(), nodes) for nodes in (NODES[name], fewer)]
         print(f"{name}: {values[0]:.5f}, with {fewer} nodes {values[1]:.5f}", flush=True)
     names = options.problems
-    if names is None and not (options.coverage or options.references or options.table):
+    if names is None and not (
+        options.coverage or options.references or options.table or options.peer
+    ):
         names = list(PROBLEMS)
     draws, path = options.draws, options.append
+    if options.peer:
+        rows = pd.read_csv(path).query("part == 'routes'")
+        for name in names or ["coal"]:
+            peer(name, options.peer, options.repeats, rows[rows["problem"] == name])
+        return
     run_rows("routes", names or [], range(options.seeds), draws, options.target, path)
     seeds = range(FIRST_OF_COVERAGE, FIRST_OF_COVERAGE + options.seeds)
     run_rows("coverage", options.coverage, seeds, draws, ALL_DRAWS, path)
