@@ -127,7 +127,7 @@ def main() -> None:
     misses, reference = {}, float(problem["reference"])
     for setting in itertools.product(TARGET_SIZES, MOVES, STEPS):
         smc = TemperedSMC(problem, *setting)
-        n_particles = smc.particles_in(options.seconds / 3.0)
+        n_particles = smc.particles_in(options.seconds / 5.0)
         values, spent = smc.repeats(range(100, 103), n_particles)
         misses[setting] = float(np.sqrt(np.mean((np.array(values) - reference) ** 2)))
         print(

@@ -191,6 +191,7 @@ def routes_table(rows: pd.DataFrame) -> pd.DataFrame:
         joint = np.hypot(part["standard_error"], problem.error)
         distance = ((part["log_evidence"] - problem.reference) / joint).abs()
         scaled = part["gradients"] * (part["standard_error"] / WANTED) ** 2
+        within = part["gradients"] * (part["within_error"] / WANTED) ** 2
         lines[name] = {
             "reference": f"{problem.reference:.3f} ({problem.error:g})",
             "seeds": len(part),
@@ -203,6 +204,7 @@ def routes_table(rows: pd.DataFrame) -> pd.DataFrame:
             "gradients": f"{part['gradients'].median():.0f}",
             "of pilots": f"{part['pilot_gradients'].median():.0f}",
             "to 0.05": f"{scaled.median():.0f} ({scaled.min():.0f} to {scaled.max():.0f})",
+            "by within": f"{within.median():.0f}",
             "goal": "-" if np.isnan(problem.goal) else f"{problem.goal:.0f}",
             "CPU s": f"{part['cpu_seconds'].median():.0f}",
         }
