@@ -8,7 +8,7 @@ the distribution functions of their uniform priors and f = s L z, so that the re
 exact. HMC moves the particles: its step is lowered and raised from temperature to temperature towards an
 acceptance of 0.8, its mass is the particles' variances, and its steps are jittered by a fifth. The search
 over the rest (target effective size, moves a temperature, leapfrog steps) takes as many particles as fit in
-a third of the time, three repeats each, and keeps the setting whose estimates are nearest the reference,
+a fifth of the time, three repeats each, and keeps the setting whose estimates are nearest the reference,
 which a user would not have; the repeats that are reported have other seeds. CPU seconds of one core,
 compilation and search apart.
 """

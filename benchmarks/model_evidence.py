@@ -78,13 +78,13 @@ PROBLEMS = {
     "gaussian-2": Problem(lambda: gaussian(1, 0.03, 1.0), -23.2278, 1e-4),
     "gaussian-3": Problem(lambda: gaussian(2, 0.1, 10.0), -42.5544, 1e-4),
     "coal-no-signal": Problem(coal_no_signal, -208.1391, 1e-4),
-    "coal": Problem(mining, -179.889, 0.012, 8e3),
+    "coal": Problem(mining, -179.8914, 0.002, 8e3),
     "ionosphere-isotropic": Problem(ionosphere_isotropic, -85.07, 0.1, 2e4),
     "digits": Problem(digits, -24.488, 0.007, 6e4),
     "ionosphere-ard": Problem(ionosphere, -97.08, 0.22, 3e5),
 }
 NODES = {  # of the rules, by hyperparameter
-    "gaussian-2": (20, 20), "gaussian-3": (40, 40, 40), "coal-no-signal": (200,), "coal": (16, 16, 40),
+    "gaussian-2": (20, 20), "gaussian-3": (40, 40, 40), "coal-no-signal": (200,), "coal": (14, 14, 28),
 }  # fmt: skip
 
 
