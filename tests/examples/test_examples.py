@@ -48,3 +48,19 @@ def test_outliers_bend_the_curve_under_gaussian_noise_only(example):
     errors = {name: outliers.error(found, x) for name, (_, found) in fits.items()}
     assert errors["Student-t"] < 0.12
     assert errors["Gaussian"] > 2.0 * errors["Student-t"]
+
+
+def test_models_are_compared_in_words(example):
+    comparison = example("model_comparison")
+    models = comparison.disasters()
+    few = {name: models[name] for name in ("one rate", "smooth")}
+    table = comparison.compare(few, seed=0, draws=100)
+    words = comparison.told(table)
+    assert table.index[0] == "smooth"
+    assert "favour 'smooth'" in words
+    assert (
+        "Worse: 'one rate' (by 28." in words
+    )  # -208.14, by a one-dimensional integral, and -179.89
+    assert comparison.stable([table, table]) == "the same order at 2 seeds"
+    turned = table.iloc[::-1]
+    assert "'smooth' and 'one rate' (28." in comparison.stable([table, turned])

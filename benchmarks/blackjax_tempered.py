@@ -1,0 +1,151 @@
+"""BlackJAX's adaptive tempered SMC on the whitened joint density, as a peer of `model_evidence`.
+
+    PEER/bin/python benchmarks/blackjax_tempered.py PROBLEM.npz RESULT.json [--seconds 13] [--repeats 8]
+
+Runs in an environment of its own (`blackjax_environment.sh`); `model_evidence.py --peer` writes the problem
+and reads the result. Hyperparameters and latents are functions of independent standard normal numbers, x by
+the distribution functions of their uniform priors and f = s L z, so that the reference at beta = 0 is
+exact. HMC moves the particles: its step is lowered and raised from temperature to temperature towards an
+acceptance of 0.8, its mass is the particles' variances, and its steps are jittered by a fifth. The search
+over the rest (target effective size, moves a temperature, leapfrog steps) takes as many particles as fit in
+a fifth of the time, three repeats each, and keeps the setting whose estimates are nearest the reference,
+which a user would not have; the repeats that are reported have other seeds. CPU seconds of one core,
+compilation and search apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import time
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+import jax  # noqa: E402
+
+jax.config.update("jax_enable_x64", True)
+
+import blackjax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from blackjax.smc import adaptive_tempered, extend_params, resampling  # noqa: E402
+from jax.scipy.special import gammaln, log_ndtr, ndtr  # noqa: E402
+
+TARGET_SIZES, MOVES, STEPS = (0.5, 0.9), (1, 3), (8, 20)
+ACCEPTANCE, FIRST_STEP, JITTER = 0.8, 0.2, 0.2
+TRIAL = 64  # particles of the run that is timed
+
+
+def log_likelihood(name: str, h, y):
+    """Sum of the log likelihoods of cases with linear predictors h."""
+    if name == "logistic":
+        return -jnp.logaddexp(0.0, -y * h).sum()
+    if name == "probit":
+        return log_ndtr(y * h).sum()
+    return (y * h - jnp.exp(h) - gammaln(y + 1.0)).sum()
+
+
+def likelihood_of(problem: dict):
+    """log p(y | f) as a function of standard normal q = (x, z), and the size of q."""
+    X, y, n = jnp.asarray(problem["X"]), jnp.asarray(problem["y"]), len(problem["y"])
+    low, high = problem["low"], problem["high"]
+    free = np.flatnonzero(low < high)
+    squares = ((X[:, None] - X[None]) ** 2).sum(-1)
+    d = len(free)
+
+    def value(q):
+        coordinates = jnp.asarray(low).at[free].set(low[free] + (high - low)[free] * ndtr(q[:d]))
+        log_length, log_sd, offset = coordinates
+        K = jnp.exp(-0.5 * squares / jnp.exp(2.0 * log_length))
+        L = jnp.linalg.cholesky(K + problem["jitter"] * jnp.eye(n))
+        return log_likelihood(problem["likelihood"], jnp.exp(log_sd) * (L @ q[d:]) + offset, y)
+
+    return value, d + n
+
+
+class TemperedSMC:
+    """Adaptive tempered SMC with one setting."""
+
+    def __init__(self, problem: dict, target_size: float, moves: int, steps: int) -> None:
+        value, self.size = likelihood_of(problem)
+        hmc = blackjax.hmc.build_kernel()
+
+        def move(key, state, logdensity, step_size, inverse_mass_matrix):
+            here, there = jax.random.split(key)
+            step_size = step_size * (1.0 + JITTER * jax.random.uniform(here, minval=-1.0))
+            return hmc(there, state, logdensity, step_size, inverse_mass_matrix, steps)
+
+        kernel = adaptive_tempered.build_kernel(
+            lambda q: -0.5 * q @ q, value, move, blackjax.hmc.init, resampling.systematic, target_size
+        )  # fmt: skip
+        self.step = jax.jit(lambda key, state, given: kernel(key, state, moves, given))
+
+    def run(self, seed: int, n_particles: int) -> tuple[float, int]:
+        """log p(y), and the number of temperatures."""
+        key, first = jax.random.split(jax.random.PRNGKey(seed))
+        state = adaptive_tempered.init(jax.random.normal(first, (n_particles, self.size)))
+        step_size, mass, total, n = FIRST_STEP, jnp.ones(self.size), 0.0, 0
+        while state.tempering_param < 1.0:
+            key, own = jax.random.split(key)
+            given = extend_params(
+                {"step_size": jnp.asarray(step_size), "inverse_mass_matrix": mass}
+            )
+            state, info = self.step(own, state, given)
+            total, n = total + float(info.log_likelihood_increment), n + 1
+            rate = float(jnp.mean(info.update_info.acceptance_rate))
+            step_size = float(np.clip(step_size * np.exp(rate - ACCEPTANCE), 1e-3, 1.5))
+            mean = state.weights @ state.particles
+            mass = state.weights @ (state.particles - mean) ** 2 + 1e-3
+        return total, n
+
+    def particles_in(self, seconds: float) -> int:
+        """As many as fit in the time, by a run of few."""
+        self.run(0, TRIAL)
+        began = time.process_time()
+        self.run(0, TRIAL)
+        return max(32, int(TRIAL * seconds / (time.process_time() - began)))
+
+    def repeats(self, seeds: range, n_particles: int) -> tuple[list[float], float]:
+        """Estimates, and CPU seconds of one."""
+        self.run(0, n_particles)  # compiles
+        began = time.process_time()
+        values = [self.run(seed, n_particles)[0] for seed in seeds]
+        return values, (time.process_time() - began) / len(values)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("problem")
+    parser.add_argument("result")
+    parser.add_argument("--seconds", type=float, default=13.0)
+    parser.add_argument("--repeats", type=int, default=8)
+    options = parser.parse_args()
+    problem = dict(np.load(options.problem))
+    problem["likelihood"] = str(problem["likelihood"])
+    misses, reference = {}, float(problem["reference"])
+    for setting in itertools.product(TARGET_SIZES, MOVES, STEPS):
+        smc = TemperedSMC(problem, *setting)
+        n_particles = smc.particles_in(options.seconds / 5.0)
+        values, spent = smc.repeats(range(100, 103), n_particles)
+        misses[setting] = float(np.sqrt(np.mean((np.array(values) - reference) ** 2)))
+        print(
+            f"{setting}: {n_particles} particles, {spent:.1f} s, mean {np.mean(values):.2f}, "
+            f"off by {misses[setting]:.2f} (root mean square)",
+            flush=True,
+        )
+    chosen = min(misses, key=misses.get)
+    smc = TemperedSMC(problem, *chosen)
+    n_particles = smc.particles_in(options.seconds)
+    values, spent = smc.repeats(range(options.repeats), n_particles)
+    result = {
+        "values": values, "seconds": spent, "particles": n_particles,
+        "setting": dict(zip(("target_size", "moves", "steps"), chosen, strict=True)),
+    }  # fmt: skip
+    with open(options.result, "w") as file:
+        json.dump(result, file)
+
+
+if __name__ == "__main__":
+    main()
