@@ -134,7 +134,7 @@ def model_evidence(
         of_ends = lengths if given is None else [given.theta.shape[1]]
         for length in of_ends[:1] if route == "ladder" else of_ends:
             ends = replicates.ends(given, length)
-            if (route == "auto" and ends.poor()) or ends.enough(target_error):
+            if (route == "auto" and ends.apart()) or ends.enough(target_error):
                 break
         ladder = None
         if route == "ladder" or (route == "auto" and ends.poor()):

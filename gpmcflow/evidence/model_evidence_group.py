@@ -77,8 +77,14 @@ class Ends:
         """Why the two ends are too far apart for a bridge, empty where they are not."""
         return alarms.overlap_alarms(self.overlap, self.pareto_k, self.largest_share)
 
+    def apart(self) -> bool:
+        """Whether the two ends are so far apart that more draws would not join them."""
+        return self.overlap > alarms.MAX_BRIDGE_VARIANCE
+
     def enough(self, target_error: float) -> bool:
         """Whether no further round of draws is needed."""
+        if self.poor():
+            return False
         return self.estimate.error <= target_error and self.counted >= LEAST_COUNTED
 
     def alarms(self) -> list[str]:
