@@ -396,7 +396,7 @@ def test_a_wrong_sign_of_a_gradient_is_caught(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ["gaussian", "student_t"])
 def test_a_joint_sampler_that_always_accepts_is_caught(name, monkeypatch):
-    monkeypatch.setattr(split_dynamics, "energy", lambda state, momentum: 0.0)
+    monkeypatch.setattr(split_dynamics, "energy", lambda state, momentum, beta: 0.0)
     assert joint_p_value("joint_split_hmc", name, MANY, 0) < ALPHA
 
 

@@ -218,8 +218,8 @@ def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, co
     monkeypatch.setattr(costs, "_pace", lambda *_: (0.5, model))
     found = {job.job.output: job.cost for job in forecast(config, folder=tmp_path).jobs}
     joint, slices = (found[f"results/surrogate_slice/{RUNS[k]}.nc"].seconds for k in (2, 1))
-    # rounds of 1060 once and 60 transitions of two chains, in place of 10 iterations of either
-    pilots, warmup = 1060 + 2 * 60, 2 * 10
+    # rounds of 760 once and 60 transitions of two chains, in place of 10 iterations of either
+    pilots, warmup = 760 + 2 * 60, 2 * 10
     assert joint - slices == pytest.approx(0.5 * (pilots - warmup), abs=1.0)
 
 
