@@ -164,9 +164,9 @@ def test_odds_in_a_sentence():
         (0.7, f"only 2{S}times"),
         (1.22, f"only 3.4{S}times"),
         (2.99, f"only 20{S}times"),
-        (3.01, f"20{S}times"),
-        (7.6, f"2000{S}times"),
-        (13.0, f"400{S}000{S}times"),
+        (3.01, f"about 20{S}times"),
+        (7.6, f"about 2000{S}times"),
+        (13.0, f"about 440{S}000{S}times"),
     ],
 )
 def test_times_as_probable(log_factor, times):

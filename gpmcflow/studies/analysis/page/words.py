@@ -259,13 +259,13 @@ def odds_phrase(log_odds: float, error: float) -> Markup:
 
 
 def times_phrase(log_factor: float, than: Markup | str) -> Markup:
-    """How many times as probable: ``2000 times as probable as plain``, ``only 3.4 times ..``."""
+    """How many times as probable: ``about 2000 times as probable as plain``, ``only 3.4 times ..``."""
     if log_factor >= BEYOND_DOUBT:
         text = Markup("{}\u00a0times as probable as {}, beyond doubt")
         return text.format(power(log_factor), than)
-    only = "only " if log_factor < HARDLY else ""
-    times = number(math.exp(log_factor), 1 if log_factor > math.log(10.0) else 2)
-    return Markup("{}{}\u00a0times as probable as {}").format(only, times, than)
+    about = "only" if log_factor < HARDLY else "about"
+    times = number(math.exp(log_factor), 2)
+    return Markup("{} {}\u00a0times as probable as {}").format(about, times, than)
 
 
 def duration(seconds: float) -> str:
