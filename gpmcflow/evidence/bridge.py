@@ -112,9 +112,8 @@ def bridge(lower: np.ndarray, upper: np.ndarray) -> Bridge:
         if not np.isfinite(r):
             return Bridge(np.nan, np.nan, terms, np.nan)
         time = float(initial_positive_sequence_time(terms.upper[None])[0])
-        if not np.isfinite(
-            time
-        ):  # a chain that never moved is one draw, unless there is nothing to see
+        # a chain that never moved is one draw, unless there is nothing to see
+        if not np.isfinite(time):
             time = float(n_upper) if np.ptp(lower) > 0.0 else 1.0
     error = np.sqrt(terms.lower.var() / n_lower + time * terms.upper.var() / n_upper)
     return Bridge(float(r), float(error), terms, time)

@@ -7,7 +7,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
-from gpmcflow.diagnostics.importance_weights import smooth_weights
+from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.replicates import Estimate, estimate_columns
@@ -62,13 +62,14 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     log_weights = np.apply_along_axis(
         lambda point: other.log_prior(point) - model.log_prior(point), -1, theta
     )
-    n_replicates, n_draws = log_weights.shape
+    n_draws = log_weights.shape[1]
     with np.errstate(divide="ignore"):
         shift = logsumexp(log_weights, axis=-1) - np.log(n_draws)
     weights = np.exp(log_weights - shift[:, None])
     of_weights = initial_positive_sequence_time(weights) * weights.var(-1) / n_draws
-    group = run["evidence"].to_dataset().sel(estimator="bridge")
-    before = group["replicate_log_evidence"].values, group["replicate_standard_error"].values
+    group = run["evidence"].to_dataset().sel(estimator=["bridge"])
+    names = ("replicate_log_evidence", "replicate_standard_error")
+    before = [group[name].sel(estimator="bridge").values for name in names]
     estimate = Estimate(before[0] + shift, np.sqrt(before[1] ** 2 + of_weights))
     pareto_k = smooth_weights(log_weights.ravel())[1]
     likelihood = run["sample_stats/log_likelihood"].transpose("chain", "draw").values
@@ -78,13 +79,13 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
         "fit": fit,
         "complexity": fit - estimate.mean,
         "pareto_k": pareto_k,
+        "effective_size": min(
+            group["effective_size"].item(), float(effective_size(log_weights.ravel()))
+        ),
         "alarm": "; ".join(text for text in messages if text),
     }
-    changed = xr.Dataset(
-        estimate_columns({"bridge": estimate})
-        | {name: ((), scalar) for name, scalar in scalars.items()},
-        {"estimator": ["bridge"], "replicate": np.arange(n_replicates)},
-    )
+    columns = estimate_columns({"bridge": estimate})
+    changed = group.assign(columns | {name: ((), scalar) for name, scalar in scalars.items()})
     tree = xr.DataTree.from_dict({"evidence": changed})
     tree.attrs = {"data_checksum": run.attrs["data_checksum"]}
     return tree

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.evidence.given_draws import draws_of
+from gpmcflow.evidence.given_draws import LEAST_DRAWS, draws_of
 from gpmcflow.evidence.joint_tempering_program import JointTemperingProgram
 from gpmcflow.evidence.ladders import equal_distance
 from gpmcflow.evidence.model_evidence_group import (
@@ -25,7 +25,7 @@ from gpmcflow.evidence.model_evidence_group import (
 from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
 from gpmcflow.execution import Execution, array_digest, pin_blas, run, workers
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.adaptation.joint_pilot import FEW
+from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -33,7 +33,6 @@ from gpmcflow.storage import standard_attributes, with_attributes
 
 ROUTES = ("auto", "two_ended", "ladder")
 ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
-LEAST_DRAWS = 100  # of a replicate
 SHORT_PILOT = (100, 200, 60)  # of few hyperparameters: half the default's cost, and no less overlap
 MOST_TEMPERATURES = 20
 SHORT_LADDER = np.array([0.0, 0.03, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0])
@@ -276,10 +275,8 @@ def _starts(ends: Ends) -> dict[str, np.ndarray]:
 
 
 def _pilot_group(model: GPModel, stages: Mapping[str, np.ndarray]) -> xr.Dataset:
-    by_stage = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
-    values: dict[str, Any] = {name: (("chain", "stage"), stages[name]) for name in by_stage}
-    values["center"] = (("chain", "theta_dim"), stages["center"][:, -1])
-    values["scale"] = (("chain", "theta_dim", "scale_dim"), stages["scale"][:, -1])
-    n_pilots, n_stages = stages["step_size"].shape
-    coords = {"chain": np.arange(n_pilots), "stage": np.arange(n_stages)}
-    return xr.Dataset(values, coords | {"theta_dim": np.array(model.names)})
+    """`pilot_group` of each replicate, by ``chain``."""
+    n_pilots = len(stages["step_size"])
+    own = ({name: values[k : k + 1] for name, values in stages.items()} for k in range(n_pilots))
+    groups = [pilot_group(model, one) for one in own]
+    return xr.concat(groups, "chain", combine_attrs="drop").assign_coords(chain=np.arange(n_pilots))

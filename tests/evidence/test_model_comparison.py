@@ -124,6 +124,8 @@ def test_another_density_against_a_run_of_its_own():
     assert abs(a - b) < 4.0 * np.hypot(ea, eb) < 0.1
     assert abs(value(before)[0] - b) > 5.0 * np.hypot(ea, eb)
     assert float(changed.evidence["fit"]) == pytest.approx(float(own.evidence["fit"]), abs=0.3)
+    assert set(changed.evidence.data_vars) == set(before.evidence.data_vars)
+    assert float(changed.evidence["effective_size"]) <= float(before.evidence["effective_size"])
     assert list(gp.compare_models({"wide": before, "narrow": changed}).columns)
 
 

@@ -82,6 +82,8 @@ def test_gaussian_noise_against_quadrature(likelihood, route):
     assert error < 0.05
     assert abs(value - exact_curve()) < 4.0 * error
     assert run.evidence.attrs["route"] == route
+    assert run["pilot"].sizes["chain"] == 4
+    assert not np.array_equal(run["pilot/center"][0], run["pilot/center"][1])  # each has its own
     low, high = (
         float(run.evidence[f"interval_{end}"].sel(estimator="bridge")) for end in ("low", "high")
     )
