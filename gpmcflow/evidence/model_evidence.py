@@ -112,10 +112,8 @@ def model_evidence(
     True
     """
     pin_blas()
-    if sampler is None:
-        few = isinstance(model, GPModel) and model.dim <= FEW
-        sampler = JointSplitHMC(rounds=SHORT_PILOT if few else None)
     _check(model, sampler, route, n_replicates, n_draws, target_error)
+    sampler = default_sampler(model) if sampler is None else sampler
     given, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
     if given is not None:
         n_replicates = len(given.theta)
@@ -163,6 +161,11 @@ def model_evidence(
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 
+def default_sampler(model: GPModel) -> JointSplitHMC:
+    """`JointSplitHMC` with short pilots for few hyperparameters."""
+    return JointSplitHMC(rounds=SHORT_PILOT if model.dim <= FEW else None)
+
+
 def _check(
     model: Any, sampler: Any, route: str, n_replicates: int, n_draws: int, target_error: float
 ) -> None:
@@ -174,7 +177,7 @@ def _check(
             f"{where}: no hyperparameter of the model is free; take log_evidence(model), which "
             "integrates the latents out"
         )
-    if type(sampler) is not JointSplitHMC:
+    if sampler is not None and type(sampler) is not JointSplitHMC:
         raise InputError(
             f"{where}: sampler is {sampler!r}; allowed: JointSplitHMC(), or draws of any sampler as draws="
         )

@@ -193,6 +193,7 @@ def nested_annealing(
     scalars |= {
         "n_gradient": n_gradient,
         "n_likelihood": n_gradient,
+        **dict.fromkeys(("n_factorisation", "acceptance_rate", "diverging", "unsolved"), np.nan),
         "alarm": alarms.join(
             alarms.not_finite_alarms(estimate.log_evidence),
             alarms.weight_alarms(estimate.effective_size, estimate.max_weight),

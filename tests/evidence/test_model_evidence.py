@@ -22,6 +22,10 @@ from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import SplitTarget, transition
 
 QUIET = Execution(progress=False)
+COMMON = {  # in the evidence group of every route; nan where it has no meaning
+    "log_evidence", "standard_error", "effective_size", "n_gradient", "n_likelihood",
+    "n_factorisation", "acceptance_rate", "diverging", "unsolved", "alarm",
+}  # fmt: skip
 LENGTH, SIGNAL = gp.Hyperprior.log_uniform(0.03, 1.0), gp.Hyperprior.log_uniform(0.2, 5.0)
 
 
@@ -365,6 +369,8 @@ def test_nested_annealing_agrees():
         distance = abs(float(nested["log_evidence"]) - exact)
         assert distance < 3.5 * np.hypot(float(nested["standard_error"]), error)
         assert not str(nested["alarm"].values)
+        assert set(nested.data_vars) >= COMMON
+        assert set(own_run().evidence.data_vars) >= COMMON
     many = gp.GPModel(
         np.ones((3, 5)), [1, 0, 2], gp.SquaredExponential(ard=True), gp.Poisson(), 0.0
     )

@@ -12,7 +12,7 @@ from gpmcflow.approximations.conditional import Predictor, latent_predictor, reg
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
+from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
 from gpmcflow.forecast.context import Context, Cost
 from gpmcflow.forecast.timing import repeated, timed
@@ -241,7 +241,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
     work = chains * draws * at_a_draw
     if model.likelihood.conjugate and not model.basis:
-        work += chains * JointSplitHMC().transitions_before_draws(model, 0) * each
+        work += chains * default_sampler(model).transitions_before_draws(model, 0) * each
     ladder = evidence["route"] != "two_ended"
     if ladder:
         work += chains * evidence["draws"] * LADDER * each
