@@ -4,19 +4,19 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.cluster_resources import (
+from gpmcflow.studies.frame.resources import (
     analysis_memory_mb,
     memory_mb,
     runtime_minutes,
 )
-from gpmcflow.config import check_config, portable
+from gpmcflow.pipeline.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.digest import code_digest
-from gpmcflow.installation import REPORT_TEMPLATE
-from gpmcflow.job_errors import name_this_run
-from gpmcflow.plan import planned_jobs
+from gpmcflow.pipeline.installation import REPORT_TEMPLATE
+from gpmcflow.pipeline.job_errors import name_this_run
+from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.studies.analysis.study import is_single
-from gpmcflow.study_config import MODEL_CODE
+from gpmcflow.pipeline.study_config import MODEL_CODE
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:

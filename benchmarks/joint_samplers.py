@@ -23,9 +23,9 @@ import numpy as np
 import yaml
 from arviz_stats.base import array_stats
 
-from gpmcflow.config import check_config
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.samplers import JointSplitHMC, SurrogateSlice
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.problems import prepare_data

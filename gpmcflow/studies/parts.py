@@ -15,7 +15,7 @@ import pandas as pd
 import yaml
 
 from gpmcflow.errors import InputError, StorageError, refuse_unfit, unknown_name
-from gpmcflow.installation import workflow_home
+from gpmcflow.pipeline.installation import workflow_home
 from gpmcflow.storage import write_text
 from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
 from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables

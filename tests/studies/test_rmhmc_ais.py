@@ -7,7 +7,7 @@ import pytest
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
 from gpmcflow.studies import stages
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows
 from gpmcflow.studies.rmhmc_ais.parts import evidence_part
 from gpmcflow.studies.rmhmc_ais.tables import published_rows, summarise

@@ -21,7 +21,7 @@ from gpmcflow.execution import array_digest
 from gpmcflow.storage import write_results
 from gpmcflow.studies import parts as kept
 from gpmcflow.studies.problems import build_linear_model, prepare_data
-from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.split_hmc import runs as split_hmc
 from gpmcflow.studies.split_hmc.claims import order
 from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.studies.split_hmc.tables import tables

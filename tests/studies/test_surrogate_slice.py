@@ -15,7 +15,6 @@ from gpmcflow.approximations.independent_sites import (
     StandardSites,
     TaylorSites,
 )
-from gpmcflow.config import check_config
 from gpmcflow.covariances.leaves import Group, Linear, Matern32, SquaredExponential
 from gpmcflow.datasets import load_dataset
 from gpmcflow.diagnostics.coda_effective_size import effective_size
@@ -24,6 +23,7 @@ from gpmcflow.execution import array_digest, code_digest
 from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.samplers import SurrogateSlice
 from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.sampling import sample

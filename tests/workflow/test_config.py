@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import (
+from gpmcflow.errors import InputError, StorageError
+from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
+from gpmcflow.pipeline.config import (
     check_config,
     portable,
 )
-from gpmcflow.errors import InputError, StorageError
-from gpmcflow.input_files import load_yaml
-from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
+from gpmcflow.pipeline.study_config import count_runs, split_hmc_methods
 from gpmcflow.samplers import RandomWalkMetropolis
+from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.stated_models import check_models, likelihood_of
-from gpmcflow.study_config import count_runs, split_hmc_methods
 
 ROOT = Path(__file__).parents[2]
 SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
@@ -621,8 +621,8 @@ def test_portable_config_has_what_changes_the_numbers_and_nothing_else():
 
 def test_what_the_snakefile_imports_is_light():
     code = (
-        "import sys, gpmcflow.config, gpmcflow.errors, gpmcflow.execution.digest;"
-        "import gpmcflow.cluster_resources;"
+        "import sys, gpmcflow.pipeline.config, gpmcflow.errors, gpmcflow.execution.digest;"
+        "import gpmcflow.studies.frame.resources;"
         "print([m for m in ('numpy', 'scipy', 'xarray', 'dask', 'numba') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -630,8 +630,10 @@ def test_what_the_snakefile_imports_is_light():
 
 
 def test_the_snakefile_imports_nothing_else():
-    allowed = ("os", "snakemake.exceptions", "gpmcflow.config", "gpmcflow.errors", "gpmcflow.installation",
-               "gpmcflow.cluster_resources", "gpmcflow.job_errors", "gpmcflow.plan", "gpmcflow.study_config",
+    allowed = ("os", "snakemake.exceptions", "gpmcflow.pipeline.config", "gpmcflow.errors",
+               "gpmcflow.pipeline.installation",
+               "gpmcflow.studies.frame.resources", "gpmcflow.pipeline.job_errors",
+               "gpmcflow.pipeline.plan", "gpmcflow.pipeline.study_config",
                "gpmcflow.studies.analysis.study", "gpmcflow.studies.fast_likelihood.types",
                "gpmcflow.studies.surrogate_slice.settings")  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]

@@ -15,28 +15,28 @@ import pytest
 import yaml
 
 from gpmcflow.approximations.independent_sites import SITE_RULES
-from gpmcflow.config import (
+from gpmcflow.covariances.leaves import LEAVES
+from gpmcflow.covariances.text import parse_covariance
+from gpmcflow.datasets import CATALOGUE
+from gpmcflow.evidence.ladders import LADDERS
+from gpmcflow.likelihoods import LIKELIHOODS
+from gpmcflow.models.gp_model import STRUCTURES
+from gpmcflow.parameters.defaults import default_hyperpriors
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.pipeline.config import (
     check_config,
     describe,
     load_schema,
     resolve,
 )
-from gpmcflow.covariances.leaves import LEAVES
-from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.datasets import CATALOGUE
-from gpmcflow.evidence.ladders import LADDERS
-from gpmcflow.input_files import load_yaml
-from gpmcflow.likelihoods import LIKELIHOODS
-from gpmcflow.models.gp_model import STRUCTURES
-from gpmcflow.parameters.defaults import default_hyperpriors
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.pipeline.study_config import MODEL_CODE, STUDY_CHECKS
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.stated_models import check_models
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import METHODS, OF_UPDATE
-from gpmcflow.study_config import MODEL_CODE, STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import check_config
-from gpmcflow.forecast import forecast, forecast_table
-from gpmcflow.plan import planned_jobs
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.forecast import forecast, forecast_table
+from gpmcflow.pipeline.plan import planned_jobs
+from gpmcflow.pipeline.study_config import count_runs
 from gpmcflow.studies.fast_likelihood.types import FAST_LIKELIHOOD_CODE
-from gpmcflow.study_config import count_runs
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {
@@ -118,7 +118,7 @@ def test_code_of_the_runs_is_all_they_import():
         for name in FAST_LIKELIHOOD_CODE
         if (ROOT / "gpmcflow" / name.replace(".", "/")).is_dir()
     }
-    waiting, seen, needed = ["studies.fast_likelihood.study"], set(), {"execution"}
+    waiting, seen, needed = ["studies.fast_likelihood.runs"], set(), {"execution"}
     while waiting:
         module = waiting.pop()
         if module in seen | light or module.partition(".")[0] in ("execution", "storage", "errors"):

@@ -14,13 +14,13 @@ import pytest
 import xarray as xr
 import yaml
 
-from gpmcflow import disk
 from gpmcflow.cli import main
-from gpmcflow.config import check_config
 from gpmcflow.datasets import sources
-from gpmcflow.disk import human_bytes, require_disk
 from gpmcflow.errors import ResourceError
-from gpmcflow.forecast import (
+from gpmcflow.pipeline import disk
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.disk import human_bytes, require_disk
+from gpmcflow.pipeline.forecast import (
     Cost,
     Forecast,
     JobForecast,
@@ -34,10 +34,10 @@ from gpmcflow.forecast import (
     split_hmc,
     timing,
 )
-from gpmcflow.plan import PlannedJob, annealing_runs, method_settings, planned_jobs
+from gpmcflow.pipeline.plan import PlannedJob, annealing_runs, method_settings, planned_jobs
 from gpmcflow.storage import write_results
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais_study
-from gpmcflow.studies.split_hmc import study as split_hmc_study
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais_study
+from gpmcflow.studies.split_hmc import runs as split_hmc_study
 from gpmcflow.studies.stages import approximate
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +54,7 @@ def config() -> dict:
 @pytest.fixture
 def still(monkeypatch):
     """Python starts in three seconds and 200 MB; a measurement is a single call."""
-    import gpmcflow.forecast as package
+    import gpmcflow.pipeline.forecast as package
 
     for module in (package, context):
         monkeypatch.setattr(module, "startup", lambda: (START, PROCESS))

@@ -13,20 +13,20 @@ import pytest
 import xarray as xr
 import yaml
 
-from gpmcflow.cluster_resources import (
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.study_config import split_hmc_methods
+from gpmcflow.storage import standard_attributes, write_results
+from gpmcflow.studies.analysis import costs
+from gpmcflow.studies.frame.resources import (
     WALLTIME_MINUTES,
     analysis_memory_mb,
     memory_mb,
     problem_sizes,
     runtime_minutes,
 )
-from gpmcflow.config import check_config
-from gpmcflow.storage import standard_attributes, write_results
-from gpmcflow.studies.analysis import costs
 from gpmcflow.studies.problems import MATRICES
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
-from gpmcflow.studies.split_hmc import study as split_hmc
-from gpmcflow.study_config import split_hmc_methods
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
+from gpmcflow.studies.split_hmc import runs as split_hmc
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow" / "profiles" / "slurm"

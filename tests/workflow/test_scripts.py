@@ -21,7 +21,10 @@ def test_script_is_short_guarded_and_used(path):
     # Worker processes import the script again: outside the guard there is only the import.
     before = text.partition('if __name__ == "__main__":\n    with workflow_job(snakemake)')[0]
     assert before != text
-    assert set(before.splitlines()[1:]) <= {"", "from gpmcflow.workflow_job import workflow_job"}
+    assert set(before.splitlines()[1:]) <= {
+        "",
+        "from gpmcflow.pipeline.workflow_job import workflow_job",
+    }
     name = path.relative_to(WORKFLOW).as_posix()
     users = [file for file in RULES if f'"{up(file)}/{name}"' in file.read_text()]
     assert len(users) == 1

@@ -18,14 +18,14 @@ import numpy as np
 import psutil
 import pytest
 
-from gpmcflow.clean import remove_state, unneeded_state
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import Execution, run
 from gpmcflow.execution.lock import state_lock
-from gpmcflow.status import job_statuses
-from gpmcflow.status_diagnostics import MOST_BYTES
-from gpmcflow.unfinished_runs import partial_results
+from gpmcflow.monitor.clean import remove_state, unneeded_state
+from gpmcflow.monitor.status import job_statuses
+from gpmcflow.monitor.status_diagnostics import MOST_BYTES
+from gpmcflow.monitor.unfinished_runs import partial_results
 
 SIZES = {"n_chains": 6, "length": 120}
 PIECES = {"block_size": 4, "segment_length": 20}
@@ -261,7 +261,7 @@ def test_half_written_and_vanishing_files_do_no_harm(results):
 
 
 def test_little_is_read_of_a_long_run(results, monkeypatch):
-    import gpmcflow.status_diagnostics as diagnostics
+    import gpmcflow.monitor.status_diagnostics as diagnostics
 
     make_job(results, "a")
     size = 4 * 20 * 8

@@ -15,14 +15,14 @@ import pytest
 import yaml
 
 from gpmcflow import samplers
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
-from gpmcflow.forecast import forecast, forecast_table
-from gpmcflow.input_files import load_yaml
-from gpmcflow.plan import planned_jobs
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.forecast import forecast, forecast_table
+from gpmcflow.pipeline.plan import planned_jobs
+from gpmcflow.pipeline.study_config import count_runs
 from gpmcflow.storage import load_results
+from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.surrogate_slice.settings import JOINT_CODE, SURROGATE_SLICE_CODE
-from gpmcflow.study_config import count_runs
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {
@@ -180,7 +180,7 @@ SPLIT = (
 @pytest.mark.parametrize(("code", "left_out"), [(SURROGATE_SLICE_CODE, SPLIT), (JOINT_CODE, ())])
 def test_code_of_the_runs_is_all_they_import(code, left_out):
     light = "studies.surrogate_slice.settings"  # its effect is in the params
-    waiting, needed = ["studies.surrogate_slice.study"], set()
+    waiting, needed = ["studies.surrogate_slice.runs"], set()
     while waiting:
         module = waiting.pop()
         if module in needed | {light} or module.startswith(left_out):
@@ -206,7 +206,7 @@ def test_forecast_and_count_of_runs(tmp_path, config):
 
 
 def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
-    from gpmcflow.forecast import surrogate_slice as costs
+    from gpmcflow.studies.surrogate_slice import forecast as costs
 
     model = SimpleNamespace(
         dim=3,
@@ -254,7 +254,7 @@ def test_paper_has_its_problems_methods_and_sizes(monkeypatch):
 
 
 def test_data_with_options_that_are_not_here_are_not_downloaded(tmp_path, monkeypatch):
-    from gpmcflow.forecast import context
+    from gpmcflow.studies.frame import costs as context
 
     monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
     monkeypatch.setattr(context, "cache_folder", lambda: tmp_path)

@@ -13,6 +13,6 @@ rule build_report:
     params:
         studies=REPORT,
         config=portable(config),
-        code=code_digest("report", "report_tables", "figures", "studies.analysis"),
+        code=code_digest("report", "figures", "studies"),
     script:
         "../scripts/report.py"

@@ -1,5 +1,5 @@
 # Study rmhmc_ais: evidence by annealing, beside EP and its correction.
-from gpmcflow.study_config import marked_settings
+from gpmcflow.pipeline.study_config import marked_settings
 
 RMHMC_AIS = STUDIES["rmhmc_ais"]
 ANNEALING = [

@@ -1,5 +1,5 @@
 # Study split_hmc: split Hamiltonian Monte Carlo beside other samplers.
-from gpmcflow.study_config import split_hmc_methods
+from gpmcflow.pipeline.study_config import split_hmc_methods
 
 SPLIT_HMC = split_hmc_methods(STUDIES["split_hmc"])
 

@@ -1,12 +1,12 @@
 """All tables and figures on one self-contained page."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):
         from pathlib import Path
 
-        from gpmcflow.report import Answer, build_report
+        from gpmcflow.report.page import Answer, build_report
         from gpmcflow.storage import write_result_text
         from gpmcflow.studies.frame.registry import STUDIES
 

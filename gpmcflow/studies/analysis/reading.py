@@ -12,8 +12,8 @@ import xarray as xr
 from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import unknown_name
-from gpmcflow.input_files import user_path
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
+from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis.data import data_tree
 
 

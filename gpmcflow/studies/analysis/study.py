@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.input_files import is_file, user_path
+from gpmcflow.storage.input_files import is_file, user_path
 from gpmcflow.studies.frame.study import PlannedJob, Study
 
 KEYS = (  # of an analysis, which stand at the top of the config of one

@@ -31,7 +31,7 @@ approximations.single_precision approximations.stand_in_quality approximations.s
 samplers.adaptation.density_pilot samplers.adaptation.step_sizes samplers.density samplers.problem
 samplers.program samplers.protocol samplers.results samplers.sampling samplers.structure_notes
 diagnostics.autocorrelation diagnostics.monotone_sequence execution
-studies.fast_likelihood.study studies.fast_likelihood.checks studies.fast_likelihood.costs
+studies.fast_likelihood.runs studies.fast_likelihood.checks studies.fast_likelihood.costs
 studies.fast_likelihood.data studies.fast_likelihood.methods
 """
 FAST_LIKELIHOOD_CODE = tuple(_CODE.split())

@@ -7,11 +7,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.figures.rmhmc_illustration import trajectories
-from gpmcflow.models.gaussian_mixture import GaussianMixture
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 from gpmcflow.studies.rmhmc_ais.mixture_metric import MixtureSystem, travel
+from gpmcflow.studies.rmhmc_ais.paper_figures import trajectories
 
 STUDY = "rmhmc_ais"
 MEANS = np.array([[-2.0, -2.0], [0.0, 1.0], [3.0, 1.0]])

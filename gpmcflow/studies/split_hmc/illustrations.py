@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.execution import chain_generators
-from gpmcflow.figures import split_hmc as run_panels
-from gpmcflow.figures import split_hmc_paper as paper
 from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import LatentHMC, RandomWalkMetropolis, Sampler
 from gpmcflow.storage import open_results, standard_attributes, with_attributes
+from gpmcflow.studies.split_hmc import figures as run_panels
+from gpmcflow.studies.split_hmc import paper_figures as paper
 
 STUDY = "split_hmc"
 MEAN = np.array([3.0, 3.0])

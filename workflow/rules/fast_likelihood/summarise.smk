@@ -69,6 +69,6 @@ rule fast_likelihood_figure_cost:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "studies"),
     script:
         "../../scripts/fast_likelihood/figure_cost.py"

@@ -47,6 +47,6 @@ rule rmhmc_ais_hyperparameter_map:
         grid=lambda w: RMHMC_AIS["map"],
         marked=lambda w: marked_settings(config, "rmhmc_ais"),
         seed=config["seed"],
-        code=code_digest(*MODEL_CODE, "studies.problems", "studies.rmhmc_ais.study"),
+        code=code_digest(*MODEL_CODE, "studies.problems", "studies.rmhmc_ais.runs"),
     script:
         "../../scripts/rmhmc_ais/hyperparameter_map.py"

@@ -39,7 +39,7 @@ rule rmhmc_ais_evidence:
             "diagnostics",
             "studies.problems",
             "studies.stages",
-            "studies.rmhmc_ais.study",
+            "studies.rmhmc_ais.runs",
             "studies.rmhmc_ais.evidence_routes",
         ),
     script:

@@ -15,7 +15,7 @@ rule rmhmc_ais_illustrate:
     params:
         seed=config["seed"],
         code=code_digest(
-            "models.gaussian_mixture",
+            "studies.rmhmc_ais.gaussian_mixture",
             "samplers.latent.fixed_point",
             "samplers.latent.generalised_leapfrog",
             "studies.rmhmc_ais.illustration",

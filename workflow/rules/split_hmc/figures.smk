@@ -35,7 +35,7 @@ rule split_hmc_figure_cost:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "studies"),
     script:
         "../../scripts/split_hmc/figure_cost.py"
 

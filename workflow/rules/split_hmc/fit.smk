@@ -23,7 +23,7 @@ rule split_hmc_fit:
             *MODEL_CODE,
             "studies.problems",
             "studies.stages",
-            "studies.split_hmc.study",
+            "studies.split_hmc.runs",
         ),
     script:
         "../../scripts/split_hmc/fit.py"

@@ -41,7 +41,7 @@ rule split_hmc_chains:
             "diagnostics",
             "studies.problems",
             "studies.stages",
-            "studies.split_hmc.study",
+            "studies.split_hmc.runs",
         ),
     script:
         "../../scripts/split_hmc/chains.py"

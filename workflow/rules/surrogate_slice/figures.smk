@@ -13,7 +13,7 @@ rule surrogate_slice_figure_3:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "studies"),
     script:
         "../../scripts/surrogate_slice/figure_3.py"
 
@@ -35,7 +35,7 @@ rule surrogate_slice_figure_illustrations:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "studies"),
     script:
         "../../scripts/surrogate_slice/figure_illustrations.py"
 
@@ -57,6 +57,6 @@ rule surrogate_slice_figure_intensity:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("figures"),
+        code=code_digest("figures", "studies"),
     script:
         "../../scripts/surrogate_slice/figure_intensity.py"

@@ -1,6 +1,6 @@
 """The log evidence of one model, averaged over its hyperparameters, from its posterior draws."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:

@@ -1,6 +1,6 @@
 """The quick answer of one model: a fit at the maximum of its evidence, and what it says."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:

@@ -1,6 +1,6 @@
 """The CSV file of an analysis: its rows as a model takes them, and what became of rows and columns."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:

@@ -1,11 +1,11 @@
 """The paper's figure 2."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):
-        from gpmcflow.figures.fast_likelihood import autocorrelation_panels
         from gpmcflow.storage import write_figure
+        from gpmcflow.studies.fast_likelihood.figures import autocorrelation_panels
         from gpmcflow.studies.fast_likelihood.tables import shown_series
 
         series = shown_series(snakemake.input.runs)

@@ -1,11 +1,11 @@
 """Cost against autocorrelation time, all types and methods."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):
-        from gpmcflow.figures.fast_likelihood import cost_against_time
         from gpmcflow.storage import read_csv, write_figure
+        from gpmcflow.studies.fast_likelihood.figures import cost_against_time
         from gpmcflow.studies.fast_likelihood.types import METHODS
 
         runs = read_csv(snakemake.input.runs, dtype={"problem": str})

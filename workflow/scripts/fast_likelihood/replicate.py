@@ -1,11 +1,11 @@
 """All methods on one data set of a type."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.storage import load_results
-        from gpmcflow.studies.fast_likelihood.study import replicate_runs
+        from gpmcflow.studies.fast_likelihood.runs import replicate_runs
 
         tree, facts = replicate_runs(
             snakemake.wildcards.type,

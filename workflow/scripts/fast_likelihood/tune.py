@@ -1,10 +1,10 @@
 """Widths, or steps, of each method for one type of data."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.fast_likelihood.study import tune
+        from gpmcflow.studies.fast_likelihood.runs import tune
 
         tree, facts = tune(
             snakemake.wildcards.type,

@@ -1,6 +1,6 @@
 """Laplace and EP fits of one problem, the correction, and predictions."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:

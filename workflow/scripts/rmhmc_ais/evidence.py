@@ -1,11 +1,11 @@
 """Evidence of one problem by one method."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.storage import load_results
-        from gpmcflow.studies.rmhmc_ais.study import evidence
+        from gpmcflow.studies.rmhmc_ais.runs import evidence
 
         dataset = job.dataset()
         tree, facts = evidence(

@@ -1,6 +1,6 @@
 """Figure 1: HMC and RMHMC on a mixture of three Gaussians."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):

@@ -1,6 +1,6 @@
 """EP evidence and the size of its correction over hyperparameters."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):

@@ -1,10 +1,10 @@
 """EP evidence and its correction over a grid of hyperparameters."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.rmhmc_ais.study import hyperparameter_map
+        from gpmcflow.studies.rmhmc_ais.runs import hyperparameter_map
 
         tree, facts = hyperparameter_map(
             job.dataset(),

@@ -1,11 +1,11 @@
 """Chains of one method on one problem."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.storage import load_results
-        from gpmcflow.studies.split_hmc.study import chains
+        from gpmcflow.studies.split_hmc.runs import chains
 
         dataset = job.dataset()
         tree, facts = chains(

@@ -1,10 +1,10 @@
 """Gaussian fit of one problem, which the samplers start from and split off."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
-        from gpmcflow.studies.split_hmc.study import fit
+        from gpmcflow.studies.split_hmc.runs import fit
 
         tree, facts = fit(
             job.dataset(),

@@ -1,6 +1,6 @@
 """Table of all runs, and its numbers beside the printed ones."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake):

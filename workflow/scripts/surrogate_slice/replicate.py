@@ -1,11 +1,11 @@
 """Chains of one method on one problem."""
 
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.pipeline.workflow_job import workflow_job
 
 if __name__ == "__main__":
     with workflow_job(snakemake) as job:
         from gpmcflow.studies.problems import limit_bytes
-        from gpmcflow.studies.surrogate_slice.study import replicate_chains
+        from gpmcflow.studies.surrogate_slice.runs import replicate_chains
 
         dataset = job.dataset()
         tree, facts = replicate_chains(

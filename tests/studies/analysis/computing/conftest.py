@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import gpmcflow as gp
-from gpmcflow.config import check_config
 from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results, write_text
 from gpmcflow.studies.analysis import fitting
 from gpmcflow.studies.analysis.data import data_of, data_tree

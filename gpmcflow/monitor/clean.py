@@ -10,10 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpmcflow.disk import human_bytes
 from gpmcflow.errors import StorageError
-from gpmcflow.job_errors import ERRORS, STATE
-from gpmcflow.state_folders import (
+from gpmcflow.monitor.state_folders import (
     JOB,
     Run,
     find_runs,
@@ -23,7 +21,9 @@ from gpmcflow.state_folders import (
     started,
     state_folders,
 )
-from gpmcflow.status import clock, is_finished, job_name, last_written
+from gpmcflow.monitor.status import clock, is_finished, job_name, last_written
+from gpmcflow.pipeline.disk import human_bytes
+from gpmcflow.pipeline.job_errors import ERRORS, STATE
 
 HOUR, DAY = 3600.0, 86400.0
 

@@ -14,8 +14,7 @@ from statistics import median
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution.blocks import Grid
-from gpmcflow.plan import annealing_runs, chains_of
-from gpmcflow.state_folders import (
+from gpmcflow.monitor.state_folders import (
     JOB,
     MOST_PIECES,
     RUN,
@@ -27,7 +26,8 @@ from gpmcflow.state_folders import (
     started,
     state_folders,
 )
-from gpmcflow.status_diagnostics import diagnose
+from gpmcflow.monitor.status_diagnostics import diagnose
+from gpmcflow.pipeline.plan import annealing_runs, chains_of
 
 RECENT = 20  # segments whose times tell the time left
 PATIENCE, LEAST_PATIENCE = (

@@ -20,8 +20,8 @@ from gpmcflow.errors import GpmcflowError, UnavailableError
 from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
-from gpmcflow.job_errors import STATE, LastError
-from gpmcflow.job_log import configure_logging
+from gpmcflow.pipeline.job_errors import STATE, LastError
+from gpmcflow.pipeline.job_log import configure_logging
 
 if TYPE_CHECKING:
     import xarray as xr

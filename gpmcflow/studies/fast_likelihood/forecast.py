@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpmcflow.forecast.context import Context, Cost
-from gpmcflow.forecast.timing import timed
-from gpmcflow.plan import PlannedJob
+from gpmcflow.pipeline.plan import PlannedJob
 from gpmcflow.studies.fast_likelihood.costs import TIMED_SECONDS, seconds_per_iteration
 from gpmcflow.studies.fast_likelihood.methods import settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood.study import MATRICES, make_bench
+from gpmcflow.studies.fast_likelihood.runs import MATRICES, make_bench
 from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
+from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.timing import timed
 
 PILOT_SWEEPS = 12
 TIMED_ITERATIONS = 3

@@ -15,9 +15,9 @@ import jinja2
 import pandas as pd
 
 import gpmcflow
-from gpmcflow.config import portable
 from gpmcflow.errors import InputError, StorageError, refuse_unfit
-from gpmcflow.report_tables import (
+from gpmcflow.pipeline.config import portable
+from gpmcflow.report.tables import (
     approximations_table,
     evidence_table,
     lead,
@@ -65,7 +65,7 @@ def build_report(
     lacks a column.
     """
     page = _environment().from_string(
-        resources.files("gpmcflow").joinpath("report_template.html").read_text(encoding="utf-8")
+        resources.files(__package__).joinpath("template.html").read_text(encoding="utf-8")
     )
     frames = {
         name: {kind: read_csv(path) for kind, path in study["frames"].items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpmcflow.pipeline.study_config import split_hmc_methods
 from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
 from gpmcflow.studies.frame.registry import STUDIES as FRAME
 from gpmcflow.studies.frame.study import PlannedJob
@@ -15,7 +16,6 @@ from gpmcflow.studies.surrogate_slice.settings import (
     shown_method,
     surrogate_slice_methods,
 )
-from gpmcflow.study_config import split_hmc_methods
 
 
 def planned_jobs(config: dict) -> list[PlannedJob]:

@@ -19,6 +19,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
+from gpmcflow.pipeline.study_config import MODEL_CODE
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
@@ -27,7 +28,6 @@ from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
 from gpmcflow.studies.stages import execution_of, result_attributes
-from gpmcflow.study_config import MODEL_CODE
 
 Model = LatentGaussianModel | MultinomialLogit
 Base = PrincipalAxes | DenseGaussian

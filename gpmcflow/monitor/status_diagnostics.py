@@ -9,8 +9,8 @@ import numpy as np
 from gpmcflow.diagnostics.importance_weights import effective_size
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.segment_files import read_arrays
-from gpmcflow.state_folders import Run
-from gpmcflow.unfinished_runs import array_headers
+from gpmcflow.monitor.state_folders import Run
+from gpmcflow.monitor.unfinished_runs import array_headers
 
 MOST_BYTES, MOST_FILES = 4_000_000, 400  # read for one output of one job
 LIKELIHOODS = ("log_likelihood", "lp")

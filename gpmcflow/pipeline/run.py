@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.execution.lock import state_lock
-from gpmcflow.input_files import load_yaml
-from gpmcflow.installation import workflow_home
-from gpmcflow.verify import verify
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.installation import workflow_home
+from gpmcflow.pipeline.verify import verify
+from gpmcflow.storage.input_files import load_yaml
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
@@ -61,7 +61,7 @@ def run(
             raise InputError(f"{path}: --quick is for the config of one analysis; leave it out")
         options = ("--config", "quick=True", *options)
     elif checked["analyses"]:
-        from gpmcflow.forecast import forecast, require_fit
+        from gpmcflow.pipeline.forecast import forecast, require_fit
 
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
         require_fit(cost)

@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gpmcflow.errors import InputError
 from gpmcflow.figures.style import Look, legend_below, looks, new_figure, styled
-from gpmcflow.models.gaussian_mixture import GaussianMixture
+from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 
 NAMES = {"hmc": "HMC, mass $I$", "rmhmc": "RMHMC"}
 _NEEDED = (

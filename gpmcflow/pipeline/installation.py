@@ -6,8 +6,8 @@ from pathlib import Path
 
 from gpmcflow.errors import InputError
 
-PACKAGE = Path(__file__).parent
-REPORT_TEMPLATE = PACKAGE / "report_template.html"
+PACKAGE = Path(__file__).parents[1]
+REPORT_TEMPLATE = PACKAGE / "report" / "template.html"
 
 
 def workflow_home() -> Path:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.forecast.context import Context, Cost
-from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
-from gpmcflow.plan import PlannedJob, method_settings
+from gpmcflow.pipeline.plan import PlannedJob, method_settings
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.timing import repeated, timed
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
 from gpmcflow.studies.surrogate_slice.problems import (
     build_joint_model,
     sampler_of,
 )
+from gpmcflow.studies.surrogate_slice.runs import LARGEST_DENSE, numbers_held, where_in_config
 from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
-from gpmcflow.studies.surrogate_slice.study import LARGEST_DENSE, numbers_held, where_in_config
 
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
 NUMBERS = 8  # kept of a draw beside theta and latents

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution.segment_files import read_arrays
-from gpmcflow.state_folders import Run, find_runs
+from gpmcflow.monitor.state_folders import Run, find_runs
 
 if TYPE_CHECKING:
     import xarray as xr

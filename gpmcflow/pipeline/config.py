@@ -20,11 +20,11 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.input_files import is_file, user_path
-from gpmcflow.installation import workflow_home
+from gpmcflow.pipeline.installation import workflow_home
+from gpmcflow.pipeline.study_config import STUDY_CHECKS, refuse_old_keys
+from gpmcflow.storage.input_files import is_file, user_path
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
 from gpmcflow.studies.frame.registry import STUDIES
-from gpmcflow.study_config import STUDY_CHECKS, refuse_old_keys
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb")

@@ -11,7 +11,7 @@ import math
 import os
 from typing import Any
 
-from gpmcflow.plan import chains_of
+from gpmcflow.pipeline.plan import chains_of
 from gpmcflow.storage.checksums import require_unchanged
 
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled

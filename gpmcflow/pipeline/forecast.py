@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpmcflow.disk import free_disk, human_bytes, require_disk
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
-from gpmcflow.forecast import fast_likelihood, rmhmc_ais, split_hmc, surrogate_slice
-from gpmcflow.forecast.context import Context, Cost
-from gpmcflow.forecast.timing import share_of_core, startup
-from gpmcflow.plan import PlannedJob, planned_jobs
-from gpmcflow.status import clock
+from gpmcflow.monitor.status import clock
+from gpmcflow.pipeline.disk import free_disk, human_bytes, require_disk
+from gpmcflow.pipeline.plan import PlannedJob, planned_jobs
+from gpmcflow.studies.fast_likelihood import forecast as fast_likelihood
+from gpmcflow.studies.frame.costs import Context, Cost
 from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.studies.frame.timing import share_of_core, startup
 from gpmcflow.studies.problems import limit_bytes
+from gpmcflow.studies.rmhmc_ais import forecast as rmhmc_ais
+from gpmcflow.studies.split_hmc import forecast as split_hmc
+from gpmcflow.studies.surrogate_slice import forecast as surrogate_slice
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import xarray as xr
 
-from gpmcflow.forecast.context import Context, Cost, block_of
-from gpmcflow.forecast.timing import seconds_per_transition, timed
-from gpmcflow.plan import PlannedJob, method_settings
+from gpmcflow.pipeline.plan import PlannedJob, method_settings
 from gpmcflow.samplers import SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
-from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.timing import seconds_per_transition, timed
+from gpmcflow.studies.split_hmc import runs as split_hmc
 from gpmcflow.studies.split_hmc.illustrations import illustrate
 
 ANY_STEP = 1e-3  # a transition takes as long with any step size

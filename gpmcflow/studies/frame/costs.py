@@ -12,7 +12,7 @@ import xarray as xr
 from gpmcflow.datasets.catalogue import CATALOGUE
 from gpmcflow.datasets.sources import SourceFile, cache_folder, find_local, search_folders
 from gpmcflow.execution.blocks import Grid, Program
-from gpmcflow.forecast.timing import MOST_CASES, segment_cost, startup, timed
+from gpmcflow.studies.frame.timing import MOST_CASES, segment_cost, startup, timed
 from gpmcflow.studies.problems import WITH_OPTIONS, prepare_data
 
 SMALL = 200_000  # bytes of a results file without its draws

@@ -22,19 +22,19 @@ from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgra
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import TemperingProgram
 from gpmcflow.execution import Program, chain_generators
-from gpmcflow.forecast.context import Context, Cost, block_of
-from gpmcflow.forecast.timing import repeated, seconds_by_cases, seconds_per_transition, timed
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.plan import PlannedJob, annealing_runs, method_settings
+from gpmcflow.pipeline.plan import PlannedJob, annealing_runs, method_settings
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
+from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.timing import repeated, seconds_by_cases, seconds_per_transition, timed
 from gpmcflow.studies.problems import MATRICES, build_model
 from gpmcflow.studies.rmhmc_ais import evidence_routes
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.illustration import illustrate
 from gpmcflow.studies.stages import approximate
 
