@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import gpmcflow
 from gpmcflow.errors import GpmcflowError, InputError, refuse_unfit
 from gpmcflow.pipeline.config import check_config
-from gpmcflow.pipeline.installation import workflow_home
 from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.studies.frame.installation import workflow_home
 
 if TYPE_CHECKING:
     import xarray as xr

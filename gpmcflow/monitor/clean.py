@@ -23,7 +23,7 @@ from gpmcflow.monitor.state_folders import (
 )
 from gpmcflow.monitor.status import clock, is_finished, job_name, last_written
 from gpmcflow.pipeline.disk import human_bytes
-from gpmcflow.pipeline.job_errors import ERRORS, STATE
+from gpmcflow.studies.frame.job_errors import ERRORS, STATE
 
 HOUR, DAY = 3600.0, 86400.0
 

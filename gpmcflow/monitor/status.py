@@ -27,7 +27,6 @@ from gpmcflow.monitor.state_folders import (
     state_folders,
 )
 from gpmcflow.monitor.status_diagnostics import diagnose
-from gpmcflow.pipeline.plan import annealing_runs, chains_of
 
 RECENT = 20  # segments whose times tell the time left
 PATIENCE, LEAST_PATIENCE = (
@@ -91,7 +90,7 @@ def job_status(folder: str | os.PathLike, results: str | os.PathLike = "results"
     usual = _usual_seconds(runs)
     silent = None if written is None else max(now - written, 0.0)
     done = sum(run.n_finished for run in runs)
-    total = max(sum(run.n_segments for run in runs), _planned(runs))
+    total = max(sum(run.n_segments for run in runs), _planned(runs, job))
     waits = next((run.waiting for run in runs if run.waiting and is_locked([run])), {})
     if is_finished(results, job, written) or (not job and 0 < done == total):
         state = "finished"
@@ -154,20 +153,15 @@ def last_written(folder: Path, runs: Iterable[Run]) -> float | None:
     return max(times, default=None)
 
 
-def _planned(runs: list[Run]) -> int:
-    """Segments of all runs of a job that anneals along several ladders one after another, else 0."""
-    settings = runs[-1].manifest.get("settings") if runs else None
-    method = settings.get("method") if isinstance(settings, dict) else None
-    if not isinstance(method, dict) or "replicates" not in method:
+def _planned(runs: list[Run], job: dict) -> int:
+    """Segments of all runs of a job that makes several one after another, as it says, else 0."""
+    planned = job.get("runs") or []
+    if not runs or not isinstance(planned, list) or len(planned) > MOST_PIECES:
         return 0
-    grid, total = runs[-1].grid, 0
-    with suppress(KeyError, TypeError, ValueError):  # of a damaged manifest
-        if method["replicates"] > MOST_PIECES:
-            return 0
-        for _, length in annealing_runs(method):
-            planned = Grid(chains_of(method), length, grid.block_size, grid.segment_length)
-            total += planned.n_blocks * planned.n_segments
-        return total
+    block, segment = runs[-1].grid.block_size, runs[-1].grid.segment_length
+    with suppress(TypeError, ValueError):  # of a damaged file
+        grids = [Grid(n_chains, length, block, segment) for n_chains, length in planned]
+        return sum(grid.n_blocks * grid.n_segments for grid in grids)
     return 0
 
 

@@ -6,7 +6,6 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 from __future__ import annotations
 
 import copy
-import json
 import math
 import re
 import unicodedata
@@ -16,18 +15,19 @@ from types import NoneType
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.pipeline.installation import workflow_home
-from gpmcflow.pipeline.study_config import STUDY_CHECKS, refuse_old_keys
+from gpmcflow.pipeline.old_keys import refuse_old_keys
+from gpmcflow.pipeline.schema_errors import as_input_error, joined, order, resolve, shown
 from gpmcflow.storage.input_files import is_file, user_path
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
-from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.studies.frame.registry import PAPERS, studies_of
 
 # How the machine does it is no part of what is computed.
-_OF_THE_MACHINE = ("data_dir", "memory_limit_gb")
+_OF_THE_MACHINE = ("data_dir", "memory_limit_gb", "config_file")
 _OF_SEVERAL = (
     "analyses",
     "problems",
@@ -48,33 +48,25 @@ _Validator = extend(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-_TYPES = {
-    "array": "a list",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "null": "null",
-    "number": "a number",
-    "object": "a mapping",
-    "string": "text",
-}
-_BOUNDS = {
-    "exclusiveMinimum": "above",
-    "minimum": "at least",
-    "exclusiveMaximum": "below",
-    "maximum": "at most",
-}
 
 
-def load_schema(path: str | Path | None = None) -> dict:
-    """Return the schema of the config, by default that of the package's own workflow."""
-    path = Path(path or workflow_home() / "workflow" / "schemas" / "config.schema.yaml")
+def load_schema(folder: str | Path | None = None) -> dict:
+    """Return the schema of the config with those of all studies, by default of the package's own workflow."""
+    folder = Path(folder or workflow_home() / "workflow" / "schemas")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # by libyaml ten times as fast
-    return loader(path.read_text(encoding="utf-8")).get_single_data()
+
+    def read(name: str) -> dict:
+        return loader((folder / name).read_text(encoding="utf-8")).get_single_data()
+
+    schema = read("config.schema.yaml")
+    sections = {study.name: read(f"studies/{study.name}.yaml") for study in PAPERS}
+    schema["properties"]["studies"]["properties"] = sections
+    return schema
 
 
 def check_config(
     config: dict,
-    schema_path: str | Path | None = None,
+    schemas: str | Path | None = None,
     *,
     where: str = "config",
     folder: str | Path = ".",
@@ -87,19 +79,17 @@ def check_config(
     the path of the first key that is wrong, what was found and what is allowed; `where` starts its
     message.
     """
-    schema = load_schema(schema_path)
-    problems = config_problems(config, schema_path, where=where, path=path)
+    schema = load_schema(schemas)
+    problems = config_problems(config, schemas, where=where, path=path)
     if problems:
         raise InputError(problems[0])
     filled = _filled(expanded(config, path, where), schema, schema)
     catalogue = schema["$defs"]["catalogue"]["enum"]
     _check_datasets(filled, catalogue, where, Path(folder))
     _check_problems(filled, catalogue, where)
-    for name, study in filled["studies"].items():
-        STUDY_CHECKS[name](study, filled["problems"], f"{where}: studies.{name}")
-    for study in STUDIES:
+    for study in studies_of(filled):
         study.check(filled, where, Path(folder))
-    if not filled["studies"] and not any(filled[study.key] for study in STUDIES):
+    if not studies_of(filled):
         raise InputError(
             f"{where}: nothing to run found; give data and models (see gpmcflow new), or studies"
         )
@@ -108,13 +98,13 @@ def check_config(
 
 def config_problems(
     config: dict,
-    schema_path: str | Path | None = None,
+    schemas: str | Path | None = None,
     *,
     where: str = "config",
     path: str | Path | None = None,
 ) -> list[str]:
     """Return all that the schema finds wrong with a config, a line each, the first to mend first."""
-    schema, single = load_schema(schema_path), is_single(config)
+    schema, single = load_schema(schemas), is_single(config)
     lines: dict[str, None] = {}
     try:
         _require_yaml_values(config, where)
@@ -130,8 +120,8 @@ def config_problems(
                 refuse_old_keys(problem, f"{where}: problems.{name}")
     except InputError as error:
         return [str(error)]
-    errors = sorted(_Validator(schema).iter_errors(config), key=_order)
-    lines |= dict.fromkeys(str(_as_input_error(error, schema, where)) for error in errors)
+    errors = sorted(_Validator(schema).iter_errors(config), key=order)
+    lines |= dict.fromkeys(str(as_input_error(error, schema, where)) for error in errors)
     if single:  # its keys stand at the top
         (name,) = config["analyses"]
         return [line.replace(f"{where}: analyses.{name}.", f"{where}: ") for line in lines]
@@ -145,32 +135,6 @@ def portable(config: Mapping[str, Any]) -> dict:
         execution = kept["execution"].items()
         kept["execution"] = {key: value for key, value in execution if key in _OF_THE_NUMBERS}
     return kept
-
-
-def resolve(node: dict, schema: dict) -> dict:
-    """Return the schema node that a `$ref` into `$defs` stands for."""
-    while "$ref" in node:
-        node = schema["$defs"][node["$ref"].removeprefix("#/$defs/")]
-    return node
-
-
-def describe(node: dict, schema: dict) -> str:
-    """Return in words what a schema node allows, for messages and for config/README.md."""
-    node = resolve(node, schema)
-    kinds = node.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else list(kinds)
-    words = []
-    for kind in kinds:
-        word = _TYPES[kind]
-        if kind in ("number", "integer"):
-            bounds = [f"{text} {node[key]:g}" for key, text in _BOUNDS.items() if key in node]
-            word = " ".join([word, " and ".join(bounds)]).strip()
-        if kind == "array" and "items" in node:
-            word = f"a list, each {describe(node['items'], schema)}"
-        words.append(word)
-    if "enum" in node:
-        words = [f"one of {', '.join(str(value) for value in node['enum'])}"]
-    return " or ".join(words)
 
 
 def _require_yaml_values(config: Any, where: str) -> None:
@@ -191,79 +155,18 @@ def _require_yaml_values(config: Any, where: str) -> None:
         if isinstance(value, dict):
             for key, item in value.items():
                 if not isinstance(key, str):
-                    raise InputError(f"{path}: key {_shown(key)} is not text; put it in quotes")
+                    raise InputError(f"{path}: key {shown(key)} is not text; put it in quotes")
                 if any(unicodedata.category(letter) in _CONTROL for letter in key):
                     raise InputError(f"{path}: key {key!r} is not one line of text; rename it")
-                left.append((item, _joined(path, [key]), depth + 1))
+                left.append((item, joined(path, [key]), depth + 1))
         elif isinstance(value, list):
-            left += [(item, _joined(path, [k]), depth + 1) for k, item in enumerate(value)]
+            left += [(item, joined(path, [k]), depth + 1) for k, item in enumerate(value)]
         elif isinstance(value, float) and not math.isfinite(value):
             raise InputError(f"{path}: found {value}; allowed: a finite number")
         elif isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise InputError(f"{path}: found a number of more than 64 bits; give a smaller one")
         elif not isinstance(value, (str, int, float, NoneType)):
-            raise InputError(f"{path}: found {_shown(value)}; put it in quotes to have it as text")
-
-
-def _order(error: ValidationError) -> tuple:
-    """Unknown names first, as others say which keys are known; a mistyped key is missing, too."""
-    rank = {"enum": 0, "additionalProperties": 1, "required": 3}.get(error.validator, 2)
-    return rank, [str(part) for part in error.absolute_path]
-
-
-def _as_input_error(error: ValidationError, schema: dict, where: str) -> InputError:
-    node, found = error.schema, error.instance
-    path = _joined(where, error.absolute_path)
-    if error.validator == "additionalProperties":
-        patterns = node.get("patternProperties", {})
-        known = node.get("properties", {})
-        key = next(
-            key
-            for key in found
-            if key not in known and not any(re.search(p, key) for p in patterns)
-        )
-        if patterns:
-            return InputError(f"{path}: name {key!r} found; allowed: {node['$comment']}; rename it")
-        return unknown_name(f"{path}: key", key, known)
-    if error.validator == "required":
-        key = next(key for key in error.validator_value if key not in found)
-        wanted = describe(node["properties"][key], schema)
-        return InputError(f"{_joined(path, [key])}: missing; give {wanted}")
-    if error.validator == "enum" and isinstance(found, str):
-        return unknown_name(path, found, node["enum"])
-    if error.validator == "uniqueItems":
-        twice = next(item for item in found if found.count(item) > 1)
-        return InputError(f"{path}: {_shown(twice)} found twice; list each once")
-    if error.validator == "maxProperties":
-        return InputError(f"{path}: found {', '.join(sorted(found))}; give one of them")
-    if error.validator in ("minItems", "minProperties", "minLength"):
-        return InputError(f"{path}: nothing found; give one at least")
-    if error.validator == "pattern":
-        return InputError(f"{path}: found {_shown(found)}; allowed: {node['description']}")
-    return InputError(
-        f"{path}: found {_shown(found)}; allowed: {describe(node, schema)}{_hint(found)}"
-    )
-
-
-def _joined(where: str, parts: Any) -> str:
-    """`config: studies.rmhmc_ais.methods.a.temperatures[0]`."""
-    path = where
-    for part in parts:
-        separator = "." if ": " in path else ": "
-        path += f"[{part}]" if isinstance(part, int) else f"{separator}{part}"
-    return path
-
-
-def _shown(value: Any) -> str:
-    """Return a value as YAML would have it, cut short."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return text if len(text) <= 60 else f"{text[:56]} ..."
-
-
-def _hint(found: Any) -> str:
-    if isinstance(found, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", found):
-        return f" (YAML takes {found} for text; write {found.lower().replace('e', '.0e', 1)})"
-    return ""
+            raise InputError(f"{path}: found {shown(value)}; put it in quotes to have it as text")
 
 
 def _filled(value: Any, node: dict, schema: dict) -> Any:

@@ -14,15 +14,12 @@ from gpmcflow.errors import ResourceError
 from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
 from gpmcflow.monitor.status import clock
 from gpmcflow.pipeline.disk import free_disk, human_bytes, require_disk
-from gpmcflow.pipeline.plan import PlannedJob, planned_jobs
-from gpmcflow.studies.fast_likelihood import forecast as fast_likelihood
+from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.studies.frame.costs import Context, Cost
 from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import share_of_core, startup
 from gpmcflow.studies.problems import limit_bytes
-from gpmcflow.studies.rmhmc_ais import forecast as rmhmc_ais
-from gpmcflow.studies.split_hmc import forecast as split_hmc
-from gpmcflow.studies.surrogate_slice import forecast as surrogate_slice
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 
@@ -36,24 +33,6 @@ def _prepare_cost(context: Context, job: PlannedJob) -> Cost | None:
         return None
     seconds, dataset = found
     return context.single(seconds, 4 * dataset.nbytes, dataset.nbytes)
-
-
-RULES = {
-    "prepare": _prepare_cost,
-    "split_hmc_fit": split_hmc.fit_cost,
-    "split_hmc_chains": split_hmc.chains_cost,
-    "split_hmc_illustrate": split_hmc.illustrate_cost,
-    "fast_likelihood_tune": fast_likelihood.tune_cost,
-    "fast_likelihood_replicate": fast_likelihood.replicate_cost,
-    "surrogate_slice_replicate": surrogate_slice.replicate_cost,
-    "surrogate_slice_illustrate": surrogate_slice.illustrate_cost,
-    "rmhmc_ais_approximate": rmhmc_ais.approximate_cost,
-    "rmhmc_ais_evidence": rmhmc_ais.evidence_cost,
-    "rmhmc_ais_posterior": rmhmc_ais.posterior_cost,
-    "rmhmc_ais_hyperparameter_map": rmhmc_ais.map_cost,
-    "rmhmc_ais_illustrate": rmhmc_ais.illustrate_cost,
-}
-SAMPLING = ("split_hmc_chains", "rmhmc_ais_evidence", "rmhmc_ais_posterior")
 
 
 @dataclass(frozen=True)
@@ -139,23 +118,20 @@ def require_fit(found: Forecast) -> None:
 
 
 @cache
-def _of_studies() -> dict[str, Callable[[Context, PlannedJob], Cost]]:
-    return {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
+def _costs() -> dict[str, Callable[[Context, PlannedJob], Cost | None]]:
+    """Rule -> forecast of its cost; tables, figures and pages have none."""
+    own = {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
+    return {"prepare": _prepare_cost, **own}
 
 
 def _job(context: Context, job: PlannedJob) -> JobForecast:
-    rule = _of_studies().get(job.rule)
-    if rule is not None:
-        cost = rule(context, job)
-        return JobForecast(job, cost, cost.cores)
-    cores = context.workers if job.rule in SAMPLING else 1
-    rule = RULES.get(job.rule)
-    if rule is None:
+    cores, cost = job.stage.ask.threads(context.config, job), _costs().get(job.rule)
+    if cost is None:
         seconds, memory = startup()
         return JobForecast(job, Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES), 1)
-    if job.problem and context.dataset(job.problem) is None:
+    if job.problem in context.config["problems"] and context.dataset(job.problem) is None:
         return JobForecast(job, None, cores)
-    return JobForecast(job, rule(context, job), cores)
+    return JobForecast(job, cost(context, job), cores)
 
 
 def _makespan(jobs: list[JobForecast], cores: int) -> float:
@@ -201,7 +177,7 @@ def forecast_table(found: Forecast) -> str:
     """Return a forecast as a table for people: a row for each rule and problem, then the totals."""
     groups: dict[tuple[str, str], list[JobForecast]] = {}
     for job in found.jobs:
-        known = job.job.rule in RULES or job.job.rule in _of_studies()
+        known = job.job.rule in _costs()
         key = (job.job.rule, job.job.problem or "") if known else ("tables, figures, report", "")
         groups.setdefault(key, []).append(job)
     rows = [("rule", "problem", "jobs", "cores", "time each", "time", "memory", "disk")]

@@ -16,9 +16,9 @@ from pathlib import Path
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.pipeline.config import check_config
-from gpmcflow.pipeline.installation import workflow_home
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.studies.frame.installation import workflow_home
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")

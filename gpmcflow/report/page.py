@@ -27,7 +27,9 @@ from gpmcflow.report.tables import (
     which_method_table,
     which_sampler_table,
 )
-from gpmcflow.storage import read_csv, require_unchanged
+from gpmcflow.storage import read_csv, require_unchanged, write_result_text
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.registry import studies_of
 
 _TABLES = {
     "which_method": which_method_table,
@@ -43,6 +45,23 @@ class Answer(NamedTuple):
     title: str
     link: str  # to the analysis's own report, relative to this one
     html: str  # goes onto the page as it is
+
+
+def report_job(job: Job) -> None:
+    """The page of a run, with the tables and figures of its studies and the answers of its analyses."""
+    studies = {
+        name: {**section, "frames": {Path(path).stem: path for path in section["tables"]}}
+        for name, section in job.settings["sections"].items()
+    }
+    answers = [
+        Answer(*answer)
+        for study in studies_of(job.config)
+        if study.answers
+        for answer in study.load("answers")(job.config, ".")
+    ]
+    config = portable(job.config)
+    page = build_report(studies, title="Results", config=config, answers=answers)
+    write_result_text(page, job.output.report)
 
 
 def build_report(

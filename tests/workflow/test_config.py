@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from gpmcflow.pipeline.study_config import count_runs, split_hmc_methods
 
 from gpmcflow.errors import InputError, StorageError
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
@@ -17,7 +18,6 @@ from gpmcflow.pipeline.config import (
     check_config,
     portable,
 )
-from gpmcflow.pipeline.study_config import count_runs, split_hmc_methods
 from gpmcflow.samplers import RandomWalkMetropolis
 from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.stated_models import check_models, likelihood_of
@@ -631,8 +631,8 @@ def test_what_the_snakefile_imports_is_light():
 
 def test_the_snakefile_imports_nothing_else():
     allowed = ("os", "snakemake.exceptions", "gpmcflow.pipeline.config", "gpmcflow.errors",
-               "gpmcflow.pipeline.installation",
-               "gpmcflow.studies.frame.resources", "gpmcflow.pipeline.job_errors",
+               "gpmcflow.studies.frame.installation",
+               "gpmcflow.studies.frame.resources", "gpmcflow.studies.frame.job_errors",
                "gpmcflow.pipeline.plan", "gpmcflow.pipeline.study_config",
                "gpmcflow.studies.analysis.study", "gpmcflow.studies.fast_likelihood.types",
                "gpmcflow.studies.surrogate_slice.settings")  # fmt: skip

@@ -13,8 +13,8 @@ import pytest
 from gpmcflow.errors import InputError, NumericalError, ResourceError, StorageError
 from gpmcflow.monitor.clean import remove_state, unneeded_state
 from gpmcflow.monitor.status import job_statuses
-from gpmcflow.pipeline.job_errors import LastError, name_this_run
-from gpmcflow.pipeline.workflow_job import workflow_job
+from gpmcflow.studies.frame.job import workflow_job
+from gpmcflow.studies.frame.job_errors import LastError, name_this_run
 
 
 class Named(dict):

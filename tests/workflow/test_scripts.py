@@ -23,7 +23,7 @@ def test_script_is_short_guarded_and_used(path):
     assert before != text
     assert set(before.splitlines()[1:]) <= {
         "",
-        "from gpmcflow.pipeline.workflow_job import workflow_job",
+        "from gpmcflow.studies.frame.job import workflow_job",
     }
     name = path.relative_to(WORKFLOW).as_posix()
     users = [file for file in RULES if f'"{up(file)}/{name}"' in file.read_text()]

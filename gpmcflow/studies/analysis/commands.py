@@ -17,7 +17,7 @@ from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError, refuse_unfit
 from gpmcflow.pipeline.config import check_config, config_problems
 from gpmcflow.pipeline.forecast import forecast, require_fit
-from gpmcflow.pipeline.study_config import count_runs
+from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.storage import csv_text, load_results, write_text
 from gpmcflow.storage.input_files import load_json, load_yaml
 from gpmcflow.studies.analysis import tables

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpmcflow.pipeline.plan import PlannedJob
 from gpmcflow.studies.fast_likelihood.costs import TIMED_SECONDS, seconds_per_iteration
 from gpmcflow.studies.fast_likelihood.methods import settings_of, tuned_name
 from gpmcflow.studies.fast_likelihood.runs import MATRICES, make_bench
 from gpmcflow.studies.fast_likelihood.types import fast_likelihood_types
 from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import timed
 
 PILOT_SWEEPS = 12
@@ -18,14 +18,15 @@ STATE_SECONDS = 0.05  # to begin, write and read one chain
 
 def tune_cost(context: Context, job: PlannedJob) -> Cost:
     """All settings of all methods on the data sets for tuning."""
-    study = context.config["studies"]["fast_likelihood"]
-    settings = fast_likelihood_types(study)[job.method]
+    tuning = job.settings["tuning"]
+    types = fast_likelihood_types(context.config["studies"]["fast_likelihood"])
+    settings = types[job.method]  # with the iterations of its runs
     pilot, each = _measured(context, job.method, settings)
     methods = {tuned_name(m) for m in settings["methods"] if len(settings_of(tuned_name(m))) > 1}
     chains = sum(len(settings_of(m)) for m in methods)
-    iterations = study["tuning"]["iterations"]
+    iterations = tuning["iterations"]
     seconds = sum(len(settings_of(m)) * each[m] * iterations for m in methods)
-    seconds = study["tuning"]["replicates"] * (seconds + pilot + chains * STATE_SECONDS)
+    seconds = tuning["replicates"] * (seconds + pilot + chains * STATE_SECONDS)
     return context.single(
         seconds, 8 * MATRICES * settings["n"] ** 2, chains * iterations * DRAW_BYTES
     )
@@ -33,8 +34,7 @@ def tune_cost(context: Context, job: PlannedJob) -> Cost:
 
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     """One chain of every method on one data set, its pilot, and what is timed afterwards."""
-    study = context.config["studies"]["fast_likelihood"]
-    settings = fast_likelihood_types(study)[job.method]
+    settings = job.settings["settings"]
     pilot, each = _measured(context, job.method, settings)
     seconds = pilot + sum(
         settings["iterations"] * each[m] + max(2 * TIMED_SECONDS, 15 * each[m]) + STATE_SECONDS
@@ -71,3 +71,6 @@ def _exact_seconds(bench) -> float:
     density(theta)
     moved = theta + 1e-3
     return timed(lambda: [density(moved + k * 1e-6) for k in range(5)])[0] / 5
+
+
+COSTS = {"fast_likelihood_tune": tune_cost, "fast_likelihood_replicate": replicate_cost}

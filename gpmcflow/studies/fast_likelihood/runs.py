@@ -16,7 +16,7 @@ from gpmcflow.execution import Execution, code_digest, pin_blas, remember, requi
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_widths
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.fast_likelihood.checks import algebra_checks
 from gpmcflow.studies.fast_likelihood.costs import (
     eigen_seconds,
@@ -25,7 +25,7 @@ from gpmcflow.studies.fast_likelihood.costs import (
 )
 from gpmcflow.studies.fast_likelihood.data import STUDY, Problem, generator, make_problem
 from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood.types import FAST_LIKELIHOOD_CODE
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.problems import limit_bytes
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,19 @@ def make_bench(
     pilot = DensityPilot(arrays["draws"], arrays["values"], arrays["sd"], arrays["n_calls"].item())
     stream = lambda name: generator(seed, f"{purpose}{name}", *key)  # noqa: E731
     return Bench(problem, pilot, settings["sizes"], order, columns, stream)
+
+
+def tune_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`tune` for the type of a job."""
+    run = {"seed": job.seed, "execution": job.execution, "state_dir": job.state_dir()}
+    return tune(job.wildcards.type, **job.settings, **run)
+
+
+def replicate_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`replicate_runs` for the data set of a job."""
+    replicate, tuned = int(job.wildcards.replicate), load_results(job.input.tuning)
+    settings = job.settings["settings"]
+    return replicate_runs(job.wildcards.type, settings, replicate, tuned, **job.run_settings())
 
 
 def tune(
@@ -128,7 +141,7 @@ def tune(
         "checks": xr.Dataset({k: ((), v) for k, v in algebra_checks(bench).items()}),
     }
     attributes = _attributes(name, settings, bench.problem, seed, tuning=tuning)
-    facts = {"code": code_digest(*FAST_LIKELIHOOD_CODE)}
+    facts = {"code": code_digest(__name__)}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), facts
 
 
@@ -173,7 +186,7 @@ def replicate_runs(
     groups = _groups(settings["methods"], trees, rows)
     seconds["eigen_exact"] = eigen_seconds(bench)
     attributes = _attributes(name, settings, bench.problem, seed, replicate=replicate)
-    facts = {"seconds": seconds, "code": code_digest(*FAST_LIKELIHOOD_CODE)}
+    facts = {"seconds": seconds, "code": code_digest(__name__)}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), facts
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import functools
 import math
 import os
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from gpmcflow.pipeline.plan import chains_of
 from gpmcflow.storage.checksums import require_unchanged
+
+if TYPE_CHECKING:
+    from gpmcflow.studies.frame.study import PlannedJob
 
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
 GP_MATRICES, LINEAR_MATRICES = (
@@ -30,6 +34,62 @@ FLOPS = (
     1e9  # a second of one busy core, at matrices of this size; 10 times fewer than a quiet one does
 )
 LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
+INSIDE = ("parallel_tempering", "sequential_monte_carlo")  # replicates have their chains inside
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the jobs of a stage ask a machine for.
+
+    Attributes
+    ----------
+    threads:
+        By config and job.
+    megabytes:
+        By config, job, threads and attempt.
+    minutes:
+        Walltime, by config, job and attempt.
+    """
+
+    threads: Callable[[Config, PlannedJob], int]
+    megabytes: Callable[[Config, PlannedJob, int, int], int]
+    minutes: Callable[[Config, PlannedJob, int], int]
+
+
+def small(megabytes: int = 1200, minutes: int = 15) -> Ask:
+    """One thread, and the same for every job; a longer time at each attempt."""
+    return Ask(
+        lambda config, job: 1,
+        lambda config, job, threads, attempt: megabytes,
+        lambda config, job, attempt: min(WALLTIME_MINUTES, minutes * attempt),
+    )
+
+
+def of_problem(minutes: int | None = None, workers: bool = False, method: str = "") -> Ask:
+    """Memory by the input named data, and by the settings of this name of a method.
+
+    The time follows the flops of the method where none is stated. ``workers`` takes as many threads as the
+    config has workers; those of a Dask cluster are not on the cores of the job.
+    """
+
+    def threads(config: Config, job: PlannedJob) -> int:
+        execution = config["execution"]
+        return execution["workers"] if workers and not execution["scheduler"] else 1
+
+    def megabytes(config: Config, job: PlannedJob, processes: int, attempt: int) -> int:
+        chosen = job.settings[method] if method else None
+        return memory_mb(config, job.problem, job.inputs["data"], processes, attempt, chosen)
+
+    def walltime(config: Config, job: PlannedJob, attempt: int) -> int:
+        if minutes is not None:
+            return min(WALLTIME_MINUTES, minutes * attempt)
+        return runtime_minutes(
+            config, job.problem, job.inputs["data"], job.settings[method], attempt
+        )
+
+    return Ask(threads, megabytes, walltime)
 
 
 def problem_sizes(data: str | os.PathLike, variable: str = "X") -> tuple[int, int]:
@@ -131,6 +191,11 @@ def runtime_minutes(
     """
     minutes = LEAST_MINUTES + flops(config, problem, data, method) / FLOPS / 60
     return min(WALLTIME_MINUTES, math.ceil(minutes) * attempt)
+
+
+def chains_of(method: dict[str, Any]) -> int:
+    """Return the chains of a run of the evidence study: particles, or replicates that have theirs inside."""
+    return method["replicates" if method.get("kind") in INSIDE else "particles"]
 
 
 def states_per_chain(method: dict[str, Any]) -> int:

@@ -24,7 +24,7 @@ ENOUGH = 0.25  # seconds a repeated measurement takes
 MOST_CASES = 320  # a fit is timed at so many cases, and from there extrapolated
 _JOB = """
 import resource, time
-import gpmcflow.pipeline.workflow_job, gpmcflow.storage
+import gpmcflow.studies.frame.job, gpmcflow.storage
 import gpmcflow.studies.rmhmc_ais.runs, gpmcflow.studies.split_hmc.runs
 print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

@@ -24,18 +24,19 @@ from gpmcflow.evidence.tempering_program import TemperingProgram
 from gpmcflow.execution import Program, chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.pipeline.plan import PlannedJob, annealing_runs, method_settings
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import repeated, seconds_by_cases, seconds_per_transition, timed
 from gpmcflow.studies.problems import MATRICES, build_model
 from gpmcflow.studies.rmhmc_ais import evidence_routes
 from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.illustration import illustrate
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
 from gpmcflow.studies.stages import approximate
 
 PILOT_PARTICLES = 32
@@ -69,7 +70,7 @@ def approximate_cost(context: Context, job: PlannedJob) -> Cost:
 
 def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     """Pilot, chains from the EP fit, and predictions averaged over at most 1000 draws."""
-    sampling = context.config["studies"]["rmhmc_ais"]["sampling"]
+    sampling = job.settings["sampling"]
     found = _pilot(context, job.problem, {"reference": "ep", **sampling})
     sampler = make_sampler(sampling["sampler"])
     sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
@@ -90,7 +91,7 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
 
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Pilot, then every ladder and replicate, forward and back, block after block."""
-    method = method_settings(context.config, job)
+    method = job.settings["method"]
     found = _pilot(context, job.problem, method)
     if method["kind"] in ("parallel_tempering", "sequential_monte_carlo"):
         return _inside_cost(context, job, method, found)
@@ -173,7 +174,7 @@ def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, leng
 
 def map_cost(context: Context, job: PlannedJob) -> Cost:
     """One cell in the middle of the grid, times the cells."""
-    grid = context.config["studies"]["rmhmc_ais"]["map"]
+    grid = job.settings["grid"]
     names = ("log_length_scale", "log_signal_sd")
     cell = {name: [sorted(grid[name])[len(grid[name]) // 2]] for name in names}
     settings = context.config["problems"][job.problem]
@@ -291,3 +292,12 @@ def _seconds_per_gradient(path: TemperedPath, sampler: Sampler, n_chains: int) -
     rng = chain_generators(0, "forecast", chains=range(n_chains))
     state = tried.init(target, rng.standard_normal((path.model.dim,)))
     return repeated(lambda: tried.step(rng, target, state)) / STEPS
+
+
+COSTS = {
+    "rmhmc_ais_approximate": approximate_cost,
+    "rmhmc_ais_evidence": evidence_cost,
+    "rmhmc_ais_posterior": posterior_cost,
+    "rmhmc_ais_hyperparameter_map": map_cost,
+    "rmhmc_ais_illustrate": illustrate_cost,
+}

@@ -15,14 +15,31 @@ from gpmcflow.approximations.perturbative_correction import second_order_correct
 from gpmcflow.errors import NumericalError, unknown_name
 from gpmcflow.execution import chain_generators, require_memory, workers
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.storage import with_attributes
+from gpmcflow.storage import load_results, with_attributes
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.resources import chains_of
 from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
 from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
 from gpmcflow.studies.stages import execution_of, result_attributes
 
 STUDY = "rmhmc_ais"
 ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
 STATISTICS = 8  # numbers kept for each particle and temperature
+
+
+def evidence_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`evidence` of the data and the EP fit of a job."""
+    dataset, fitted = job.dataset(), load_results(job.input.approximation)
+    method = job.settings["method"]
+    runs = [(chains_of(method), length) for _, length in annealing_runs(method)]
+    run = job.run_settings(dataset, runs)
+    return evidence(dataset, fitted, **job.settings, **job.names, **run)
+
+
+def hyperparameter_map_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`hyperparameter_map` of the data of a job."""
+    return hyperparameter_map(job.dataset(), **job.settings, seed=job.seed)
 
 
 def evidence(

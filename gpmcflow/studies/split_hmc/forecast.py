@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import xarray as xr
 
-from gpmcflow.pipeline.plan import PlannedJob, method_settings
 from gpmcflow.samplers import SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import seconds_per_transition, timed
 from gpmcflow.studies.split_hmc import runs as split_hmc
 from gpmcflow.studies.split_hmc.illustrations import illustrate
@@ -28,7 +28,7 @@ def fit_cost(context: Context, job: PlannedJob) -> Cost:
 def chains_cost(context: Context, job: PlannedJob) -> Cost:
     """Tuning, all iterations of all blocks, and the iterations that are timed afterwards."""
     dataset, problem = context.dataset(job.problem), context.config["problems"][job.problem]
-    method = method_settings(context.config, job)
+    method = job.settings["method"]
     _, fitted = _fitted(context, job.problem)
     seconds, target = timed(lambda: split_hmc.target_of(dataset, fitted, problem, method))
     tuned = "step_size" in SAMPLERS[method["sampler"]].__dataclass_fields__
@@ -69,3 +69,10 @@ def _array_bytes(context: Context, problem: str, n_chains: int) -> int:
     sizes = context.dataset(problem).sizes
     n, d = sizes["case"], sizes["feature"] + 1
     return 8 * (split_hmc.MATRICES * n * d + 8 * n * n_chains)
+
+
+COSTS = {
+    "split_hmc_fit": fit_cost,
+    "split_hmc_chains": chains_cost,
+    "split_hmc_illustrate": illustrate_cost,
+}

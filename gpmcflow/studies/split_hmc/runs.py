@@ -19,13 +19,13 @@ from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
-from gpmcflow.pipeline.study_config import MODEL_CODE
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import with_attributes
+from gpmcflow.storage import load_results, with_attributes
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
 from gpmcflow.studies.stages import execution_of, result_attributes
 
@@ -54,6 +54,12 @@ class Slopes:
         norm = np.einsum("ij,ij->i", latent, latent)
         intercepts = latent[:, list(self.intercepts)]
         return np.column_stack([norm - np.einsum("ij,ij->i", intercepts, intercepts), norm])
+
+
+def fit_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`fit` of the data of a job."""
+    limit = job.memory_limit_gb
+    return fit(job.dataset(), job.settings["problem"], seed=job.seed, memory_limit_gb=limit)
 
 
 def fit(
@@ -133,6 +139,12 @@ def _parameter_names(dataset: xr.Dataset, model: Model) -> list[str]:
     return names
 
 
+def chains_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`chains` of the data and the fit of a job."""
+    dataset, fitted = job.dataset(), load_results(job.input.fit)
+    return chains(dataset, fitted, **job.settings, **job.names, **job.run_settings(dataset))
+
+
 def chains(
     dataset: xr.Dataset,
     fitted: xr.DataTree,
@@ -188,7 +200,7 @@ def chains(
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},
-        "code": code_digest(*MODEL_CODE, "samplers", "studies.split_hmc.study"),
+        "code": code_digest(__name__),
     }
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import density_of
-from gpmcflow.pipeline.plan import PlannedJob, method_settings
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import repeated, timed
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
@@ -19,7 +19,7 @@ from gpmcflow.studies.surrogate_slice.problems import (
     sampler_of,
 )
 from gpmcflow.studies.surrogate_slice.runs import LARGEST_DENSE, numbers_held, where_in_config
-from gpmcflow.studies.surrogate_slice.settings import JOINT, run_settings
+from gpmcflow.studies.surrogate_slice.settings import JOINT
 
 SEGMENT_SECONDS = 0.02  # to write and read one segment of one chain
 NUMBERS = 8  # kept of a draw beside theta and latents
@@ -28,9 +28,9 @@ GUESSED_STEPS = 12  # of joint split HMC, whose pilot chooses them
 
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     """All iterations of all chains, at the pace of the first few, and the timing after them."""
-    method, problem = method_settings(context.config, job), context.config["problems"][job.problem]
+    method, problem = job.settings["method"], job.settings["problem"]
     n = context.dataset(job.problem).sizes["case"]
-    key = ("surrogate_slice", job.problem, repr(sorted(run_settings(method).items())))
+    key = ("surrogate_slice", job.problem, repr(sorted(method.items())))
     each, model = context.once(key, lambda: _pace(context, job.problem, method))
     thin, chains = method["thin"], method["chains"]
     draws = (method["iterations"] + method["warmup"]) // thin * chains
@@ -69,3 +69,9 @@ def _gradient_seconds(model: GPModel, problem: str) -> float:
         raise InputError(where_in_config(problem, JOINT, error)) from None
     x, z = np.zeros(model.dim), np.zeros(density.n_z)
     return repeated(lambda: density.evaluate(x, z))
+
+
+COSTS = {
+    "surrogate_slice_replicate": replicate_cost,
+    "surrogate_slice_illustrate": illustrate_cost,
+}

@@ -15,6 +15,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.problems import limit_bytes
 from gpmcflow.studies.surrogate_slice.pace import seconds_of_pilots, seconds_per_iteration
 from gpmcflow.studies.surrogate_slice.problems import (
     at_key,
@@ -23,11 +25,27 @@ from gpmcflow.studies.surrogate_slice.problems import (
     sampler_of,
     start_of,
 )
-from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
+from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY
 
 SEGMENT_FACTOR = 10  # an iteration of one chain is small: segments are longer here
 LARGEST_DENSE = 1000  # cases
 TAIL = 0.05  # of the intensity's interval, on each side
+
+
+def replicate_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`replicate_chains` for the data and the method of a job."""
+    dataset, names, settings = job.dataset(), job.wildcards, job.settings
+    run = job.run_settings(dataset)
+    return replicate_chains(
+        dataset,
+        names.problem,
+        settings["problem"],
+        names.method,
+        settings["method"],
+        int(names.replicate),
+        memory_limit=limit_bytes(run.pop("memory_limit_gb")),
+        **run,
+    )
 
 
 def replicate_chains(
@@ -99,7 +117,7 @@ def replicate_chains(
     )
     seconds = {"iteration": each, "total": each * method["iterations"] * method["chains"]}
     seconds |= {"dense_iteration": dense, "pilot": seconds_of_pilots(tree, each) if joint else None}
-    facts = {"seconds": seconds, "code": code_digest(*code_of(method))}
+    facts = {"seconds": seconds, "code": code_digest(__name__)}
     groups = xr.DataTree.from_dict(_groups(dataset, model, tree))
     return with_attributes(groups, attributes), facts
 
