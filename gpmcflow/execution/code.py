@@ -22,7 +22,7 @@ PACKAGE = "gpmcflow"
 # What no number depends on: messages, files as such, and what surrounds a job.
 HARMLESS = ("errors", "storage", "pipeline", "monitor", "studies.frame", "execution.progress")
 _FOLDER = Path(__file__).resolve().parents[1]
-_PARSED = Path(".snakemake", "gpmcflow_code.json")
+_PARSED = Path(".snakemake", "gpmcflow_sources.json")
 
 
 class Source(NamedTuple):

@@ -443,7 +443,8 @@ def test_claims():
 
 def test_illustrations_match_the_reference(tmp_path):
     """Spec, section 5.4: acceptance and lag-1 autocorrelation on the bivariate normal."""
-    from gpmcflow.studies.split_hmc.illustrations import figures, illustrate
+    from gpmcflow.studies.split_hmc.draw import illustrations as figures
+    from gpmcflow.studies.split_hmc.illustrations import illustrate
 
     tree, facts = illustrate(seed=1)
     path = tmp_path / "illustrations.nc"

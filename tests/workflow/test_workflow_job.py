@@ -148,7 +148,7 @@ def test_state_folder_changes_with_whatever_changes_the_numbers(snakemake, tmp_p
 
 def test_results_have_a_sidecar_with_the_times(snakemake, tmp_path):
     with workflow_job(snakemake) as job:
-        job.write(xr.DataTree(xr.Dataset({"a": ("x", [1.0])})), {"seconds": {"fit": 2.0}})
+        job.write((xr.DataTree(xr.Dataset({"a": ("x", [1.0])})), {"seconds": {"fit": 2.0}}))
     sidecar = (tmp_path / "out.nc.json").read_text()
     for word in ("job_seconds", '"fit": 2.0', "versions", '"job_threads": 2'):
         assert word in sidecar

@@ -37,7 +37,7 @@ for stage in PLAN.stages:
             entry=stage.entry,
             settings=PLAN.settings(stage),
             seed=config["seed"],
-            block_size=config["execution"]["block_size"],
+            block_size=config["execution"]["block_size"] if stage.in_blocks else None,
             code=code_digest(stage.entry),
         script:
             "../scripts/job.py"

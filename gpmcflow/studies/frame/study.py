@@ -39,6 +39,8 @@ class Stage:
         Threads, memory and time.
     local:
         Whether it runs where Snakemake does, as it takes seconds.
+    in_blocks:
+        Whether the size of blocks of chains is part of what its numbers depend on.
     """
 
     rule: str
@@ -47,6 +49,7 @@ class Stage:
     captions: Mapping[str, str] = field(default_factory=dict)
     ask: Ask = field(default_factory=small)
     local: bool = False
+    in_blocks: bool = False
 
     @property
     def files(self) -> dict[str, str]:

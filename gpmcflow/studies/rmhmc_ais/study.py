@@ -32,12 +32,14 @@ POSTERIOR = Stage(
     "gpmcflow.studies.stages:posterior_job",
     {"results": "results/rmhmc_ais/{problem}/posterior.nc"},
     ask=of_problem(workers=True, method="sampling"),
+    in_blocks=True,
 )
 EVIDENCE = Stage(
     "rmhmc_ais_evidence",
     "gpmcflow.studies.rmhmc_ais.runs:evidence_job",
     {"results": "results/rmhmc_ais/{problem}/evidence/{method}.nc"},
     ask=of_problem(workers=True, method="method"),
+    in_blocks=True,
 )
 MAP = Stage(
     "rmhmc_ais_hyperparameter_map",

@@ -33,6 +33,7 @@ CHAINS = Stage(
     "gpmcflow.studies.split_hmc.runs:chains_job",
     {"results": "results/split_hmc/{problem}/{method}.nc"},
     ask=of_problem(method="method"),
+    in_blocks=True,
 )
 ILLUSTRATE = Stage(
     "split_hmc_illustrate",
