@@ -138,7 +138,7 @@ def _makespan(jobs: list[JobForecast], cores: int) -> float:
     """Seconds until the last job ends if each starts as soon as its inputs and its cores are there."""
     ends: dict[str, float] = {}
     waiting = list(jobs)
-    running: list[tuple[float, str, int]] = []
+    running: list[tuple[float, int, JobForecast]] = []
     free, now = cores, 0.0
     while waiting or running:
         ready = [j for j in waiting if all(ends.get(need, now + 1) <= now for need in j.job.needs)]
@@ -148,10 +148,10 @@ def _makespan(jobs: list[JobForecast], cores: int) -> float:
                 waiting.remove(job)
                 free -= wanted
                 seconds = job.cost.seconds if job.cost else 0.0
-                heapq.heappush(running, (now + seconds, job.job.output, wanted))
-        now, output, given = heapq.heappop(running)
-        ends[output] = now
-        free += given
+                heapq.heappush(running, (now + seconds, id(job), job))
+        now, _, done = heapq.heappop(running)
+        ends |= dict.fromkeys(done.job.outputs.values(), now)
+        free += min(done.cores, cores)
     return now
 
 

@@ -14,6 +14,7 @@ from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.studies import parts
+from gpmcflow.studies.frame.study import Study
 
 from . import valid
 
@@ -130,8 +131,7 @@ def test_a_config_names_no_place_for_results(tmp_path, key):
 def test_a_part_is_kept_in_its_folder(tmp_path, monkeypatch, name):
     """Its name comes from the attributes of a results file."""
     row = {"problem": name, "method": "", "part": ""} if name else {}
-    collect = {"split_hmc": (lambda folder: [row], None)}
-    monkeypatch.setattr(parts, "STUDIES", collect)
+    monkeypatch.setattr(Study, "load", lambda self, attribute: lambda folder: [row])
     with pytest.raises(StorageError, match="is no name of a part"):
         parts.collect("split_hmc", tmp_path, tmp_path / "kept")
     assert not (tmp_path / "kept").exists()

@@ -26,19 +26,19 @@ from gpmcflow.pipeline.forecast import (
     JobForecast,
     _makespan,
     _peak_memory,
-    context,
     forecast,
     forecast_table,
     require_fit,
-    rmhmc_ais,
-    split_hmc,
-    timing,
 )
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.storage import write_results
+from gpmcflow.studies.frame import costs as context
+from gpmcflow.studies.frame import timing
 from gpmcflow.studies.frame.study import PlannedJob, Stage
+from gpmcflow.studies.rmhmc_ais import forecast as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais_study
 from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.studies.split_hmc import forecast as split_hmc
 from gpmcflow.studies.split_hmc import runs as split_hmc_study
 from gpmcflow.studies.stages import approximate
 
@@ -212,8 +212,12 @@ def test_many_cases_are_extrapolated_from_few(monkeypatch):
 
 
 def planned(name: str, seconds: float, memory: int = 1, cores: int = 1, needs=()) -> JobForecast:
-    stage = Stage("rule", "", {"output": name})
-    return JobForecast(PlannedJob(stage, {"files": needs}, {}, {}), Cost(seconds, memory, 1), cores)
+    stage = Stage("rule", "", {"output": name if "/" in name else f"results/{name}"})
+    return JobForecast(
+        PlannedJob(stage, {"files": [f"results/{need}" for need in needs]}, {}, {}),
+        Cost(seconds, memory, 1),
+        cores,
+    )
 
 
 def test_time_to_the_end_waits_for_inputs_and_cores():

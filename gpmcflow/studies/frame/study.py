@@ -115,8 +115,8 @@ class PlannedJob:
     @property
     def needs(self) -> tuple[str, ...]:
         """Files of other jobs that it waits for."""
-        inputs = (files for name, files in self.inputs.items() if name != PUBLISHED)
-        return tuple(f for files in inputs for f in ([files] if isinstance(files, str) else files))
+        inputs = ([f] if isinstance(f, str) else f for f in self.inputs.values())
+        return tuple(path for files in inputs for path in files if path.startswith("results/"))
 
     @property
     def problem(self) -> str | None:
