@@ -30,7 +30,7 @@ approximations.eigen approximations.fitted_density approximations.low_rank appro
 approximations.single_precision approximations.stand_in_quality approximations.subset_of_data
 samplers.adaptation.density_pilot samplers.adaptation.step_sizes samplers.density samplers.problem
 samplers.program samplers.protocol samplers.results samplers.sampling samplers.structure_notes
-diagnostics.autocorrelation diagnostics.monotone_sequence execution
+diagnostics.autocorrelation diagnostics.monotone_sequence execution studies.frame.pace
 studies.fast_likelihood.study studies.fast_likelihood.checks studies.fast_likelihood.costs
 studies.fast_likelihood.data studies.fast_likelihood.methods
 """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -25,6 +23,7 @@ from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import with_attributes
+from gpmcflow.studies.frame.pace import seconds_per_step
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
 from gpmcflow.studies.stages import execution_of, result_attributes
 from gpmcflow.study_config import MODEL_CODE
@@ -36,7 +35,7 @@ STUDY = "split_hmc"
 # Each iteration takes one step size, uniform between 0.8 and 1 of the largest.
 MEAN_STEP, JITTER = 0.9, 1.0 / 9.0
 MATRICES = 6  # (n, d) float64 arrays alive at once: design, factors in both orders, work space
-TIMED_SECONDS = 2.0
+TIMED_SECONDS, TIMED_ITERATIONS = 2.0, 2  # of all chains, and at once
 RANKED_FRACTION = 0.4  # of the cases, whose ranks by curvature and by |eta| are compared
 TUNING_ROUNDS = 40
 
@@ -70,16 +69,16 @@ def fit(
     groups = {}
     if isinstance(model, MultinomialLogit):
         base, iterations = multinomial_laplace(model)
-        seconds = _cpu_seconds(partial(multinomial_laplace, model))
+        work = partial(multinomial_laplace, model)
     else:
-        found = laplace(model)
-        seconds = _cpu_seconds(partial(laplace, model))
-        base, iterations = found.sites.principal_axes, found.iterations
+        approximation = laplace(model)
+        work = partial(laplace, model)
+        base, iterations = approximation.sites.principal_axes, approximation.iterations
         groups["approximation"] = xr.Dataset(
             {
                 "site_precision": ("case", base.precision),
                 "site_shift": ("case", base.shift),
-                "log_evidence": ((), found.log_evidence),
+                "log_evidence": ((), approximation.log_evidence),
             },
             {"case": dataset["case"]},
         )
@@ -103,14 +102,8 @@ def fit(
     )
     attributes = result_attributes(dataset, seed, problem=problem)
     tree = xr.DataTree.from_dict(groups)
+    seconds = seconds_per_step(lambda share: work, 0.0, least=1)
     return with_attributes(tree, attributes), {"seconds": {"map": seconds}}
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of a second turn, which does not load libraries or compiled code."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def _log_likelihood(model: Model, base: Base) -> float:
@@ -188,7 +181,9 @@ def chains(
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},
-        "code": code_digest(*MODEL_CODE, "samplers", "studies.split_hmc.study"),
+        "code": code_digest(
+            *MODEL_CODE, "samplers", "studies.frame.pace", "studies.split_hmc.study"
+        ),
     }
 
 
@@ -286,19 +281,15 @@ def _fast_frequency(target: Target | MultinomialTarget) -> float:
 
 
 def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key: tuple) -> float:
-    """CPU seconds of one iteration of one chain, n_chains in lockstep: the median of five turns."""
+    """CPU seconds of one iteration of one chain, n_chains in lockstep."""
     rng = chain_generators(seed, *key, "timing", chains=range(n_chains))
-    carry, _ = program.advance(rng, program.start(rng), 0, 2)
-    began = time.process_time()
-    carry, _ = program.advance(rng, carry, 0, 3)
-    each = (time.process_time() - began) / 3
-    turns = []
-    n_iterations = max(3, int(TIMED_SECONDS / 5 / each))
-    for _ in range(5):
-        began = time.process_time()
-        carry, _ = program.advance(rng, carry, 0, n_iterations)
-        turns.append((time.process_time() - began) / n_iterations / n_chains)
-    return float(np.median(turns))
+    carry = program.start(rng)
+
+    def step() -> None:
+        nonlocal carry
+        carry, _ = program.advance(rng, carry, 0, TIMED_ITERATIONS)
+
+    return seconds_per_step(lambda share: step, TIMED_SECONDS) / TIMED_ITERATIONS / n_chains
 
 
 def _require_memory(

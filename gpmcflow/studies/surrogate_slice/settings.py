@@ -24,8 +24,8 @@ samplers.structure_notes
 samplers.density.protocol samplers.density.univariate_slice
 samplers.joint.hyperparameter_updates samplers.joint.problem samplers.joint.representations
 samplers.joint.surrogate_slice samplers.joint.whitened_factors samplers.joint.workspace execution
-studies.stated_models studies.surrogate_slice.pace studies.surrogate_slice.problems
-studies.surrogate_slice.study
+studies.frame.pace studies.stated_models studies.surrogate_slice.pace
+studies.surrogate_slice.problems studies.surrogate_slice.study
 """
 SURROGATE_SLICE_CODE = tuple(_CODE.split())
 _JOINT_CODE = """

@@ -21,6 +21,7 @@ rule split_hmc_fit:
         seed=config["seed"],
         code=code_digest(
             *MODEL_CODE,
+            "studies.frame.pace",
             "studies.problems",
             "studies.stages",
             "studies.split_hmc.study",

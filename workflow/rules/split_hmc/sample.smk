@@ -39,6 +39,7 @@ rule split_hmc_chains:
             "samplers",
             "execution",
             "diagnostics",
+            "studies.frame.pace",
             "studies.problems",
             "studies.stages",
             "studies.split_hmc.study",
