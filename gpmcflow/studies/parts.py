@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +18,7 @@ from gpmcflow.installation import workflow_home
 from gpmcflow.storage import write_text
 from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
 from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables
+from gpmcflow.studies.frame.parts import part_name
 from gpmcflow.studies.rmhmc_ais import parts as rmhmc_ais_parts
 from gpmcflow.studies.rmhmc_ais import tables as rmhmc_ais_tables
 from gpmcflow.studies.split_hmc import parts as split_hmc_parts
@@ -42,9 +42,9 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
 
     Returns the files. A part that is there already is replaced.
     """
-    found, _ = _study(study)
+    parts_below, _ = _study(study)
     with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
-        parts = found(Path(results) / study)
+        parts = parts_below(Path(results) / study)
     if not parts:
         raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]
@@ -61,9 +61,9 @@ def read_parts(folder: str | Path) -> list[dict]:
 def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
     """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
     _, tables = _study(study)
-    kept, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
+    parts, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
     with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
-        return tables(kept, printed)
+        return tables(parts, printed)
 
 
 def _study(name: str) -> tuple:
@@ -73,8 +73,7 @@ def _study(name: str) -> tuple:
 
 
 def _write(part: dict, folder: Path) -> Path:
-    names: Iterable[str] = (part[key] for key in ("problem", "method", "part") if key in part)
-    name = ".".join(names).replace(" ", "-")
+    name = part_name(part)
     if not _NAME.fullmatch(name):  # it comes from attributes of a results file
         raise StorageError(f"{folder}: {name!r} is no name of a part; run the study again")
     path = folder / f"{name}.json"

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from gpmcflow.storage import open_results, origin, read_sidecar
+from gpmcflow.storage import open_results, read_sidecar
+from gpmcflow.studies.frame.parts import make_part
 
 STUDY = "rmhmc_ais"
 ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
@@ -83,9 +84,9 @@ def approximation_part(problem: str, path: str | Path, posterior: str | Path | N
             tables["posterior"] = draws["predictions"].to_dataset().load()
     for name in ("laplace", "ep", "posterior"):
         row[f"test_error_{name}"], row[f"test_log_score_{name}"] = _test_scores(tables.get(name))
-    facts = read_sidecar(path)
-    row |= {f"seconds_{name}": facts["seconds"][name] for name in ("laplace", "ep")}
-    return {"part": "approximation", "problem": problem, "row": row} | origin(tree.attrs, facts)
+    seconds = read_sidecar(path)["seconds"]
+    row |= {f"seconds_{name}": seconds[name] for name in ("laplace", "ep")}
+    return make_part(STUDY, "approximation", path, tree.attrs, row, problem=problem)
 
 
 def _test_scores(table: xr.Dataset | None) -> tuple[float, float]:
@@ -106,8 +107,8 @@ def evidence_part(path: str | Path) -> dict:
     tree = open_results(path)
     method = json.loads(tree.attrs["settings"])["method"]
     table = tree["evidence"].to_dataset().load()
-    facts = read_sidecar(path)
-    timings = {(r["n_temperatures"], r["replicate"]): r for r in facts["seconds"]["runs"]}
+    seconds = read_sidecar(path)["seconds"]
+    timings = {(r["n_temperatures"], r["replicate"]): r for r in seconds["runs"]}
     rows = []
     for t in table["n_temperatures"].values:
         for replicate in table["replicate"].values:
@@ -118,10 +119,9 @@ def evidence_part(path: str | Path) -> dict:
                 if f"{prefix}log_evidence" in cell
             ]
             for row in pair:
-                row["pilot_seconds"] = facts["seconds"]["pilot"]
+                row["pilot_seconds"] = seconds["pilot"]
             rows += _with_gap_alarm(pair)
-    found = {"part": "evidence", "problem": tree.attrs["problem"], "method": tree.attrs["method"]}
-    return found | {"rows": rows} | origin(tree.attrs, facts)
+    return make_part(STUDY, "evidence", path, tree.attrs, {"rows": rows})
 
 
 def _row(tree: xr.DataTree, method: dict, cell: xr.Dataset, direction: str, timing: dict) -> dict:
@@ -172,9 +172,5 @@ def map_part(path: str | Path) -> dict:
     tree = open_results(path)
     table = tree["map"].to_dataset().load()
     names = ("log_length_scale", "log_signal_sd", "log_evidence_ep", "correction", "ratio_sd")
-    found = {"part": "map", "problem": "map", "dataset": tree.attrs["dataset"]}
-    return (
-        found
-        | {name: table[name].values.tolist() for name in names}
-        | origin(tree.attrs, read_sidecar(path))
-    )
+    values = {"dataset": tree.attrs["dataset"]} | {n: table[n].values.tolist() for n in names}
+    return make_part(STUDY, "map", path, tree.attrs, values, problem="map")

@@ -12,10 +12,17 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from gpmcflow.studies.rmhmc_ais.claims import claim_rows, hardest_setting_rows, reference_estimate
+from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.frame.parts import rows_of
+from gpmcflow.studies.rmhmc_ais.claims import (
+    claim_rows,
+    estimate_of,
+    hardest_setting_rows,
+    reference_estimate,
+)
 from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, of_this_run, verdict_row
 
 
 def summarise(
@@ -39,14 +46,13 @@ def summarise(
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     """The same frames from parts and the printed numbers."""
     parts = list(parts)
-    fits = pd.DataFrame([part["row"] for part in parts if part["part"] == "approximation"])
-    rows = [row for part in parts if part["part"] == "evidence" for row in part["rows"]]
+    fits = pd.DataFrame([part["values"] for part in parts if part["kind"] == "approximation"])
+    rows = [row for run in rows_of(parts, "evidence") for row in run["rows"]]
     estimates = with_flops(fits, pd.DataFrame(rows))
     estimates["advice"] = [advice(row) for row in rows]
     verdict = published_rows(fits, estimates, published) + claim_rows(fits, estimates)
-    for part in parts:
-        if part["part"] == "map":
-            verdict += hardest_setting_rows(part, fits)
+    for grid in rows_of(parts, "map"):
+        verdict += hardest_setting_rows(grid, fits)
     frame = pd.DataFrame(verdict, columns=VERDICT_COLUMNS)
     return {
         "evidence": estimates,
@@ -70,8 +76,11 @@ def published_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict)
                 best = reference_estimate(estimates, fit["problem"])
                 if best is None:
                     continue
-                ours, error = best["log_evidence"], best["standard_error"]
+                ours = estimate_of(best)
             else:
-                ours, error = float(fit[entry["column"]]), 0.0
-            rows.append(compare(STUDY, entry, ours, error))
+                ours = Estimate(float(fit[entry["column"]]))
+            known = {name: entry[name] for name in ("table", "row", "column", "unit")}
+            allowed = {"value": entry["tolerance"], "why": entry["why"]}
+            cells = number_cells(ours, entry["value"], allowed)
+            rows.append(verdict_row(STUDY, **known, printed=entry["value"], **cells))
     return rows

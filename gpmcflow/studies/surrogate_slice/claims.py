@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from gpmcflow.studies.frame.judgement import combined, side, verdict
 from gpmcflow.studies.surrogate_slice.agreement import (
-    Moment,
     compared_cells,
     is_exact,
+    known_moments,
     moments,
     reference,
 )
@@ -17,7 +18,6 @@ from gpmcflow.studies.surrogate_slice.estimates import (
     ProblemRuns,
     log_mean,
     log_ratio,
-    product,
 )
 from gpmcflow.studies.surrogate_slice.orders import (
     above,
@@ -74,7 +74,7 @@ def _usual_bins(problems: Problems, kind: str, name: str) -> str:
     for other in problems.values():
         pair = other.plain("prior-white"), other.plain(name)
         if other.kind == kind and not other.fine and None not in pair:
-            return f"{log_ratio(*pair, COST).ratio:.2g} with {other.n_cases} bins"
+            return f"{math.exp(log_ratio(*pair, COST).centre):.2g} with {other.n_cases} bins"
     return ""
 
 
@@ -135,7 +135,7 @@ def _kept(problem: ProblemRuns, *changed: MethodRuns) -> str:
     for runs in changed:
         own = problem.plain(runs.representation)
         if own is not None:
-            share = log_ratio(runs, own, COST).ratio
+            share = math.exp(log_ratio(runs, own, COST).centre)
             texts.append(f"{runs.name} has {share:.2g} of {own.name}")
     return ", ".join(texts)
 
@@ -183,18 +183,17 @@ def _spread_row(
     claim: str, row: str, slices: list[MethodRuns], metropolis: list[MethodRuns]
 ) -> dict:
     """Worst over best efficiency of one update over that of the other; above 1 the first depends less."""
-    factors, texts = [], []
-    for found, power in ((slices, 1.0), (metropolis, -1.0)):
-        means = [log_mean(m.per(COST)) for m in found]
-        worst, best = min(means), max(means)
-        factors += [(worst, power), (best, -power)]
-        texts.append(f"{found[0].width:g} to {found[-1].width:g}: {worst.ratio / best.ratio:.2g}")
-    spread = product(*factors)
-    low, high = spread.interval()
+    terms, texts = [], []
+    for runs, weight in ((slices, 1.0), (metropolis, -1.0)):
+        means = [log_mean(method, COST) for method in runs]
+        worst, best = (choose(means, key=lambda mean: mean.centre) for choose in (min, max))
+        terms += [(worst, weight), (best, -weight)]
+        share = math.exp(worst.centre - best.centre)
+        texts.append(f"{runs[0].width:g} to {runs[-1].width:g}: {share:.2g}")
+    spread = combined(*terms)
     return claim_row(
         claim, row, f"worst / best ESS per {COSTS[COST]}: slice / metropolis", printed="> 1",
-        ours=spread.ratio, mcse=spread.ratio_error,
-        verdict="holds" if low > 0.0 else "does not hold" if high < 0.0 else "not resolved",
+        **spread.exp().cells(), verdict=verdict((side(spread, 0.0), "above")),
         why=f"widths {texts[0]}; scales {texts[1]}",
     )  # fmt: skip
 
@@ -220,7 +219,7 @@ def _without_data_rows(problems: Problems) -> list[dict]:
             rows.append(
                 claim_row(
                     claim, problem.name, f"acceptance rate: {runs.name}", printed="1", ours=rate,
-                    verdict="holds" if rate == 1.0 else "does not hold",
+                    verdict=verdict(rate == 1.0),
                     why=f"{len(rates)} chains of {runs.chains[-1]['iterations']} iterations, the lowest "
                     f"rate; noise sd {problem.noise_sd:g}",
                 )
@@ -256,14 +255,6 @@ def _ergodic_rows(problems: Problems, paper: dict, exact: dict) -> list[dict]:
     return rows + (found or [missing_row(claim, need)])
 
 
-def known_moments(exact: dict) -> dict[str, Moment]:
-    """Means of the small posterior with half a unit of their last digit as the error."""
-    return {
-        name: Moment(value, math.nan, digits, math.inf)
-        for name, (value, digits) in exact["means"].items()
-    }
-
-
 def _support_rows(problems: Problems) -> list[dict]:
     """Claim 6: length scales of the synthetic data inside the hyperprior's support."""
     claim = "text (6): length scales of the synthetic data lie inside the hyperprior's support"
@@ -277,7 +268,7 @@ def _support_rows(problems: Problems) -> list[dict]:
     return [
         claim_row(
             claim, "synthetic-regression", "least length scale", printed=f"> {BOUND:g}", ours=ours,
-            verdict="holds" if ours > BOUND else "does not hold",
+            verdict=verdict(ours > BOUND),
             why=f"U(0, sqrt 10) falls below {BOUND:g} in {100 * share:.0f} % of data sets with "
             f"{FEATURES} features: length scales are drawn again until none does, here "
             f"{facts['draws_of_length_scales']} times in all",
@@ -300,7 +291,7 @@ def _sign_row() -> dict:
     return claim_row(
         "text (7): equation 13 as printed: Lambda is the second derivative of log L", "one count, y = 3",
         "second derivative at the mode / precision of the site", printed="1", ours=ours,
-        verdict="does not hold" if ours < 0.0 else "holds",
+        verdict=verdict(ours >= 0.0),
         why="slip of the paper: it lacks a minus sign; log-concave likelihoods have negative second "
         "derivatives, and S = 1 / Lambda has to be positive",
     )  # fmt: skip

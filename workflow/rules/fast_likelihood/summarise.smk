@@ -27,6 +27,8 @@ rule fast_likelihood_summarise:
             "studies.fast_likelihood.parts",
             "studies.fast_likelihood.tables",
             "studies.fast_likelihood.types",
+            "studies.frame.judgement",
+            "studies.frame.parts",
             "studies.verdict",
         ),
     script:

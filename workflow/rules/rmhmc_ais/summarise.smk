@@ -47,6 +47,8 @@ rule rmhmc_ais_summarise:
             "studies.rmhmc_ais.tables",
             "studies.rmhmc_ais.claims",
             "studies.rmhmc_ais.work",
+            "studies.frame.judgement",
+            "studies.frame.parts",
             "studies.verdict",
         ),
     script:

@@ -33,6 +33,8 @@ rule split_hmc_summarise:
             "studies.split_hmc.claims",
             "studies.split_hmc.parts",
             "studies.split_hmc.tables",
+            "studies.frame.judgement",
+            "studies.frame.parts",
             "studies.verdict",
         ),
     script:

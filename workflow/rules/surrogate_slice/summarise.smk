@@ -33,6 +33,12 @@ rule surrogate_slice_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
-        code=code_digest("diagnostics", "studies.surrogate_slice", "studies.verdict"),
+        code=code_digest(
+            "diagnostics",
+            "studies.frame.judgement",
+            "studies.frame.parts",
+            "studies.surrogate_slice",
+            "studies.verdict",
+        ),
     script:
         "../../scripts/surrogate_slice/summarise.py"
