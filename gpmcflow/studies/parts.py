@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,7 @@ from gpmcflow.installation import workflow_home
 from gpmcflow.storage import write_text
 from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
 from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables
-from gpmcflow.studies.frame.parts import part_name
+from gpmcflow.studies.frame.parts import part_name, parts_of
 from gpmcflow.studies.rmhmc_ais import parts as rmhmc_ais_parts
 from gpmcflow.studies.rmhmc_ais import tables as rmhmc_ais_tables
 from gpmcflow.studies.split_hmc import parts as split_hmc_parts
@@ -26,14 +27,15 @@ from gpmcflow.studies.split_hmc import tables as split_hmc_tables
 from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
 from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
 
+NOT_RUN = ("missing", "not run")
 PUBLISHED = workflow_home() / "workflow" / "published"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-# study -> (parts of the files below a results folder, tables from parts and printed numbers)
+# study -> (readers of the files below its results folder, tables from parts and printed numbers)
 STUDIES = {
-    "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),
-    "split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables),
-    "fast_likelihood": (fast_likelihood_parts.collect, fast_likelihood_tables.tables),
-    "surrogate_slice": (surrogate_slice_parts.collect, surrogate_slice_tables.tables),
+    "rmhmc_ais": (rmhmc_ais_parts.READERS, rmhmc_ais_tables.tables),
+    "split_hmc": (split_hmc_parts.READERS, split_hmc_tables.tables),
+    "fast_likelihood": (fast_likelihood_parts.READERS, fast_likelihood_tables.tables),
+    "surrogate_slice": (surrogate_slice_parts.READERS, surrogate_slice_tables.tables),
 }
 
 
@@ -42,12 +44,28 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
 
     Returns the files. A part that is there already is replaced.
     """
-    parts_below, _ = _study(study)
-    with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
-        parts = parts_below(Path(results) / study)
+    readers, _ = _study(study)
+    below = Path(results) / study
+    paths = [path for pattern in readers for path in sorted(Path(results).glob(pattern))]
+    with refuse_unfit(f"{below}: a results file", "delete it and run again"):
+        parts = parts_of(dict.fromkeys(paths), readers)
     if not parts:
-        raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
+        raise InputError(f"{below}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]
+
+
+def summarise(
+    study: str, paths: Iterable[str | Path], published: str | Path
+) -> dict[str, pd.DataFrame]:
+    """Tables of a study from its results files; "verdict" has the rows that these fill.
+
+    A run of the workflow ends when all of its config is done: what is missing then is not in the config.
+    """
+    readers, tables = _study(study)
+    frames = tables(parts_of(map(Path, paths), readers), _printed(published))
+    verdict = frames["verdict"]
+    filled = verdict[~verdict["verdict"].isin(NOT_RUN)].reset_index(drop=True)
+    return frames | {"verdict": filled}
 
 
 def read_parts(folder: str | Path) -> list[dict]:
@@ -61,9 +79,13 @@ def read_parts(folder: str | Path) -> list[dict]:
 def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
     """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
     _, tables = _study(study)
-    parts, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
+    parts, printed = read_parts(folder), _printed(published)
     with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
         return tables(parts, printed)
+
+
+def _printed(published: str | Path) -> dict:
+    return yaml.safe_load(Path(published).read_text())
 
 
 def _study(name: str) -> tuple:

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
-
 from gpmcflow.studies.frame.judgement import NUMBER, PRECISION, Estimate, near, verdict
 
 VERDICT_COLUMNS = [
     "study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse",
     "tolerance", "verdict", "why",
 ]  # fmt: skip
-NOT_RUN = ("missing", "not run")
-
-
-def of_this_run(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return a study's tables, of "verdict" only the rows that its runs fill.
-
-    A run of the workflow ends when all of its config is done: what is missing then is not in the config.
-    """
-    rows = tables["verdict"]
-    filled = rows[~rows["verdict"].isin(NOT_RUN)].reset_index(drop=True)
-    return tables | {"verdict": filled}
 
 
 def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, **cells) -> dict:

@@ -8,10 +8,11 @@ from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
 from gpmcflow.studies import stages
 from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.parts import summarise
 from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows
 from gpmcflow.studies.rmhmc_ais.parts import evidence_part
-from gpmcflow.studies.rmhmc_ais.tables import published_rows, summarise
+from gpmcflow.studies.rmhmc_ais.tables import published_rows
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import number_cells
 
@@ -107,23 +108,20 @@ def test_forecast_refuses_what_does_not_fit(study):
 def test_tables_from_files(study, both_ways, tmp_path):
     _, approximation, fit_sidecar = study
     tree, sidecar = both_ways
-    write_results(approximation, tmp_path / "approximation.nc", sidecar=fit_sidecar)
-    write_results(tree, tmp_path / "m.nc", sidecar=sidecar)
+    folder = tmp_path / "rmhmc_ais" / "toy-1"
+    paths = [folder / "approximation.nc", folder / "evidence" / "m.nc"]
+    paths[1].parent.mkdir(parents=True)
+    write_results(approximation, paths[0], sidecar=fit_sidecar)
+    write_results(tree, paths[1], sidecar=sidecar)
     published = tmp_path / "published.yaml"
     published.write_text("values: []\n")
-    frames = summarise(
-        {"toy-1": tmp_path / "approximation.nc"},
-        [tmp_path / "m.nc"],
-        {},
-        None,
-        published,
-    )
+    frames = summarise("rmhmc_ais", paths, published)
     fits, rows = frames["approximations"].iloc[0], frames["evidence"]
     corrected = fits["log_evidence_ep"] + fits["correction"]
     assert fits["log_evidence_corrected"] == pytest.approx(corrected)
     assert len(rows) == 8
     assert set(rows["direction"]) == {"forward", "reverse"}
-    part = evidence_part(tmp_path / "m.nc")
+    part = evidence_part(paths[1])
     assert (part["kind"], part["problem"], part["method"]) == ("evidence", "toy-1", "m")
     assert [row["seconds"] for row in part["values"]["rows"]] == list(rows["seconds"])
     assert set(frames["which_method"]["method"]) == {"m"}

@@ -13,12 +13,6 @@ from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.frame.parts import make_part
 
 
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    parts = [tuning_part(path) for path in sorted(folder.glob("*/tuning.nc"))]
-    return parts + [replicate_part(path) for path in sorted(folder.glob("*/replicate_*.nc"))]
-
-
 def tuning_part(path: str | Path) -> dict:
     """Settings chosen for a type, what each setting cost on the tuning data, and the checks."""
     tree = load_results(path)
@@ -91,3 +85,9 @@ def method_estimates(row: xr.Dataset, seconds: dict, iterations: int) -> dict:
         "theta_sd": row["theta_sd"].values.tolist(),
         "theta_tau": row["theta_tau"].values.tolist(),
     }
+
+
+READERS = {
+    f"{STUDY}/*/tuning.nc": tuning_part,
+    f"{STUDY}/*/replicate_*.nc": replicate_part,
+}

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from gpmcflow.storage import open_results
 from gpmcflow.studies.fast_likelihood.claims import claim_rows
 from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.fast_likelihood.estimates import TypeRuns, type_runs
-from gpmcflow.studies.fast_likelihood.parts import replicate_part, tuning_part
 from gpmcflow.studies.fast_likelihood.types import TYPES
 from gpmcflow.studies.frame.judgement import NUMBER, TIME_PRECISION, verdict
 from gpmcflow.studies.frame.parts import rows_of
@@ -26,20 +24,11 @@ from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     joined,
     number_cells,
-    of_this_run,
     reason_of,
     verdict_row,
 )
 
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
-
-
-def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
-    """Frames "runs" and "verdict" from the result files of the study."""
-    parts = [
-        tuning_part(path) if Path(path).stem == "tuning" else replicate_part(path) for path in paths
-    ]
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def shown_series(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpmcflow.storage import origin, read_sidecar
 
 IDENTITY = ("problem", "method", "replicate")
+Reader = Callable[[Path], dict]
 
 
 def make_part(
@@ -26,6 +27,16 @@ def make_part(
     if "replicate" in source["settings"]:
         part["replicate"] = int(source["settings"]["replicate"])
     return {**part, **source, "values": values}
+
+
+def parts_of(paths: Iterable[Path], readers: Mapping[str, Reader]) -> list[dict]:
+    """Parts of results files, each read by the first pattern it matches; a file may match none."""
+    parts = []
+    for path in paths:
+        reader = next((read for pattern, read in readers.items() if path.match(pattern)), None)
+        if reader is not None:
+            parts.append(reader(path))
+    return parts
 
 
 def part_name(part: dict) -> str:

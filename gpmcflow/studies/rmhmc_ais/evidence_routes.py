@@ -57,15 +57,15 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a route found: ``evidence`` (n_temperatures, replicate), its other groups, seconds."""
+class Outcome:
+    """What a route gives: ``evidence`` (n_temperatures, replicate), its other groups, seconds."""
 
     table: xr.Dataset
     groups: dict[str, xr.Dataset]
     seconds: dict[str, Any]
 
 
-def annealing(setting: Setting) -> Found:
+def annealing(setting: Setting) -> Outcome:
     """Annealed importance sampling, one run for each ladder length and replicate.
 
     Groups ``annealing_t<T>`` (replicate, chain, temperature) and ``pilot``. With ``reverse: true`` each
@@ -76,10 +76,10 @@ def annealing(setting: Setting) -> Found:
     return _with_irreversible(setting, plan, _anneal_all(setting, plan))
 
 
-def _with_irreversible(setting: Setting, plan: _Plan, found: Found) -> Found:
+def _with_irreversible(setting: Setting, plan: _Plan, outcome: Outcome) -> Outcome:
     """Share of trajectories at beta = 1 that a fixed number of iterations does not lead back."""
     if not setting.method.get("fixed_iters"):
-        return found
+        return outcome
     schedule = plan.schedule(plan.lengths[-1])
     sampler = schedule.sampler(plan.sampler, schedule.n_temperatures)
     path = setting.path.in_coordinates(sampler.coordinates(setting.path.reference))
@@ -87,113 +87,103 @@ def _with_irreversible(setting: Setting, plan: _Plan, found: Found) -> Found:
     position = path.base.from_latent(latents)
     rng = chain_generators(setting.seed, *setting.key, "return", chains=range(len(position)))
     share = sampler.irreversible(rng, path.target(1.0), position)
-    return replace(found, table=found.table.assign(irreversible=((), share)))
+    return replace(outcome, table=outcome.table.assign(irreversible=((), share)))
 
 
-def importance_sampling(setting: Setting) -> Found:
+def importance_sampling(setting: Setting) -> Outcome:
     """Plain importance sampling from the reference: annealing with the ladder (0, 1).
 
     The table has the Pareto shape of the weights' tail (``pareto_k``), too, and its alarm.
     """
-    found = _anneal_all(setting, _OneStep(setting.path))
-    weights = found.groups["annealing_t0001"]["log_weight_increment"]
-    shapes, told = [], []
-    for replicate in found.table["replicate"].values:
+    outcome = _anneal_all(setting, _OneStep(setting.path))
+    weights = outcome.groups["annealing_t0001"]["log_weight_increment"]
+    shapes, alarms_raised = [], []
+    for replicate in outcome.table["replicate"].values:
         here = {"n_temperatures": 0, "replicate": int(replicate)}
         log_weights = weights.isel(replicate=int(replicate), temperature=0).values
         shapes.append(smooth_weights(log_weights)[1])
-        before = str(found.table["alarm"].isel(here).values)
+        before = str(outcome.table["alarm"].isel(here).values)
         pareto = alarms.pareto_alarms(shapes[-1], len(log_weights))
-        told.append(alarms.join([before] if before else [], pareto))
+        alarms_raised.append(alarms.join([before] if before else [], pareto))
     over = ("n_temperatures", "replicate")
-    return replace(found, table=found.table.assign(pareto_k=(over, [shapes]), alarm=(over, [told])))
+    columns = {"pareto_k": (over, [shapes]), "alarm": (over, [alarms_raised])}
+    return replace(outcome, table=outcome.table.assign(columns))
 
 
-def parallel_tempering(setting: Setting) -> Found:
+def parallel_tempering(setting: Setting) -> Outcome:
     """Parallel tempering, one run for each ladder length; its replicates are independent ladders.
 
     Groups ``tempered_t<T>`` (chain, temperature, draw) and ``pilot``. The table has one row for each
     length: stepping stones, and thermodynamic integration with the prefix ``integration_``.
     """
-    method, plan = setting.method, _Plan(setting)
+    method = setting.method
 
-    def run(n_temperatures: int) -> xr.DataTree:
-        return temper(
-            setting.path,
-            plan.sampler,
-            plan.schedule(n_temperatures),
-            n_replicates=method["replicates"],
-            n_draws=method["draws"],
-            n_warmup=method["warmup"],
-            seed=setting.seed,
-            key=(*setting.key, f"T{n_temperatures}"),
-            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
-        )
-
-    def summary(tree: xr.DataTree) -> xr.Dataset:
-        found = tree["evidence"].to_dataset()
-        stones, integral = (found.isel(estimator=k, drop=True) for k in range(2))
-        both = [name for name in found if found[name].dims == ("estimator",)]
-        values = {name: stones[name] for name in found if name in both or not found[name].dims}
+    def summary(evidence: xr.Dataset) -> xr.Dataset:
+        stones, integral = (evidence.isel(estimator=k, drop=True) for k in range(2))
+        both = [name for name in evidence if evidence[name].dims == ("estimator",)]
+        values = {
+            name: stones[name] for name in evidence if name in both or not evidence[name].dims
+        }
         values |= {f"integration_{name}": integral[name] for name in both}
         return xr.Dataset(values | {"n_particles": float(method["replicates"])})
 
-    return _by_length(setting, plan, run, summary, "tempered")
+    options = {"n_draws": method["draws"], "n_warmup": method["warmup"]}
+    return _by_length(setting, "tempered", temper, summary, options)
 
 
-def sequential_monte_carlo(setting: Setting) -> Found:
+def sequential_monte_carlo(setting: Setting) -> Outcome:
     """Sequential Monte Carlo (resample-move), one run for each ladder length.
 
     Groups ``sequential_monte_carlo_t<T>`` (chain, stage; a chain is a replicate) and ``pilot``. The
     table has one row for each length, from all replicates.
     """
-    method, plan = setting.method, _Plan(setting)
+    method = setting.method
     adaptive = method.get("adaptive_particles")
-    particles = AdaptiveParticles(**adaptive) if adaptive else method["particles"]
 
-    def run(n_temperatures: int) -> xr.DataTree:
-        return resample_move(
-            setting.path,
-            plan.sampler,
-            plan.schedule(n_temperatures),
-            n_particles=particles,
-            n_moves=method["moves"],
-            waste_free=method["waste_free"],
-            effective_fraction=method.get("effective_fraction"),
-            n_replicates=method["replicates"],
-            seed=setting.seed,
-            key=(*setting.key, f"T{n_temperatures}"),
-            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
-        )
+    def summary(evidence: xr.Dataset) -> xr.Dataset:
+        return evidence[[name for name in evidence if evidence[name].dims == ()]]
 
-    def summary(tree: xr.DataTree) -> xr.Dataset:
-        found = tree["evidence"].to_dataset()
-        return found[[name for name in found if found[name].dims == ()]]
-
-    return _by_length(setting, plan, run, summary, "sequential_monte_carlo")
+    options = {
+        "n_particles": AdaptiveParticles(**adaptive) if adaptive else method["particles"],
+        "n_moves": method["moves"],
+        "waste_free": method["waste_free"],
+        "effective_fraction": method.get("effective_fraction"),
+    }
+    return _by_length(setting, "sequential_monte_carlo", resample_move, summary, options)
 
 
 def _by_length(
     setting: Setting,
-    plan: _Plan,
-    run: Callable[[int], xr.DataTree],
-    summary: Callable[[xr.DataTree], xr.Dataset],
     group: str,
-) -> Found:
+    route: Callable[..., xr.DataTree],
+    summary: Callable[[xr.Dataset], xr.Dataset],
+    options: dict[str, Any],
+) -> Outcome:
     """One run for each ladder length, whose replicates make one row of the table."""
+    plan = _Plan(setting)
     _load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
     for n_temperatures in plan.lengths:
+        schedule = plan.schedule(n_temperatures)
         began = time.perf_counter()
-        tree = run(n_temperatures)
+        tree = route(
+            setting.path,
+            plan.sampler,
+            schedule,
+            n_replicates=setting.method["replicates"],
+            seed=setting.seed,
+            key=(*setting.key, f"T{n_temperatures}"),
+            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
+            **options,
+        )
         seconds = time.perf_counter() - began
         timings.append({"n_temperatures": n_temperatures, "replicate": 0, "seconds": seconds})
         groups[f"{group}_t{n_temperatures:04d}"] = tree[group].to_dataset()
-        rows.append([summary(tree)])
-    return _found(plan, rows, groups, timings)
+        rows.append([summary(tree["evidence"].to_dataset())])
+    return _outcome(plan, rows, groups, timings)
 
 
-def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
+def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Outcome:
     method, lengths = setting.method, plan.lengths
     _load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
@@ -229,15 +219,15 @@ def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
         group = xr.concat(runs, "replicate", combine_attrs="override")
         groups[f"annealing_t{n_temperatures:04d}"] = group
         rows.append(row)
-    return _found(plan, rows, groups, timings)
+    return _outcome(plan, rows, groups, timings)
 
 
-def _found(
+def _outcome(
     plan: _Plan | _OneStep,
     rows: list[list[xr.Dataset]],
     groups: dict[str, xr.Dataset],
     timings: list[dict],
-) -> Found:
+) -> Outcome:
     """Summaries of runs as one table (n_temperatures, replicate), with the pilot's."""
     table = xr.concat(
         [xr.concat(row, "replicate") for row in rows],
@@ -247,7 +237,7 @@ def _found(
     table["pilot_gradient"] = ((), plan.pilot.n_gradient if plan.pilot else 0)
     if plan.pilot:
         groups = {**groups, "pilot": pilot_dataset(plan.pilot)}
-    return Found(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
+    return Outcome(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
 
 
 class _Plan:
@@ -344,7 +334,7 @@ def pilot_dataset(pilot: Pilot) -> xr.Dataset:
     )
 
 
-ROUTES: dict[str, Callable[[Setting], Found]] = {
+ROUTES: dict[str, Callable[[Setting], Outcome]] = {
     "ais": annealing,
     "importance_sampling": importance_sampling,
     "parallel_tempering": parallel_tempering,

@@ -12,47 +12,21 @@ from gpmcflow.storage import open_results, read_sidecar
 from gpmcflow.studies.frame.parts import make_part
 
 STUDY = "rmhmc_ais"
-ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
-    "log_evidence",
-    "standard_error",
-    "degrees_of_freedom",
-    "interval_low",
-    "interval_high",
-    "effective_size",
-    "bootstrap_low",
-    "bootstrap_high",
-    "mean_log_weight",
-    "sd_log_weight",
-    "max_weight",
-    "pareto_k",
-    "acceptance_rate",
-    "diverging",
-    "unsolved",
-    "irreversible",
-    "n_particles",
-    "n_gradient",
-    "n_likelihood",
-    "n_factorisation",
-    "alarm",
+# columns of a row; what a route does not have is nan, or empty
+ESTIMATES = (
+    *("log_evidence", "standard_error", "degrees_of_freedom", "interval_low", "interval_high"),
+    *("effective_size", "bootstrap_low", "bootstrap_high", "mean_log_weight", "sd_log_weight"),
+    *("max_weight", "pareto_k", "acceptance_rate", "diverging", "unsolved", "irreversible"),
+    *("n_particles", "n_gradient", "n_likelihood", "n_factorisation", "alarm"),
 )
 DIRECTIONS = {"forward": "", "reverse": "reverse_", "integration": "integration_"}
 SHARED = ("alarm", "n_particles", "n_gradient", "n_likelihood", "n_factorisation")
 GAP = 3.0  # joint standard errors between forward and reverse
 
 
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    parts = []
-    for path in sorted(folder.glob("*/approximation.nc")):
-        posterior = path.with_name("posterior.nc")
-        problem = path.parent.name
-        parts.append(approximation_part(problem, path, posterior if posterior.is_file() else None))
-    parts += [evidence_part(path) for path in sorted(folder.glob("*/evidence/*.nc"))]
-    return parts + [map_part(path) for path in folder.glob("map.nc")]
-
-
-def approximation_part(problem: str, path: str | Path, posterior: str | Path | None = None) -> dict:
-    """One problem's fits, correction and test scores."""
+def approximation_part(path: Path) -> dict:
+    """One problem's fits, correction and test scores, with those of the posterior beside it."""
+    problem, posterior = path.parent.name, path.with_name("posterior.nc")
     tree = open_results(path)
     fit = tree["approximation"].to_dataset().load()
     chosen = tree["hyperparameters"].to_dataset().load()
@@ -78,7 +52,7 @@ def approximation_part(problem: str, path: str | Path, posterior: str | Path | N
     if "predictions" in tree.children:
         both = tree["predictions"].to_dataset().load()
         tables = {name: both.sel({"method": name}) for name in ("laplace", "ep")}
-    if posterior is not None:
+    if posterior.is_file():
         draws = open_results(posterior)
         if "predictions" in draws.children:
             tables["posterior"] = draws["predictions"].to_dataset().load()
@@ -174,3 +148,10 @@ def map_part(path: str | Path) -> dict:
     names = ("log_length_scale", "log_signal_sd", "log_evidence_ep", "correction", "ratio_sd")
     values = {"dataset": tree.attrs["dataset"]} | {n: table[n].values.tolist() for n in names}
     return make_part(STUDY, "map", path, tree.attrs, values, problem="map")
+
+
+READERS = {
+    f"{STUDY}/*/approximation.nc": approximation_part,
+    f"{STUDY}/*/evidence/*.nc": evidence_part,
+    f"{STUDY}/map.nc": map_part,
+}

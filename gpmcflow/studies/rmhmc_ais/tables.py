@@ -7,10 +7,8 @@ that were kept where the runs were not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from gpmcflow.studies.frame.judgement import Estimate
 from gpmcflow.studies.frame.parts import rows_of
@@ -20,31 +18,13 @@ from gpmcflow.studies.rmhmc_ais.claims import (
     hardest_setting_rows,
     reference_estimate,
 )
-from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
+from gpmcflow.studies.rmhmc_ais.parts import STUDY
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, of_this_run, verdict_row
-
-
-def summarise(
-    approximations: dict[str, Path],
-    evidence: Iterable[Path],
-    posteriors: dict[str, Path],
-    map_path: Path | None,
-    published: Path,
-) -> dict[str, pd.DataFrame]:
-    """Frames "evidence", "approximations", "which_method" and "verdict" from result files.
-
-    ``approximations`` and ``posteriors`` map problem names to files.
-    """
-    parts = [approximation_part(p, path, posteriors.get(p)) for p, path in approximations.items()]
-    parts += [evidence_part(path) for path in evidence]
-    if map_path is not None:
-        parts.append(map_part(map_path))
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, verdict_row
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
-    """The same frames from parts and the printed numbers."""
+    """Frames "evidence", "approximations", "which_method", "verdict" from parts and printed numbers."""
     parts = list(parts)
     fits = pd.DataFrame([part["values"] for part in parts if part["kind"] == "approximation"])
     rows = [row for run in rows_of(parts, "evidence") for row in run["rows"]]

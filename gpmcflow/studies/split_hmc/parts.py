@@ -27,14 +27,6 @@ SERIES = {
 }
 
 
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    parts = [fit_part(path) for path in sorted(folder.glob("*/fit.nc"))]
-    chains = [path for path in sorted(folder.glob("*/*.nc")) if path.name != "fit.nc"]
-    parts += [chain_part(path) for path in chains]
-    return parts + [illustrations_part(path) for path in folder.glob("illustrations.nc")]
-
-
 def chain_part(path: str | Path) -> dict:
     """Row of one run: estimates averaged over chains with standard errors, counts, seconds, origin.
 
@@ -118,3 +110,10 @@ def _add(row: dict, name: str, by_chain: np.ndarray) -> None:
     """Mean over chains and its standard error; where a chain never moved, inf and nan."""
     mean, error = mean_and_error(by_chain)
     row[name], row[f"{name}_mcse"] = float(mean), float(error)
+
+
+READERS = {
+    f"{STUDY}/*/fit.nc": fit_part,
+    f"{STUDY}/illustrations.nc": illustrations_part,
+    f"{STUDY}/*/*.nc": chain_part,
+}

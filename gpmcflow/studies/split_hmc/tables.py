@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from gpmcflow.diagnostics.autocorrelation import is_underestimate
 from gpmcflow.studies.frame.judgement import (
@@ -27,14 +25,10 @@ from gpmcflow.studies.split_hmc.claims import claim_rows, estimate
 from gpmcflow.studies.split_hmc.parts import (
     SERIES,
     STUDY,
-    chain_part,
-    fit_part,
-    illustrations_part,
 )
 from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     number_cells,
-    of_this_run,
     reason_of,
     verdict_row,
 )
@@ -59,23 +53,6 @@ FIRST_COLUMNS = [
     "problem", "method", "step_size", "L", "g", "AP", "AP_mcse", "tau", "tau_mcse", "tau_beta",
     "tau_beta_mcse", "tau_g", "tau_g_mcse", "tau_beta_g", "tau_beta_g_mcse", "s",
 ]  # fmt: skip
-
-
-def summarise(
-    fits: dict[str, Path],
-    chains: dict[tuple[str, str], Path],
-    published: Path,
-    illustrations: Path | None = None,
-) -> dict[str, pd.DataFrame]:
-    """Frames "runs" and "verdict" from the result files of the study.
-
-    ``fits`` maps problem names to files, ``chains`` (problem, method).
-    """
-    parts = [fit_part(path) for path in fits.values()]
-    parts += [chain_part(path) for path in chains.values()]
-    if illustrations is not None:
-        parts.append(illustrations_part(illustrations))
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

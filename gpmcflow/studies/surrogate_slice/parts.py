@@ -16,11 +16,6 @@ from gpmcflow.studies.surrogate_slice.settings import STUDY
 COUNTERS = ("n_hyp", "n_cov", "n_lik")
 
 
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    return [replicate_part(path) for path in sorted(folder.glob("*/*/replicate_*.nc"))]
-
-
 def replicate_part(path: str | Path) -> dict:
     """Problem, method, settings, origin and, of each chain, what `chain_estimates` gives."""
     tree = open_results(path)
@@ -91,3 +86,6 @@ def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dic
         "theta_sd": theta.std(0, ddof=1).tolist(),
         "theta_ess": np.asarray(effective_size(theta.T)).tolist(),
     }
+
+
+READERS = {f"{STUDY}/*/*/replicate_*.nc": replicate_part}

@@ -7,12 +7,10 @@ kept where the runs were not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.studies.frame.judgement import PRECISION, TIME_PRECISION, Estimate
@@ -29,7 +27,6 @@ from gpmcflow.studies.surrogate_slice.estimates import (
     log_ratio,
     problem_runs,
 )
-from gpmcflow.studies.surrogate_slice.parts import replicate_part
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
 from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS, joint_rows, which_sampler_rows
@@ -37,18 +34,11 @@ from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     joined,
     number_cells,
-    of_this_run,
     verdict_row,
 )
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
-
-
-def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
-    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the result files of the study."""
-    parts = [replicate_part(path) for path in paths]
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -19,6 +19,7 @@ rule fast_likelihood_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
+        study="fast_likelihood",
         code=code_digest(
             "studies.fast_likelihood.claims",
             "studies.fast_likelihood.estimates",
@@ -32,7 +33,7 @@ rule fast_likelihood_summarise:
             "studies.verdict",
         ),
     script:
-        "../../scripts/fast_likelihood/summarise.py"
+        "../../scripts/summarise.py"
 
 
 rule fast_likelihood_figure_2:

@@ -41,6 +41,7 @@ rule rmhmc_ais_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
+        study="rmhmc_ais",
         code=code_digest(
             "figures.estimates",
             "studies.rmhmc_ais.parts",
@@ -52,4 +53,4 @@ rule rmhmc_ais_summarise:
             "studies.verdict",
         ),
     script:
-        "../../scripts/rmhmc_ais/summarise.py"
+        "../../scripts/summarise.py"

@@ -28,6 +28,7 @@ rule split_hmc_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
+        study="split_hmc",
         code=code_digest(
             "diagnostics",
             "studies.split_hmc.claims",
@@ -38,4 +39,4 @@ rule split_hmc_summarise:
             "studies.verdict",
         ),
     script:
-        "../../scripts/split_hmc/summarise.py"
+        "../../scripts/summarise.py"

@@ -33,6 +33,7 @@ rule surrogate_slice_summarise:
     conda:
         "../../envs/gpmcflow.yaml"
     params:
+        study="surrogate_slice",
         code=code_digest(
             "diagnostics",
             "studies.frame.judgement",
@@ -41,4 +42,4 @@ rule surrogate_slice_summarise:
             "studies.verdict",
         ),
     script:
-        "../../scripts/surrogate_slice/summarise.py"
+        "../../scripts/summarise.py"
