@@ -36,7 +36,7 @@ LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments 
 MATRICES = 8  # (n, n) float64 arrays alive at once
 
 
-def kept(series: np.ndarray) -> np.ndarray:
+def last_two_thirds(series: np.ndarray) -> np.ndarray:
     """The last two thirds of the iterations (..., N), from which the paper's estimates are."""
     return series[..., series.shape[-1] // 3 :]
 
@@ -59,14 +59,14 @@ def make_bench(
 
     def find() -> dict:
         sweeps = settings["pilot"]
-        found = find_widths(
+        widths = find_widths(
             RegressionDensity(problem.model),
             problem.guess,
             generator(seed, f"{purpose}pilot", *key),
             n_sweeps=sweeps,
             n_dropped=sweeps // 6,
         )
-        return {name: getattr(found, name) for name in ("draws", "values", "sd", "n_calls")}
+        return {name: getattr(widths, name) for name in ("draws", "values", "sd", "n_calls")}
 
     arrays = remember(state_dir, f"{purpose}pilot_{replicate}", identity, find)
     pilot = DensityPilot(arrays["draws"], arrays["values"], arrays["sd"], arrays["n_calls"].item())
@@ -107,10 +107,16 @@ def tune(
                     execution, state_dir, quiet=True,
                 )  # fmt: skip
                 stats = tree["sample_stats"].to_dataset()
-                tau = float(initial_monotone_sequence_time(kept(stats["log_likelihood"].values))[0])
-                each = _nominal_equivalents(run, stats, bench)
+                tau = float(
+                    initial_monotone_sequence_time(last_two_thirds(stats["log_likelihood"].values))[
+                        0
+                    ]
+                )
+                equivalents = _nominal_equivalents(run, stats, bench)
                 accepted = float(stats["acceptance_rate"].mean())
-                rows.append((method, setting, replicate, tau, each, tau * each, accepted))
+                rows.append(
+                    (method, setting, replicate, tau, equivalents, tau * equivalents, accepted)
+                )
         log.info("%s: data set %d of %d for tuning", name, replicate + 1, tuning["replicates"])
     columns = ("method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance")
     runs = {
@@ -220,8 +226,10 @@ def _least_cost(method: str, rows: list[tuple]) -> str:
 def _nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
     """Exact evaluations an iteration, at nominal costs."""
     calls = zip(run.densities, _mean_calls(stats), strict=True)
-    each = sum(nominal_cost(density, bench.problem) * float(count) for density, count in calls)
-    return each + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
+    equivalents = sum(
+        nominal_cost(density, bench.problem) * float(count) for density, count in calls
+    )
+    return equivalents + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
 
 
 def _mean_calls(stats: xr.Dataset) -> np.ndarray:
@@ -230,8 +238,8 @@ def _mean_calls(stats: xr.Dataset) -> np.ndarray:
 
 def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray) -> dict:
     stats = tree["sample_stats"].to_dataset()
-    series = kept(stats["log_likelihood"].values[0])
-    theta = kept(tree["posterior/theta"].values[0].T)
+    series = last_two_thirds(stats["log_likelihood"].values[0])
+    theta = last_two_thirds(tree["posterior/theta"].values[0].T)
     stand_ins = run.densities[1:]
     chosen = draws[np.linspace(0, len(draws) - 1, min(QUALITY_DRAWS, len(draws))).astype(int)]
     quality = [log_ratio_sd(bench.exact.fresh(), d.fresh(), chosen) for d in stand_ins]

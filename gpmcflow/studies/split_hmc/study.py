@@ -242,15 +242,15 @@ def sampler_of(
         "seed": int(seed),
         "key": list(key),
     }
-    kept = remember(state_dir, "pilot", identity, tune)
-    found = {name: value.item() for name, value in kept.items()}
-    return sampler.with_steps(found.pop("step_size"), found.pop("n_steps")), found
+    arrays = remember(state_dir, "pilot", identity, tune)
+    tuned = {name: value.item() for name, value in arrays.items()}
+    return sampler.with_steps(tuned.pop("step_size"), tuned.pop("n_steps")), tuned
 
 
 def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr.Dataset:
     """Settings used: largest step size, steps, cases of the fast part, and the stability numbers."""
     step = float(sampler.step_size) / (MEAN_STEP if hasattr(sampler, "jitter") else 1.0)
-    found = {
+    used = {
         "step_size": step,
         "n_steps": int(sampler.n_steps),
         "dim": target.dim,
@@ -258,12 +258,12 @@ def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr
     } | tuned
     frequencies = getattr(target.base, "frequencies", None)
     if frequencies is not None:
-        found["largest_angle"] = float(frequencies[-1] * step)
-        found["smallest_angle"] = float(frequencies[0] * step * sampler.n_steps)
+        used["largest_angle"] = float(frequencies[-1] * step)
+        used["smallest_angle"] = float(frequencies[0] * step * sampler.n_steps)
     if hasattr(sampler, "inner_steps"):
-        found["fast_cases"] = target.base.parts[0].n_cases
-        found["inner_angle"] = _fast_frequency(target) * step / sampler.inner_steps
-    return xr.Dataset({name: ((), value) for name, value in found.items()})
+        used["fast_cases"] = target.base.parts[0].n_cases
+        used["inner_angle"] = _fast_frequency(target) * step / sampler.inner_steps
+    return xr.Dataset({name: ((), value) for name, value in used.items()})
 
 
 def _fast_frequency(target: Target | MultinomialTarget) -> float:

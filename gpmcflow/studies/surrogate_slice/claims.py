@@ -83,17 +83,11 @@ def _laplace_rows(problems: Problems, paper: dict) -> list[dict]:
     claim = "text (2): Laplace sites do not work well for classification"
     rows = []
     for problem in problems.values():
-        if problem.kind != "classification":
-            continue
-        for name in SITES:
-            own = problem.plain(name)
-            other = problem.first(
-                lambda m, name=name: (
-                    m.representation == name and m.settings.get("sites") == "laplace"
-                )
-            )
-            if own is not None and other is not None:
-                rows.append(above(claim, label(problem, paper), [(own, other)], COST))
+        for name in SITES if problem.kind == "classification" else ():
+            other = next(problem.all(representation=name, site_rule="laplace"), None)
+            if problem.plain(name) is not None and other is not None:
+                pair = (problem.plain(name), other)
+                rows.append(above(claim, label(problem, paper), [pair], COST))
     return rows or [missing_row(claim, "sites: laplace beside the standard ones on classification")]
 
 
@@ -111,7 +105,7 @@ def _scale_rows(problems: Problems, paper: dict) -> list[dict]:
                 why = "workable is read as better than fixed"
                 workable.append(above(works, row, [(surr, fixed)], COST, why=why))
             if surr is not None and post is not None:
-                why = _kept(problem, surr, post)
+                why = _shares(problem, surr, post)
                 worse.append(above(badly, row, [(surr, post)], COST, why=why))
     need = "site_scale: 0.01 and 100 for surr-site and post-site"
     return [*(workable or [missing_row(works, need)]), *(worse or [missing_row(badly, need)])]
@@ -119,17 +113,15 @@ def _scale_rows(problems: Problems, paper: dict) -> list[dict]:
 
 def _scaled(problem: ProblemRuns) -> list[tuple[MethodRuns | None, MethodRuns | None]]:
     """Surrogate and posterior whitening with each scale of the sites' variances but 1, by scale."""
-    found: dict[float, list] = {}
+    pairs: dict[float, list] = {}
     for place, kind in enumerate(SITES):
-        for runs in problem.all(
-            lambda m, kind=kind: m.representation == kind and m.standard_rule and m.elliptical
-        ):
+        for runs in problem.all(representation=kind, standard_rule=True, elliptical=True):
             if runs.site_scale != 1.0:
-                found.setdefault(runs.site_scale, [None, None])[place] = runs
-    return [tuple(found[scale]) for scale in sorted(found)]
+                pairs.setdefault(runs.site_scale, [None, None])[place] = runs
+    return [tuple(pairs[scale]) for scale in sorted(pairs)]
 
 
-def _kept(problem: ProblemRuns, *changed: MethodRuns) -> str:
+def _shares(problem: ProblemRuns, *changed: MethodRuns) -> str:
     """Share of its efficiency that each method keeps with the other S."""
     texts = []
     for runs in changed:
@@ -151,8 +143,13 @@ def _width_rows(problems: Problems, paper: dict) -> list[dict]:
         for name in (*SURROGATES, *POSTERIORS, *WITHOUT_SITES):
             base = problem.plain(name)
             slices, metropolis = (
-                _widths(problem, name, "slice"),
-                _widths(problem, name, "metropolis"),
+                sorted(
+                    problem.all(
+                        representation=name, update=update, own_sites=True, elliptical=True
+                    ),
+                    key=lambda runs: runs.width,
+                )
+                for update in ("slice", "metropolis")
             )
             if base is None or len(slices) < 2:
                 continue
@@ -169,14 +166,6 @@ def _width_rows(problems: Problems, paper: dict) -> list[dict]:
     need = "widths over two decades beside the standard one"
     rows = rows or [missing_row(robust, need)]
     return rows + (orders or [missing_row(less, f"{need}, and scales of update: metropolis")])
-
-
-def _widths(problem: ProblemRuns, representation: str, update: str) -> list[MethodRuns]:
-    found = problem.all(
-        lambda m: m.representation == representation and m.update == update
-        and m.own_sites and m.elliptical
-    )  # fmt: skip
-    return sorted(found, key=lambda m: m.width)
 
 
 def _spread_row(
@@ -208,12 +197,8 @@ def _without_data_rows(problems: Problems) -> list[dict]:
     """Acceptance of prior-white with proposals from the hyperprior, under observations that say nothing."""
     claim = "text (5): without data, prior-white proposals from the prior are always accepted"
     rows = []
-    for problem in problems.values():
-        for runs in problem.all(
-            lambda m: m.representation == "prior-white" and m.settings.get("proposal") == "prior"
-        ):
-            if not problem.without_data:
-                continue
+    for problem in (problem for problem in problems.values() if problem.without_data):
+        for runs in problem.all(representation="prior-white", proposal="prior"):
             rates = [chain["acceptance"] for chain in runs.chains]
             rate = round(min(rates), 9)  # up to rounding of the likelihoods
             rows.append(
@@ -232,27 +217,23 @@ def _ergodic_rows(problems: Problems, paper: dict, exact: dict) -> list[dict]:
     """Claim 5: proposals without data, and surrogates without elliptical updates."""
     rows = _without_data_rows(problems)
     claim = "text (5): surrogate samplers are ergodic with no other update of the latents"
-    found = []
+    alone_rows = []
     for problem in problems.values():
-        alone = problem.all(lambda m: m.representation in SURROGATES and not m.elliptical)
-        others = {
-            m.name: moments(m, problem.names) for m in problem.methods.values() if m.elliptical
-        }
+        others = {m.name: moments(m, problem.names) for m in problem.all(elliptical=True)}
         best = reference(others) or next(iter(others), None)
-        for runs in alone:
-            ours = moments(runs, problem.names)
-            row = label(problem, paper)
-            if is_exact(problem, exact):
-                cells = compared_cells(ours, known_moments(exact))
-                column = f"root mean square z: {runs.name} - exact"
-            elif best is not None:
-                cells = compared_cells(ours, others[best])
-                column = f"root mean square z: {runs.name} - {best}"
-            else:
-                continue
-            found.append(claim_row(claim, row, column, printed="1", **cells))
+        exactly = is_exact(problem, exact)
+        if not exactly and best is None:
+            continue
+        theirs, name = (known_moments(exact), "exact") if exactly else (others[best], best)
+        for runs in problem.all(elliptical=False):
+            if runs.representation in SURROGATES:
+                cells = compared_cells(moments(runs, problem.names), theirs, name)
+                column = f"root mean square z: {runs.name} - {name}"
+                alone_rows.append(
+                    claim_row(claim, label(problem, paper), column, printed="1", **cells)
+                )
     need = "elliptical: 0 with surr-site, beside the exact posterior or another method"
-    return rows + (found or [missing_row(claim, need)])
+    return rows + (alone_rows or [missing_row(claim, need)])
 
 
 def _support_rows(problems: Problems) -> list[dict]:

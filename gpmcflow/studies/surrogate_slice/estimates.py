@@ -53,6 +53,16 @@ class MethodRuns:
         return self.settings.get("site_variance")
 
     @property
+    def site_rule(self) -> str | None:
+        """Rule that the sites are stated to have."""
+        return self.settings.get("sites")
+
+    @property
+    def proposal(self) -> str | None:
+        """What proposals of theta are drawn from."""
+        return self.settings.get("proposal")
+
+    @property
     def update(self) -> str:
         """Name of the update of theta: slice or metropolis."""
         return self.settings.get("update") or "slice"
@@ -71,7 +81,7 @@ class MethodRuns:
     @property
     def standard_rule(self) -> bool:
         """Whether the site rule is the one the representation has of its own."""
-        sites = self.settings.get("sites")
+        sites = self.site_rule
         if sites in (None, "standard") or self.likelihood == "gaussian":
             return True
         if self.representation.endswith("taylor"):
@@ -87,9 +97,8 @@ class MethodRuns:
     def variant(self) -> str:
         """What is not as in the paper; nothing for one of the six methods as they are there."""
         steps = self.settings.get("max_steps")
-        sites = self.settings.get("sites")
-        found = (
-            ("" if self.standard_rule else f"{sites} sites"),
+        changes = (
+            ("" if self.standard_rule else f"{self.site_rule} sites"),
             ("" if self.site_scale == 1.0 else f"S x {self.site_scale:g}"),
             ("" if self.site_variance is None else f"S = {self.site_variance:g} I"),
             (f"{self.update} {self.width:g}" if self.update != "slice" else ""),
@@ -97,7 +106,7 @@ class MethodRuns:
             ("" if steps in (None, 1) else f"{steps} steps out"),
             ("" if self.elliptical else "no elliptical updates"),
         )
-        return ", ".join(text for text in found if text)
+        return ", ".join(text for text in changes if text)
 
     @property
     def plain(self) -> bool:
@@ -134,8 +143,8 @@ class ProblemRuns:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise, nan where the likelihood is not Gaussian or states no number."""
-        given = self.settings["likelihood"]
-        settings = {} if isinstance(given, str) else given.get("gaussian", given)
+        stated = self.settings["likelihood"]
+        settings = {} if isinstance(stated, str) else stated.get("gaussian", stated)
         noise = settings.get("noise_sd")
         return float(noise) if isinstance(noise, (int, float)) else math.nan
 
@@ -165,15 +174,15 @@ class ProblemRuns:
 
     def plain(self, representation: str) -> MethodRuns | None:
         """Return the runs of one of the six methods as in the paper."""
-        return self.first(lambda m: m.plain and m.representation == representation)
+        return next(self.all(plain=True, representation=representation), None)
 
-    def first(self, wanted) -> MethodRuns | None:
-        """Return the first method that is wanted, by name."""
-        return next(self.all(wanted), None)
-
-    def all(self, wanted) -> Iterator[MethodRuns]:
-        """Methods that are wanted, in order."""
-        return (m for m in self.methods.values() if wanted(m))
+    def all(self, **wanted: object) -> Iterator[MethodRuns]:
+        """Methods with these properties, in order."""
+        return (
+            method
+            for method in self.methods.values()
+            if all(getattr(method, name) == value for name, value in wanted.items())
+        )
 
 
 def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:

@@ -173,8 +173,8 @@ def _judged(runs: MethodRuns, cells: dict, quantity: tuple[str, str], published:
     ours = runs.mean_of(top, bottom)
     note = f"{len(runs.chains)} chains of {runs.chains[-1]['iterations']} iterations"
     if "seconds" in quantity:
-        each = runs.mean_of("seconds", "n_cov").centre
-        why = f"CPU seconds of one core; {each:.2g} s a covariance construction; {note}"
+        per_covariance = runs.mean_of("seconds", "n_cov").centre
+        why = f"CPU seconds of one core; {per_covariance:.2g} s a covariance construction; {note}"
         return ours.cells() | {"verdict": "machine-dependent", "why": why}
     if quantity == ("ess", "n_cov"):
         per_setting = runs.mean_of("ess", "n_hyp").centre
