@@ -153,13 +153,20 @@ def execution_of(execution: Mapping, **run: Any) -> Execution:
     )
 
 
-def result_attributes(dataset: xr.Dataset, seed: int, **settings: Any) -> dict:
-    """Attributes of a results file: library, settings, seed, data set and its checksum."""
+def result_attributes(
+    dataset: xr.Dataset, seed: int, run: tuple[str, str, str] | None = None, **settings: Any
+) -> dict:
+    """Attributes of a results file: library, settings, seed, data set and its checksum.
+
+    ``run`` names the study, problem and method that it is a run of.
+    """
+    names = dict(zip(("study", "problem", "method"), run or (), strict=False))
     return standard_attributes(
         settings=settings,
         seed=seed,
         data_checksum=dataset.attrs["checksum"],
         dataset=dataset.attrs["name"],
+        **names,
     )
 
 

@@ -68,8 +68,8 @@ def evidence(
                 execution=replace(how, scheduler=pool, state_dir=state_dir),
             )
         )
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
+    names = (STUDY, problem_name, method_name)
+    attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
     groups = {"evidence": outcome.table, **outcome.groups}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": outcome.seconds}
 

@@ -176,8 +176,8 @@ def chains(
     )
     program = ChainProgram(LatentProblem(target, mode[None]), sampler, summary=summary)
     seconds = _seconds_per_iteration(program, int(method["chains"]), seed, key)
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
+    names = (STUDY, problem_name, method_name)
+    attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},

@@ -34,21 +34,12 @@ from gpmcflow.studies.verdict import (
 )
 
 REFERENCE = "independent computation"
-UNITS = {
-    "L": "steps",
-    "g": "gradients",
-    "s": "s",
-    "AP": "",
-    "tau": "iterations",
-    "tau_g": "gradients",
-    "tau_s": "s",
-    "tau_beta": "iterations",
-    "tau_beta_g": "gradients",
-    "tau_beta_s": "s",
-}
-MACHINE = ("s", "tau_s", "tau_beta_s")
 # a product and its factors in the same row of the paper's tables
 PRODUCTS = {f"{tau}_{cost}": (tau, cost) for tau in ("tau", "tau_beta") for cost in ("g", "s")}
+UNITS = {"L": "steps", "g": "gradients", "s": "s", "AP": ""}
+for _tau in ("tau", "tau_beta"):
+    UNITS |= {_tau: "iterations", f"{_tau}_g": UNITS["g"], f"{_tau}_s": UNITS["s"]}
+MACHINE = ("s", "tau_s", "tau_beta_s")
 FIRST_COLUMNS = [
     "problem", "method", "step_size", "L", "g", "AP", "AP_mcse", "tau", "tau_mcse", "tau_beta",
     "tau_beta_mcse", "tau_g", "tau_g_mcse", "tau_beta_g", "tau_beta_g_mcse", "s",
