@@ -8,17 +8,19 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.density.protocol import DensitySampler
 from gpmcflow.studies.fast_likelihood.data import Problem
-from gpmcflow.studies.fast_likelihood.methods import Bench, Run
+from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of
 from gpmcflow.studies.frame.pace import LEAST, seconds_per_step
 
 TIMED_SECONDS = 0.15
 TIMED_THETAS = 7
+NOMINAL_GRADIENT = 3.0  # exact evaluations that a gradient counts for, in tuning
 EIGEN_CASES = 400  # a timed eigendecomposition of more would take seconds
 
 
@@ -34,6 +36,32 @@ def nominal_cost(density: Any, problem: Problem) -> float:
         return (2 * n * m * m + m**3 / 3 + n * m * (2 * p + 20)) / exact
     m = density.model.n_cases
     return (m**3 / 3 + m * m * (p + 10)) / exact * (0.5 if kind == "SinglePrecision" else 1.0)
+
+
+def mean_calls(stats: xr.Dataset) -> np.ndarray:
+    """Calls of each density in an iteration."""
+    return stats["n_calls"].values[0].mean(axis=0)
+
+
+def least_cost(method: str, rows: list[tuple]) -> str:
+    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
+    costs = {}
+    for setting in settings_of(method):
+        here = [row for row in rows if row[:2] == (method, setting)]
+        costs[setting] = (
+            float(np.mean([np.log(row[5]) for row in here])),
+            -float(np.mean([row[6] for row in here])),
+        )
+    return min(costs, key=costs.get)
+
+
+def nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
+    """Exact evaluations an iteration, at nominal costs."""
+    calls = zip(run.densities, mean_calls(stats), strict=True)
+    equivalents = sum(
+        nominal_cost(density, bench.problem) * float(count) for density, count in calls
+    )
+    return equivalents + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
 
 
 def method_seconds(run: Run, bench: Bench) -> dict:

@@ -20,8 +20,10 @@ from gpmcflow.storage import standard_attributes, with_attributes
 from gpmcflow.studies.fast_likelihood.checks import algebra_checks
 from gpmcflow.studies.fast_likelihood.costs import (
     eigen_seconds,
+    least_cost,
+    mean_calls,
     method_seconds,
-    nominal_cost,
+    nominal_equivalents,
 )
 from gpmcflow.studies.fast_likelihood.data import STUDY, Problem, generator, make_problem
 from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
@@ -31,7 +33,6 @@ from gpmcflow.studies.problems import limit_bytes
 log = logging.getLogger(__name__)
 LAYERS = 3  # densities of the method with the most of them
 QUALITY_DRAWS = 60
-NOMINAL_GRADIENT = 3.0  # exact evaluations that a gradient counts for, in tuning
 LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments are longer here
 MATRICES = 8  # (n, n) float64 arrays alive at once
 
@@ -112,7 +113,7 @@ def tune(
                         0
                     ]
                 )
-                equivalents = _nominal_equivalents(run, stats, bench)
+                equivalents = nominal_equivalents(run, stats, bench)
                 accepted = float(stats["acceptance_rate"].mean())
                 rows.append(
                     (method, setting, replicate, tau, equivalents, tau * equivalents, accepted)
@@ -123,7 +124,7 @@ def tune(
         column: ("run", np.array(values))
         for column, values in zip(columns, zip(*rows, strict=True), strict=True)
     } if rows else {}  # fmt: skip
-    chosen = {method: _least_cost(method, rows) for method in methods}
+    chosen = {method: least_cost(method, rows) for method in methods}
     bench = benches[0]
     groups = {
         "runs": xr.Dataset(runs),
@@ -211,31 +212,6 @@ def _chain(
     ).load()
 
 
-def _least_cost(method: str, rows: list[tuple]) -> str:
-    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
-    costs = {}
-    for setting in settings_of(method):
-        here = [row for row in rows if row[:2] == (method, setting)]
-        costs[setting] = (
-            float(np.mean([np.log(row[5]) for row in here])),
-            -float(np.mean([row[6] for row in here])),
-        )
-    return min(costs, key=costs.get)
-
-
-def _nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
-    """Exact evaluations an iteration, at nominal costs."""
-    calls = zip(run.densities, _mean_calls(stats), strict=True)
-    equivalents = sum(
-        nominal_cost(density, bench.problem) * float(count) for density, count in calls
-    )
-    return equivalents + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
-
-
-def _mean_calls(stats: xr.Dataset) -> np.ndarray:
-    return stats["n_calls"].values[0].mean(axis=0)
-
-
 def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray) -> dict:
     stats = tree["sample_stats"].to_dataset()
     series = last_two_thirds(stats["log_likelihood"].values[0])
@@ -255,7 +231,7 @@ def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: 
         "theta_mean": theta.mean(axis=1),
         "theta_sd": theta.std(axis=1, ddof=1),
         "theta_tau": initial_monotone_sequence_time(theta),
-        "calls": np.array([*_mean_calls(stats), *pad]),
+        "calls": np.array([*mean_calls(stats), *pad]),
         "gradients": float(stats["n_gradients"].values[..., 0].mean()),
         "pilot_calls": run.pilot_calls,
         "pilot_gradients": run.pilot_gradients,

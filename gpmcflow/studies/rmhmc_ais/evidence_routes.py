@@ -13,47 +13,21 @@ import xarray as xr
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.particle_program import AdaptiveParticles
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.sequential_monte_carlo import resample_move
-from gpmcflow.execution import Execution, chain_generators
-from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import make_sampler
-from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
-from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
-from gpmcflow.samplers.latent.protocol import LatentSampler
+from gpmcflow.execution import chain_generators
 from gpmcflow.samplers.sampling import sample
+from gpmcflow.studies.rmhmc_ais.evidence_plans import (
+    OneStep,
+    Plan,
+    Setting,
+    load_compiled_code,
+    pilot_dataset,
+)
 
 REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """What a route is given: the path, the method's settings, random streams, where and how to run."""
-
-    path: TemperedPath
-    method: dict
-    seed: int
-    key: tuple[str, ...]
-    label: str
-    execution: Execution
-
-    def run(self, folder: str, label: str) -> Execution:
-        """How one of its runs executes, with a folder and a label of its own."""
-        return replace(self.execution.inside(folder), progress=f"{self.label} {label}")
-
-    @property
-    def tuning(self) -> TuningSettings:
-        """How the pilot tunes."""
-        return TuningSettings(**(self.method.get("tuning") or {}))
-
-    def sampler(self) -> LatentSampler:
-        """The method's sampler, with what the config states of it."""
-        names = ("step_size", "n_steps", "fixed_iters")
-        stated = {k: self.method[k] for k in names if self.method.get(k) is not None}
-        return make_sampler(self.method["sampler"], **stated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +46,11 @@ def annealing(setting: Setting) -> Outcome:
     forward run has a reverse one beside it, started from long chains (variables with the prefix
     ``reverse_``).
     """
-    plan = _Plan(setting)
+    plan = Plan(setting)
     return _with_irreversible(setting, plan, _anneal_all(setting, plan))
 
 
-def _with_irreversible(setting: Setting, plan: _Plan, outcome: Outcome) -> Outcome:
+def _with_irreversible(setting: Setting, plan: Plan, outcome: Outcome) -> Outcome:
     """Share of trajectories at beta = 1 that a fixed number of iterations does not lead back."""
     if not setting.method.get("fixed_iters"):
         return outcome
@@ -95,7 +69,7 @@ def importance_sampling(setting: Setting) -> Outcome:
 
     The table has the Pareto shape of the weights' tail (``pareto_k``), too, and its alarm.
     """
-    outcome = _anneal_all(setting, _OneStep(setting.path))
+    outcome = _anneal_all(setting, OneStep(setting.path))
     weights = outcome.groups["annealing_t0001"]["log_weight_increment"]
     shapes, alarms_raised = [], []
     for replicate in outcome.table["replicate"].values:
@@ -160,8 +134,8 @@ def _by_length(
     options: dict[str, Any],
 ) -> Outcome:
     """One run for each ladder length, whose replicates make one row of the table."""
-    plan = _Plan(setting)
-    _load_compiled_code(setting.path)
+    plan = Plan(setting)
+    load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
     for n_temperatures in plan.lengths:
         schedule = plan.schedule(n_temperatures)
@@ -183,9 +157,9 @@ def _by_length(
     return _outcome(plan, rows, groups, timings)
 
 
-def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Outcome:
+def _anneal_all(setting: Setting, plan: Plan | OneStep) -> Outcome:
     method, lengths = setting.method, plan.lengths
-    _load_compiled_code(setting.path)
+    load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
     for n_temperatures in lengths:
         schedule, runs, row = plan.schedule(n_temperatures), [], []
@@ -223,7 +197,7 @@ def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Outcome:
 
 
 def _outcome(
-    plan: _Plan | _OneStep,
+    plan: Plan | OneStep,
     rows: list[list[xr.Dataset]],
     groups: dict[str, xr.Dataset],
     timings: list[dict],
@@ -240,62 +214,8 @@ def _outcome(
     return Outcome(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
 
 
-class _Plan:
-    """What an annealing method amounts to: sampler, pilot, ladders."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.path, self.method = setting.path, setting.method
-        self.lengths = [int(t) for t in self.method["temperatures"]]
-        self.pilot: Pilot | None = None
-        self.pilot_seconds = 0.0
-        self.sampler = setting.sampler()
-        self.tuned = self.method.get("step_size") is None
-        if self.tuned or self.method["ladder"] in ("adaptive", "geometric"):
-            began = time.perf_counter()
-            self.pilot = find_pilot(
-                self.path,
-                self.sampler,
-                self.method.get("coordinates", "reference"),
-                setting.tuning,
-                seed=setting.seed,
-                key=setting.key,
-                state_dir=setting.execution.state_dir,
-            )
-            self.pilot_seconds = time.perf_counter() - began
-
-    def schedule(self, n_temperatures: int) -> Schedule:
-        """Frozen schedule for a ladder of that length."""
-        betas = make_ladder(self.method["ladder"], n_temperatures, self.pilot)
-        if self.tuned:
-            return Schedule.from_pilot(self.pilot, self.path, betas)
-        schedule = Schedule.constant(betas, self.sampler)
-        if self.method.get("coordinates") == "mode":
-            return schedule.with_mode_bases(self.path, betas)
-        return schedule
-
-
-class _OneStep:
-    """Importance sampling as a plan: one increment, no transition."""
-
-    lengths = (1,)
-    pilot, pilot_seconds = None, 0.0
-
-    def __init__(self, path: TemperedPath) -> None:
-        self.path, self.sampler = path, make_sampler("preconditioned_split_hmc")
-
-    def schedule(self, n_temperatures: int) -> Schedule:
-        """From the reference to the posterior at once."""
-        return Schedule.constant(np.array([0.0, 1.0]), self.sampler)
-
-
-def _load_compiled_code(path: TemperedPath) -> None:
-    """Evaluate once, so that the first run's time does not hold the loading of compiled code."""
-    path.target(1.0).evaluate(np.zeros((2, path.model.dim)))
-    path.target(1.0).residual_gradient(np.zeros((2, path.model.dim)))
-
-
 def _reverse(
-    plan: _Plan, schedule: Schedule, streams: dict, setting: Setting, label: str
+    plan: Plan, schedule: Schedule, streams: dict, setting: Setting, label: str
 ) -> xr.DataTree:
     """Anneal back from the last draws of chains that started at the pilot's particles."""
     path, sampler, last = plan.path, plan.sampler, schedule.n_temperatures
@@ -321,16 +241,6 @@ def _reverse(
         reverse_from=chains["posterior/latent"].values[:, -1],
         execution=how,
         **streams,
-    )
-
-
-def pilot_dataset(pilot: Pilot) -> xr.Dataset:
-    """What a pilot found, (stage)."""
-    fields = ("betas", "step_size", "n_steps", "acceptance_rate", "distance")
-    return xr.Dataset(
-        {name: ("stage", getattr(pilot, name)) for name in fields}
-        | {"ratio_sd": ((), pilot.ratio_sd), "n_gradient": ((), pilot.n_gradient)},
-        {"stage": np.arange(len(pilot.betas))},
     )
 
 

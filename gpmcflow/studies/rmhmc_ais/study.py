@@ -17,7 +17,8 @@ from gpmcflow.execution import chain_generators, require_memory, workers
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.storage import with_attributes
 from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
-from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
+from gpmcflow.studies.rmhmc_ais.evidence_plans import Setting
+from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES
 from gpmcflow.studies.stages import execution_of, result_attributes
 
 STUDY = "rmhmc_ais"

@@ -179,12 +179,8 @@ def chains(
     names = (STUDY, problem_name, method_name)
     attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
-    return with_attributes(tree, attributes), {
-        "seconds": {"iteration": seconds},
-        "code": code_digest(
-            *MODEL_CODE, "samplers", "studies.frame.pace", "studies.split_hmc.study"
-        ),
-    }
+    code = code_digest(*MODEL_CODE, "samplers", "studies.frame.pace", "studies.split_hmc.study")
+    return with_attributes(tree, attributes), {"seconds": {"iteration": seconds}, "code": code}
 
 
 def target_of(

@@ -40,6 +40,7 @@ rule rmhmc_ais_evidence:
             "studies.problems",
             "studies.stages",
             "studies.rmhmc_ais.study",
+            "studies.rmhmc_ais.evidence_plans",
             "studies.rmhmc_ais.evidence_routes",
         ),
     script:
