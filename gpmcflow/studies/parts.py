@@ -27,7 +27,6 @@ from gpmcflow.studies.split_hmc import tables as split_hmc_tables
 from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
 from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
 
-NOT_RUN = ("missing", "not run")
 PUBLISHED = workflow_home() / "workflow" / "published"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # study -> (readers of the files below its results folder, tables from parts and printed numbers)
@@ -64,7 +63,7 @@ def summarise(
     readers, tables = _study(study)
     frames = tables(parts_of(map(Path, paths), readers), _printed(published))
     verdict = frames["verdict"]
-    filled = verdict[~verdict["verdict"].isin(NOT_RUN)].reset_index(drop=True)
+    filled = verdict[verdict["verdict"] != "missing"].reset_index(drop=True)
     return frames | {"verdict": filled}
 
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpmcflow.studies.frame.judgement import NUMBER, PRECISION, Estimate, near, verdict
+from gpmcflow.studies.frame.judgement import (
+    NOT_RESOLVED,
+    NUMBER,
+    PRECISION,
+    Estimate,
+    near,
+    verdict,
+)
 
 VERDICT_COLUMNS = [
     "study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse",
@@ -58,6 +65,15 @@ def number_cells(
         "verdict": verdict((position, "within"), words=NUMBER),
         "why": joined(allowed["why"], note),
     }
+
+
+def printed_row(study: str, known: dict, cells: dict | None, missing: str, *reasons: str) -> dict:
+    """Row of a printed number: ``missing`` says what is not there; reasons stand before a disagreement."""
+    if cells is None:
+        return verdict_row(study, **known, verdict="missing", why=missing)
+    if cells["verdict"] in (NUMBER[1], NOT_RESOLVED):
+        cells = cells | {"why": joined(*reasons, cells["why"])}
+    return verdict_row(study, **known, **cells)
 
 
 def reason_of(published: dict, **cell) -> str:

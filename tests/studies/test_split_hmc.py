@@ -395,7 +395,7 @@ def test_missing_runs_are_marked():
     rows = tables([paper_part("chess", "hmc")], PRINTED)["verdict"]
     missing = rows[rows["row"].str.startswith("Chess, data_split") & (rows["table"] == "Table 2")]
     assert len(missing) == 10
-    assert set(missing["verdict"]) == {"not run"}
+    assert set(missing["verdict"]) == {"missing"}
 
 
 @pytest.mark.parametrize(

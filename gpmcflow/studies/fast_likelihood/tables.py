@@ -22,10 +22,9 @@ from gpmcflow.studies.frame.judgement import NUMBER, TIME_PRECISION, verdict
 from gpmcflow.studies.frame.parts import rows_of
 from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
-    joined,
     number_cells,
+    printed_row,
     reason_of,
-    verdict_row,
 )
 
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
@@ -126,16 +125,13 @@ def _printed_rows(
                 "recomputed": _recomputed(printed, column, name),
             }
             method = published["methods"][name]
-            if runs is None or not runs.has(method):
-                why = f"no run of type {number} at n = {TYPES[number].n} as in the paper"
-                rows.append(verdict_row(STUDY, **known, verdict="missing", why=why))
-                continue
-            cells = _judged(runs, method, column, name, value, published["tolerances"])
-            if cells["verdict"] in ("differs", "not resolved"):
-                reason = reason_of(published, type=number, method=name, column=column)
-                widths = _by_width(tuning, method) if column == "ACT" else ""
-                cells["why"] = joined(reason, widths, cells["why"])
-            rows.append(verdict_row(STUDY, **known, **cells))
+            cells, reasons = None, []
+            if runs is not None and runs.has(method):
+                cells = _judged(runs, method, column, name, value, published["tolerances"])
+                reasons = [reason_of(published, type=number, method=name, column=column)]
+                reasons += [_by_width(tuning, method)] if column == "ACT" else []
+            missing = f"no run of type {number} at n = {TYPES[number].n} as in the paper"
+            rows.append(printed_row(STUDY, known, cells, missing, *reasons))
     return rows
 
 

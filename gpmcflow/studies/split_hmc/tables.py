@@ -29,6 +29,7 @@ from gpmcflow.studies.split_hmc.parts import (
 from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     number_cells,
+    printed_row,
     reason_of,
     verdict_row,
 )
@@ -96,13 +97,11 @@ def _printed_rows(dataset: str, printed: dict, runs: dict, published: dict) -> l
                 "printed": printed[method][column],
                 "recomputed": _recomputed(printed[method], method, column),
             }
-            run = runs.get(method)
-            if run is None:
-                rows.append(verdict_row(STUDY, **known, verdict="not run"))
-                continue
-            why = reason_of(published, dataset=dataset, method=method, column=column)
-            cells = _judged(run, known, column, why, published["tolerances"])
-            rows.append(verdict_row(STUDY, **known, **cells))
+            run, where = runs.get(method), {"dataset": dataset, "method": method, "column": column}
+            why = reason_of(published, **where)
+            cells = run and _judged(run, known, column, why, published["tolerances"])
+            missing = f"no run of {method} on {dataset}"
+            rows.append(printed_row(STUDY, known, cells, missing, why))
     return rows
 
 
@@ -114,12 +113,12 @@ def _judged(run: dict, known: dict, column: str, why: str, tolerances: dict) -> 
         return {"ours": ours, "mcse": error, "verdict": "machine-dependent", "why": note}
     if column in ("L", "g"):
         # |R_0| is a whole number of cases: g differs from (f M + 1 - f) L by less than L M / n
-        allowed = {"value": 0.05 if column == "g" else 0.0, "why": why or "a count"}
+        allowed = {"value": 0.05 if column == "g" else 0.0, "why": "a count"}
         return number_cells(Estimate(ours), value, allowed)
     cells = _number_cells(run, column, value, tolerances)
     if cells["verdict"] == "differs" and column.startswith("tau_beta"):
         cells |= _with_intercept(run, column, value, tolerances)
-    if cells["verdict"] in ("differs", "not resolved") or _is_slip(known):
+    if cells["verdict"] == "agrees" and _is_slip(known):
         cells["why"] = why or cells["why"]
     return cells
 

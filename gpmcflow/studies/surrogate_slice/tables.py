@@ -34,6 +34,7 @@ from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     joined,
     number_cells,
+    printed_row,
     verdict_row,
 )
 
@@ -135,15 +136,11 @@ def _printed(
         runs = problem.plain(BASELINE)
         row = name if len(here) == 1 else f"{name}: {problem.name}"
         for cells, quantity in _cells(printed):
-            if runs is None:
-                why = f"{problem.name}: no {BASELINE} as in the paper"
-                rows.append(verdict_row(STUDY, row=row, **cells, verdict="missing", why=why))
-                continue
-            judged = _judged(runs, cells, quantity, published)
-            if judged["verdict"] in ("differs", "not resolved") and cells["table"] == TABLE:
-                reason = printed.get("reasons", {}).get("_".join(quantity), "")
-                judged["why"] = joined(reason, judged["why"])
-            rows.append(verdict_row(STUDY, row=row, **cells, **judged))
+            judged = runs and _judged(runs, cells, quantity, published)
+            reasons = printed.get("reasons", {}) if cells["table"] == TABLE else {}
+            missing = f"{problem.name}: no {BASELINE} as in the paper"
+            reason = reasons.get("_".join(quantity), "")
+            rows.append(printed_row(STUDY, cells | {"row": row}, judged, missing, reason))
     return rows
 
 
