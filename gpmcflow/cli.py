@@ -178,7 +178,7 @@ standard errors, counts, seconds, settings, seed, checksums, versions. They outl
 `gpmcflow verdict` rebuilds the study's table from them, runs of several machines together."""
 
 VERDICT = """Print a study's verdict table, printed numbers and claims beside ours, as CSV, rebuilt from the
-rows that `gpmcflow keep` left in a folder. What is missing is marked: not run."""
+rows that `gpmcflow keep` left in a folder. What was not run is marked: missing."""
 
 FORECAST = """Print memory, disk and time of each rule, from a short pilot on this machine: every data set
 that is here is loaded, and a few transitions of each method are timed at their full size. A data set

@@ -106,7 +106,10 @@ def focus(points: pd.DataFrame, anchors: Iterable[float]) -> tuple[float, float]
 
 
 def _combined_names() -> list[str]:
-    results = ["log_evidence", "standard_error", "interval", "effective_size", "acceptance_rate"]
+    results = [
+        *("log_evidence", "standard_error", "degrees_of_freedom", "interval"),
+        *("effective_size", "acceptance_rate"),
+    ]
     costs = ["n_gradient", "n_likelihood", "gigaflops", "seconds"]
     return [*_SAME, "n_replicates", *results, *costs, "alarm"]
 
@@ -131,6 +134,7 @@ def _combined(rows: pd.DataFrame) -> dict:
         "n_replicates": len(rows),
         "log_evidence": sign * (total - np.log(len(rows))),
         "standard_error": error,
+        "degrees_of_freedom": df,
         "interval": float(half_width(df) * error),
         "effective_size": rows["effective_size"].min(),
         "acceptance_rate": rows["acceptance_rate"].mean(),

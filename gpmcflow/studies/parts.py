@@ -17,6 +17,8 @@ import yaml
 from gpmcflow.errors import InputError, StorageError, refuse_unfit, unknown_name
 from gpmcflow.storage import write_text
 from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.parts import part_name, parts_of
 from gpmcflow.studies.frame.registry import PAPERS
 from gpmcflow.studies.frame.study import Study
 
@@ -29,11 +31,35 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
 
     Returns the files. A part that is there already is replaced.
     """
-    with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
-        parts = _study(study).load("collect")(Path(results) / study)
+    readers = _study(study).load("readers")
+    below = Path(results) / study
+    paths = [path for pattern in readers for path in sorted(Path(results).glob(pattern))]
+    with refuse_unfit(f"{below}: a results file", "delete it and run again"):
+        parts = parts_of(dict.fromkeys(paths), readers)
     if not parts:
-        raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
+        raise InputError(f"{below}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]
+
+
+def summarise_job(job: Job) -> dict[str, pd.DataFrame]:
+    """`summarise` the results files of a job."""
+    published = job.input.published
+    paths = [path for path in job.input if path != published]
+    return summarise(job.settings["study"], paths, published)
+
+
+def summarise(
+    study: str, paths: Iterable[str | Path], published: str | Path
+) -> dict[str, pd.DataFrame]:
+    """Tables of a study from its results files; "verdict" has the rows that these fill.
+
+    A run of the workflow ends when all of its config is done: what is missing then is not in the config.
+    """
+    readers, tables = (_study(study).load(name) for name in ("readers", "tables"))
+    frames = tables(parts_of(map(Path, paths), readers), _printed(published))
+    verdict = frames["verdict"]
+    filled = verdict[verdict["verdict"] != "missing"].reset_index(drop=True)
+    return frames | {"verdict": filled}
 
 
 def read_parts(folder: str | Path) -> list[dict]:
@@ -47,9 +73,13 @@ def read_parts(folder: str | Path) -> list[dict]:
 def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
     """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
     tables = _study(study).load("tables")
-    kept, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
+    parts, printed = read_parts(folder), _printed(published)
     with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
-        return tables(kept, printed)
+        return tables(parts, printed)
+
+
+def _printed(published: str | Path) -> dict:
+    return yaml.safe_load(Path(published).read_text())
 
 
 def _study(name: str) -> Study:
@@ -60,8 +90,7 @@ def _study(name: str) -> Study:
 
 
 def _write(part: dict, folder: Path) -> Path:
-    names: Iterable[str] = (part[key] for key in ("problem", "method", "part") if key in part)
-    name = ".".join(names).replace(" ", "-")
+    name = part_name(part)
     if not _NAME.fullmatch(name):  # it comes from attributes of a results file
         raise StorageError(f"{folder}: {name!r} is no name of a part; run the study again")
     path = folder / f"{name}.json"

@@ -153,8 +153,8 @@ def posterior(
     if "X_test" in dataset and model.likelihood.binary:
         latents = tree["posterior/latent"]
         thin = max(1, draws // 1000)  # enough draws to average a probability; bounds the memory
-        kept = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]
-        state = State(model, np.asarray(kept.values))
+        thinned = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]
+        state = State(model, np.asarray(thinned.values))
         probability = conditional(state, dataset["X_test"].values).mean_response()
         tree["predictions"] = xr.DataTree(
             xr.Dataset(
@@ -180,13 +180,20 @@ def execution_of(execution: Mapping, **run: Any) -> Execution:
     )
 
 
-def result_attributes(dataset: xr.Dataset, seed: int, **settings: Any) -> dict:
-    """Attributes of a results file: library, settings, seed, data set and its checksum."""
+def result_attributes(
+    dataset: xr.Dataset, seed: int, run: tuple[str, str, str] | None = None, **settings: Any
+) -> dict:
+    """Attributes of a results file: library, settings, seed, data set and its checksum.
+
+    ``run`` names the study, problem and method that it is a run of.
+    """
+    names = dict(zip(("study", "problem", "method"), run or (), strict=False))
     return standard_attributes(
         settings=settings,
         seed=seed,
         data_checksum=dataset.attrs["checksum"],
         dataset=dataset.attrs["name"],
+        **names,
     )
 
 
@@ -199,7 +206,7 @@ def _hyperparameters(
     model: LatentGaussianModel,
 ) -> xr.Dataset:
     length = np.asarray(log_length, dtype=np.float64)
-    found = xr.Dataset(
+    table = xr.Dataset(
         {
             "log_length_scale": ("feature" if length.ndim else (), length),
             "log_signal_sd": ((), float(log_signal)),
@@ -210,11 +217,11 @@ def _hyperparameters(
     )
     if grid is not None:
         wanted = problem["hyperparameters"]
-        found["grid_log_evidence"] = (("grid_length", "grid_signal"), grid)
-        found = found.assign_coords(
+        table["grid_log_evidence"] = (("grid_length", "grid_signal"), grid)
+        table = table.assign_coords(
             grid_length=wanted["log_length_scale"], grid_signal=wanted["log_signal_sd"]
         )
-    return found
+    return table
 
 
 class _Clock:

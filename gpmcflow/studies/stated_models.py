@@ -16,8 +16,8 @@ MEAN_RATE = "mean-rate"
 
 def priors_of(problem: Mapping, path: str) -> dict[str, Hyperprior | float]:
     """Hyperpriors of a problem by name."""
-    given = problem.get("priors", {})
-    return {name: hyperprior(value, f"{path}.priors.{name}") for name, value in given.items()}
+    priors = problem.get("priors", {})
+    return {name: hyperprior(value, f"{path}.priors.{name}") for name, value in priors.items()}
 
 
 def covariance_of(problem: Mapping, path: str) -> Covariance:
@@ -31,8 +31,8 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     Parameters that are left out have their default hyperpriors with ``model: joint``. Other models hold them
     fixed: by the likelihood's name alone they are 1, else numbers.
     """
-    given, where = problem["likelihood"], f"{path}.likelihood"
-    name, settings = (given, {}) if isinstance(given, str) else next(iter(given.items()))
+    choice, where = problem["likelihood"], f"{path}.likelihood"
+    name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
     stated = {key: _named(value, priors, where) for key, value in settings.items()}
     try:
@@ -55,15 +55,15 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
 
 def mean_of(problem: Mapping, path: str, likelihood_: Likelihood) -> Hyperprior | float | str:
     """Mean of a problem: a number, a hyperprior, or `MEAN_RATE`, which is for counts and their default."""
-    given, where = problem["mean"], f"{path}.mean"
-    if given == MEAN_RATE and not likelihood_.counts:
+    stated, where = problem["mean"], f"{path}.mean"
+    if stated == MEAN_RATE and not likelihood_.counts:
         raise InputError(
             f"{where}: {MEAN_RATE} with the {likelihood_.name} likelihood; allowed: with counts only; leave "
             "it out"
         )
-    if given is None:
+    if stated is None:
         return MEAN_RATE if likelihood_.counts else 0.0
-    value = _named(given, priors_of(problem, path), where, MEAN_RATE)
+    value = _named(stated, priors_of(problem, path), where, MEAN_RATE)
     return value if value == MEAN_RATE else hyperprior(value, where)
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+from typing import Any
+
+from gpmcflow.studies.frame.judgement import (
+    NOT_RESOLVED,
+    NUMBER,
+    PRECISION,
+    Estimate,
+    near,
+    verdict,
+)
 
 VERDICT_COLUMNS = [
     "study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse",
     "tolerance", "verdict", "why",
 ]  # fmt: skip
-NOT_RUN = ("missing", "not run")
-
-
-def of_this_run(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return a study's tables, of "verdict" only the rows that its runs fill.
-
-    A run of the workflow ends when all of its config is done: what is missing then is not in the config.
-    """
-    verdict = tables["verdict"]
-    filled = verdict[~verdict["verdict"].isin(NOT_RUN)].reset_index(drop=True)
-    return tables | {"verdict": filled}
 
 
 def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, **cells) -> dict:
@@ -42,25 +39,46 @@ def missing_row(study: str, claim: str, need: str, row: str = "", column: str = 
     return claim_row(study, claim, row, column, verdict="missing", why=why)
 
 
-def compare(study: str, entry: dict, ours: float, mcse: float) -> dict:
-    """Row for one number of a published table.
+def joined(*reasons: str) -> str:
+    """Reasons that say something, one after the other."""
+    return "; ".join(filter(None, reasons))
 
-    ``entry`` has table, row, column, unit, value, tolerance (absolute) and why; it agrees if the
-    distance is within sqrt(tolerance^2 + (3 mcse)^2). An error larger than the tolerance resolves
-    nothing.
+
+def number_cells(
+    ours: Estimate, value: float, allowed: dict[str, Any], note: str = "", precision: float = PRECISION
+) -> dict:  # fmt: skip
+    """Cells of an estimate beside a printed number.
+
+    ``allowed`` is its tolerance (absolute), its share of the number, or a factor, and why.
     """
-    allowed = float(np.hypot(entry["tolerance"], 3.0 * mcse))
-    judged = "agrees" if abs(ours - entry["value"]) <= allowed else "differs"
-    return verdict_row(
-        study,
-        table=entry["table"],
-        row=entry["row"],
-        column=entry["column"],
-        unit=entry["unit"],
-        printed=entry["value"],
-        ours=ours,
-        mcse=mcse,
-        tolerance=entry["tolerance"],
-        verdict=judged if mcse <= entry["tolerance"] else "not resolved",
-        why=entry["why"],
-    )
+    factor = allowed.get("factor")
+    if factor is not None:
+        position, shown = (
+            near(ours, value, factor=factor, precision=precision),
+            f"factor {factor:g}",
+        )
+    else:
+        shown = allowed["value"] if "value" in allowed else allowed["share"] * value
+        position = near(ours, value, tolerance=shown, precision=precision)
+    return ours.cells() | {
+        "tolerance": shown,
+        "verdict": verdict((position, "within"), words=NUMBER),
+        "why": joined(allowed["why"], note),
+    }
+
+
+def printed_row(study: str, known: dict, cells: dict | None, missing: str, *reasons: str) -> dict:
+    """Row of a printed number: ``missing`` says what is not there; reasons stand before a disagreement."""
+    if cells is None:
+        return verdict_row(study, **known, verdict="missing", why=missing)
+    if cells["verdict"] in (NUMBER[1], NOT_RESOLVED):
+        cells = cells | {"why": joined(*reasons, cells["why"])}
+    return verdict_row(study, **known, **cells)
+
+
+def reason_of(published: dict, **cell) -> str:
+    """Checked reason why a printed cell cannot agree, or nothing."""
+    for entry in published["reasons"]:
+        if all(entry[key] == value for key, value in cell.items()):
+            return entry["why"]
+    return ""

@@ -130,8 +130,10 @@ def test_a_config_names_no_place_for_results(tmp_path, key):
 @pytest.mark.parametrize("name", ["../up", "/tmp/x", "..", "a/b", "a\x00", ".a", ""])
 def test_a_part_is_kept_in_its_folder(tmp_path, monkeypatch, name):
     """Its name comes from the attributes of a results file."""
-    row = {"problem": name, "method": "", "part": ""} if name else {}
-    monkeypatch.setattr(Study, "load", lambda self, attribute: lambda folder: [row])
+    (tmp_path / "fit.nc").touch()
+    part = {"problem": name, "method": "", "kind": "" if not name else "fit"}
+    readers = {"fit.nc": lambda path: part}
+    monkeypatch.setattr(Study, "load", lambda self, attribute: readers)
     with pytest.raises(StorageError, match="is no name of a part"):
         parts.collect("split_hmc", tmp_path, tmp_path / "kept")
     assert not (tmp_path / "kept").exists()

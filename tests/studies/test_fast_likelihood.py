@@ -13,6 +13,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
+from gpmcflow.studies.fast_likelihood import costs
 from gpmcflow.studies.fast_likelihood import runs as study
 from gpmcflow.studies.fast_likelihood.data import make_problem
 from gpmcflow.studies.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
@@ -263,9 +264,9 @@ def test_tuning_takes_the_setting_of_least_cost(tuned):
 def test_a_setting_that_never_moves_is_not_chosen():
     found = ((1, np.inf, 0.0), (2, 5.0, 0.1), (3, 9.0, 0.9), (6, np.inf, 0.0))
     rows = [("sod", f"kappa_{k}", 0, 1.0, 1.0, cost, rate) for k, cost, rate in found]
-    assert study._least_cost("sod", rows) == "kappa_2"
+    assert costs.least_cost("sod", rows) == "kappa_2"
     stuck = [(*row[:5], np.inf, row[6]) for row in rows]
-    assert study._least_cost("sod", stuck) == "kappa_3"
+    assert costs.least_cost("sod", stuck) == "kappa_3"
 
 
 def test_checks_of_the_algebra(tuned):

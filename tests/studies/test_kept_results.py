@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from gpmcflow.datasets import load_dataset
 from gpmcflow.studies import parts
+from gpmcflow.studies.frame.parts import part_name, rows_of
 from gpmcflow.studies.split_hmc import runs as split_hmc
 
 ROOT = Path(__file__).parents[2]
@@ -30,15 +32,27 @@ def test_the_committed_verdict_is_what_the_parts_give(study):
 
 def test_a_cheap_cell_recomputed():
     """The mode of dataset S, from data to potential: only rounding apart from the committed part."""
-    kept = {part["problem"]: part for part in parts.read_parts(RESULTS / "split_hmc" / "parts")
-            if part["part"] == "fit"}["simulated"]  # fmt: skip
+    fits = rows_of(parts.read_parts(RESULTS / "split_hmc" / "parts"), "fit")
+    (kept,) = (fit for fit in fits if fit["problem"] == "simulated")
     dataset = load_dataset("shahbaba-simulated")
     tree, _ = split_hmc.fit(dataset, kept["settings"]["problem"], seed=kept["seed"])
-    found = tree["map"].to_dataset()
+    mode = tree["map"].to_dataset()
     assert dataset.attrs["checksum"] == kept["data_checksum"]
     for name in ("potential", "log_likelihood", "squared_slopes"):
-        assert float(found[name]) == pytest.approx(kept[name], rel=1e-12)
-    assert float(found["frequency"][-1]) == pytest.approx(kept["largest_frequency"], rel=1e-10)
+        assert float(mode[name]) == pytest.approx(kept[name], rel=1e-12)
+    assert float(mode["frequency"][-1]) == pytest.approx(kept["largest_frequency"], rel=1e-10)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_parts_of_all_studies_have_one_form(study):
+    for path in (RESULTS / study / "parts").glob("*.json"):
+        part = json.loads(path.read_text())
+        assert path.stem == part_name(part)
+        assert part["study"] == study
+        optional = set(part) & {"method", "replicate"}
+        assert set(part) - optional == {
+            "study", "kind", "problem", "seed", "data_checksum", "settings", "facts", "values",
+        }  # fmt: skip
 
 
 def test_no_verdict_is_left_without_reason():

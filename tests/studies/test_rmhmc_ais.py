@@ -1,7 +1,5 @@
 """The evidence study: what a run holds, how its tables judge."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,12 +7,14 @@ import pytest
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
 from gpmcflow.studies import stages
+from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.parts import summarise
 from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows
 from gpmcflow.studies.rmhmc_ais.parts import evidence_part
-from gpmcflow.studies.rmhmc_ais.tables import published_rows, summarise
+from gpmcflow.studies.rmhmc_ais.tables import published_rows
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
-from gpmcflow.studies.verdict import compare
+from gpmcflow.studies.verdict import number_cells
 
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 32, "segment_length": 10}
 PROBLEM = {
@@ -105,31 +105,25 @@ def test_forecast_refuses_what_does_not_fit(study):
         run(study, AIS | {"particles": 10**6}, memory_limit_gb=0.001)
 
 
-class Named(dict):
-    """Like Snakemake's named lists: attributes and items."""
-
-    __getattr__ = dict.__getitem__
-
-
 def test_tables_from_files(study, both_ways, tmp_path):
     _, approximation, fit_sidecar = study
     tree, sidecar = both_ways
-    write_results(approximation, tmp_path / "approximation.nc", sidecar=fit_sidecar)
-    write_results(tree, tmp_path / "m.nc", sidecar=sidecar)
-    files = {
-        "approximate": [tmp_path / "approximation.nc"],
-        "evidence": [tmp_path / "m.nc"],
-        "posterior": [],
-    }
-    job = SimpleNamespace(input=Named(files), published=lambda: {"values": []})
-    frames = summarise(job)
+    folder = tmp_path / "rmhmc_ais" / "toy-1"
+    paths = [folder / "approximation.nc", folder / "evidence" / "m.nc"]
+    paths[1].parent.mkdir(parents=True)
+    write_results(approximation, paths[0], sidecar=fit_sidecar)
+    write_results(tree, paths[1], sidecar=sidecar)
+    published = tmp_path / "published.yaml"
+    published.write_text("values: []\n")
+    frames = summarise("rmhmc_ais", paths, published)
     fits, rows = frames["approximations"].iloc[0], frames["evidence"]
     corrected = fits["log_evidence_ep"] + fits["correction"]
     assert fits["log_evidence_corrected"] == pytest.approx(corrected)
     assert len(rows) == 8
     assert set(rows["direction"]) == {"forward", "reverse"}
-    part = evidence_part(tmp_path / "m.nc")
-    assert [row["seconds"] for row in part["rows"]] == list(rows["seconds"])
+    part = evidence_part(paths[1])
+    assert (part["kind"], part["problem"], part["method"]) == ("evidence", "toy-1", "m")
+    assert [row["seconds"] for row in part["values"]["rows"]] == list(rows["seconds"])
     assert set(frames["which_method"]["method"]) == {"m"}
 
 
@@ -148,6 +142,7 @@ def estimate(**cells):
         "replicate": 0,
         "log_evidence": -10.0,
         "standard_error": 0.05,
+        "degrees_of_freedom": np.inf,
         "effective_size": 100.0,
         "acceptance_rate": 0.8,
         "irreversible": np.nan,
@@ -177,7 +172,7 @@ def claim(rows, number):
 
 
 def test_claim_of_the_prior_start_needs_distance_and_alarm():
-    ep = estimate()
+    ep = estimate(standard_error=0.02)
     far = PRIOR | {"log_evidence": -18.0, "alarm": "effective size 1.0 < 10"}
     assert claim([ep, estimate(**far)], 3) == ["holds"]
     assert claim([ep, estimate(**far | {"alarm": ""})], 3) == ["does not hold"]
@@ -192,20 +187,40 @@ def test_claim_of_tuning_charges_the_pilot():
     assert claim([automatic, by_hand], 4) == ["holds"]
     assert claim([automatic | {"pilot_gradient": 600}, by_hand], 4) == ["does not hold"]
     assert claim([automatic | {"alarm": "x"}, by_hand], 4) == ["not resolved"]
+    # errors of 4 degrees of freedom say little of the ratio of two variances
+    assert claim([automatic, by_hand | {"degrees_of_freedom": 4.0}], 4) == ["not resolved"]
 
 
 FIXED = {"method": "rmhmc_ep_fixed_5", "sampler": "rmhmc", "fixed_iters": 5}
 
 
 def test_claim_of_fixed_iterations_needs_the_way_back_and_no_bias():
-    converged = estimate(method="rmhmc_ep", sampler="rmhmc")
-    fine = estimate(**FIXED, irreversible=0.0)
+    converged = estimate(method="rmhmc_ep", sampler="rmhmc", standard_error=0.02)
+    fine = estimate(**FIXED, irreversible=0.0, standard_error=0.02)
     assert claim([converged, fine], 2) == ["holds"]
     assert claim([converged, fine | {"irreversible": 0.02}], 2) == ["does not hold"]
     assert claim([converged, fine | {"log_evidence": -11.0}], 2) == ["does not hold"]
     assert claim([converged, fine | {"alarm": "x"}], 2) == ["not resolved"]
     lost = fine | {"alarm": "x", "irreversible": 1.0}  # weights are not needed to see this
     assert claim([converged, lost], 2) == ["does not hold"]
+
+
+def test_methods_agree_where_a_material_difference_would_be_seen():
+    def agreement(**cells):
+        rows = [
+            estimate(standard_error=0.02),
+            estimate(**{"method": "other", "standard_error": 0.02} | cells),
+        ]
+        return [
+            row["verdict"]
+            for row in claim_rows(FITS, pd.DataFrame(rows))
+            if row["table"] == "methods agree"
+        ]
+
+    assert agreement() == ["agrees"]
+    assert agreement(standard_error=0.06) == ["not resolved"]
+    assert agreement(log_evidence=-10.15) == ["differs"]
+    assert agreement(log_evidence=-10.15, degrees_of_freedom=2.0) == ["not resolved"]
 
 
 def test_estimates_that_are_off_without_an_alarm_are_counted():
@@ -271,7 +286,7 @@ def test_every_route_agrees_and_fills_its_rows(study, both_ways, tmp_path, name)
     method, directions = ROUTES[name]
     tree, sidecar = run(study, method)
     write_results(tree, tmp_path / "m.nc", sidecar=sidecar)
-    rows = pd.DataFrame(evidence_part(tmp_path / "m.nc")["rows"])
+    rows = pd.DataFrame(evidence_part(tmp_path / "m.nc")["values"]["rows"])
     assert set(rows["direction"]) == directions
     assert (rows["kind"] == method["kind"]).all()
     expected = both_ways[0]["evidence"].to_dataset().isel(n_temperatures=1, replicate=0)
@@ -301,18 +316,13 @@ def test_published_numbers_meet_the_problem_they_belong_to():
     assert published_rows(fits, pd.DataFrame(), {"values": [entry | {"dataset": "other"}]}) == []
 
 
-def test_verdict_counts_three_standard_errors():
-    entry = {
-        "table": "t",
-        "row": "r",
-        "column": "c",
-        "unit": "u",
-        "value": 1.0,
-        "tolerance": 0.1,
-        "why": "",
-    }
-    assert compare("s", entry, 1.3, 0.0)["verdict"] == "differs"
-    assert compare("s", entry, 1.3, 0.1)["verdict"] == "agrees"
+def test_a_printed_number_agrees_where_the_whole_interval_is_within_the_tolerance():
+    allowed = {"value": 0.1, "why": "printed to one digit"}
+    for ours, error, expected in (
+        (1.3, 0.0, "differs"), (1.05, 0.01, "agrees"), (1.05, 0.05, "not resolved"),
+        (1.3, 0.2, "not resolved"), (1.3, 0.05, "differs"),
+    ):  # fmt: skip
+        assert number_cells(Estimate(ours, error), 1.0, allowed)["verdict"] == expected
 
 
 def test_map_holds_evidence_correction_and_spread(study):

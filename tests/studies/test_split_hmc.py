@@ -20,9 +20,10 @@ from gpmcflow.errors import InputError, ResourceError, StorageError
 from gpmcflow.execution import array_digest
 from gpmcflow.storage import write_results
 from gpmcflow.studies import parts as kept
+from gpmcflow.studies.frame.judgement import side
 from gpmcflow.studies.problems import build_linear_model, prepare_data
 from gpmcflow.studies.split_hmc import runs as split_hmc
-from gpmcflow.studies.split_hmc.claims import order
+from gpmcflow.studies.split_hmc.claims import ratio
 from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.studies.split_hmc.tables import tables
 
@@ -223,7 +224,9 @@ def results(dataset, fitted, runs, tmp_path_factory):
 
 
 def test_part_of_a_run(results, runs):
-    part = chain_part(results / "split_hmc" / "drawn" / "hmc.nc")
+    whole = chain_part(results / "split_hmc" / "drawn" / "hmc.nc")
+    assert (whole["kind"], whole["problem"], whole["method"]) == ("chains", "drawn", "hmc")
+    part = whole["values"]
     tree, facts = runs["hmc"]
     by_chain = tree["trace/accepted"].values.mean(1)
     assert part["AP"] == pytest.approx(by_chain.mean())
@@ -231,7 +234,7 @@ def test_part_of_a_run(results, runs):
     assert (part["L"], part["g"], part["n_chains"], part["n_iterations"]) == (4, 4.0, 4, 520)
     assert part["tau_g"] == pytest.approx(4.0 * part["tau"])
     assert part["tau_beta_s"] == pytest.approx(part["tau_beta"] * facts["seconds"]["iteration"])
-    assert part["settings"]["method"]["sampler"] == "latent_hmc"
+    assert whole["settings"]["method"]["sampler"] == "latent_hmc"
     assert part["mean_squared_slopes"] == pytest.approx(tree["trace/squared_slopes"].values.mean())
     assert part["longest_stay"] == max(
         max(len(run) for run in "".join(str(int(a)) for a in chain).split("1"))
@@ -239,7 +242,7 @@ def test_part_of_a_run(results, runs):
     )
     fit = fit_part(results / "split_hmc" / "drawn" / "fit.nc")
     assert fit["problem"] == "drawn"
-    assert fit["map_seconds"] == 0.01
+    assert fit["values"]["map_seconds"] == 0.01
 
 
 def test_parts_survive_the_results(results, tmp_path):
@@ -297,9 +300,8 @@ def paper_part(dataset: str, method: str, **changes) -> dict:
     """A part that has exactly the printed numbers."""
     cells = PRINTED["tables"][dataset].get(method) or PRINTED["tables"][dataset]["split_fixed"]
     part = {
-        "part": "chains", "problem": dataset, "dataset": dataset, "method": method,
-        "sampler": "any", "tuned": False, "n_chains": 16, "n_iterations": 50_000, "batch_length": 1357,
-        "settings": {"method": {}}, "step_size": 0.1,
+        "dataset": dataset, "sampler": "any", "tuned": False, "n_chains": 16, "n_iterations": 50_000,
+        "batch_length": 1357, "step_size": 0.1,
     } | cells  # fmt: skip
     for name in ("tau", "tau_beta"):
         for kind in ("theta", "ips"):
@@ -313,7 +315,11 @@ def paper_part(dataset: str, method: str, **changes) -> dict:
     part |= {f"{name}_ess": 800_000 / part[name] for name in ("tau", "tau_beta", "tau_theta")}
     part |= {f"{k}_mcse": 0.06 * abs(v) for k, v in part.items() if isinstance(v, (int, float))}
     part |= {"AP_mcse": 0.001, "mean_log_likelihood_mcse": 0.01, "mean_squared_slopes_mcse": 0.1}
-    return part | changes
+    return kept_part("chains", dataset, part | changes, method=method, settings={"method": {}})
+
+
+def kept_part(kind: str, problem: str, values: dict, **more) -> dict:
+    return {"kind": kind, "problem": problem, "values": values, **more}
 
 
 def cell(frame: pd.DataFrame, row: str, column: str) -> pd.Series:
@@ -389,22 +395,22 @@ def test_missing_runs_are_marked():
     rows = tables([paper_part("chess", "hmc")], PRINTED)["verdict"]
     missing = rows[rows["row"].str.startswith("Chess, data_split") & (rows["table"] == "Table 2")]
     assert len(missing) == 10
-    assert set(missing["verdict"]) == {"not run"}
+    assert set(missing["verdict"]) == {"missing"}
 
 
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [((1.0, 0.05), (2.0, 0.1), "below"), ((2.0, 0.1), (1.0, 0.05), "above"),
-     ((1.0, 0.2), (1.2, 0.2), "not resolved"), ((math.inf, math.nan), (1.0, 0.1), "not resolved"),
+     ((1.0, 0.2), (1.2, 0.2), "not resolved"), ((math.inf, math.nan), (1.0, 0.1), "above"),
      ((1.0, 0.1), (math.inf, math.nan), "below")],
 )  # fmt: skip
 def test_order_needs_an_interval_that_excludes_one(first, second, found):
     """And a run that never moved costs infinitely much."""
-    rest = {"x": 3.0, "batch_length": 100}
+    rest = {"x": 3.0, "batch_length": 100, "n_chains": 16}
     a, b = ({"x_g": value, "x_g_mcse": error} | rest for value, error in (first, second))
-    assert order(a, b, "x_g")[2] == found
-    if math.isfinite(second[0]):
-        assert order(a, b | {"x": 21.0}, "x_g")[2] == "not resolved"  # batches too short
+    assert side(ratio(a, b, "x_g"), 0.0) == found
+    if math.isfinite(first[0] + second[0]):  # batches too short
+        assert side(ratio(a, b | {"x": 21.0}, "x_g"), 0.0) == "not resolved"
 
 
 def test_claims():
@@ -415,10 +421,12 @@ def test_claims():
         paper_part("ctg", "data_split_random", AP=0.3, tau_g=200.0, tau_g_mcse=5.0),
         paper_part("ctg", "hmc_tuned", tuned=True, AP=0.66, sampler="latent_hmc", step_size=0.079),
         paper_part("chess", "hmc_tuned", tuned=True, AP=0.5, sampler="latent_hmc"),
-        {"part": "fit", "problem": "ctg", "dataset": "ctg", "map_seconds": 0.2, "newton_steps": 9,
-         "potential": 137.021847, "log_likelihood": -134.859038, "squared_slopes": 31.4},
-        {"part": "illustrations", "hmc_lag_1": -0.47, "hmc_lag_1_mcse": 0.01, "rwm_small_lag_1": 0.9,
-         "rwm_small_lag_1_mcse": 0.01, "rwm_large_lag_1": 0.895, "rwm_large_lag_1_mcse": 0.01},
+        kept_part("fit", "ctg", {
+            "dataset": "ctg", "map_seconds": 0.2, "newton_steps": 9, "potential": 137.021847,
+            "log_likelihood": -134.859038, "squared_slopes": 31.4}),
+        kept_part("illustrations", "bivariate normal", {
+            "n_chains": 40, "hmc_lag_1": -0.47, "hmc_lag_1_mcse": 0.01, "rwm_small_lag_1": 0.9,
+            "rwm_small_lag_1_mcse": 0.01, "rwm_large_lag_1": 0.895, "rwm_large_lag_1_mcse": 0.01}),
     ]  # fmt: skip
     rows = tables(parts, PRINTED)["verdict"]
     claims = rows[rows["table"] == "claims"].set_index(["row", "column"])["verdict"].to_dict()
@@ -449,7 +457,8 @@ def test_illustrations_match_the_reference(tmp_path):
     tree, facts = illustrate(seed=1)
     path = tmp_path / "illustrations.nc"
     write_results(tree, path, sidecar=facts)
-    part = illustrations_part(path)
+    whole = illustrations_part(path)
+    part = whole["values"]
     assert part["hmc_acceptance"] == pytest.approx(0.965, abs=0.01)
     assert part["hmc_lag_1"] == pytest.approx(-0.47, abs=0.04)
     assert part["rwm_small_acceptance"] == pytest.approx(0.786, abs=0.01)
@@ -463,7 +472,7 @@ def test_illustrations_match_the_reference(tmp_path):
     numeric = np.gradient(found["energy"].values, found["grid"].values)
     np.testing.assert_allclose(found["slope"].values[1:-1], numeric[1:-1], atol=0.05)
     assert sorted(figures(tree)) == [f"figure_{k}" for k in range(1, 5)]
-    assert json.dumps(copy.deepcopy(part["settings"])) == '{"study": "split_hmc"}'
+    assert json.dumps(copy.deepcopy(whole["settings"])) == '{"study": "split_hmc"}'
 
 
 # spec, section 6, row 8: to all digits known, and the sizes of R_0 at the paper's fractions

@@ -513,12 +513,14 @@ def test_parts_hold_the_estimates_of_each_chain(finished, tmp_path):
     written = parts.collect("surrogate_slice", folder, tmp_path)
     assert [p.name for p in written] == [f"toy.surr-site.replicate_{k}.json" for k in range(2)]
     part, tree = parts.read_parts(tmp_path)[0], trees[0]
-    assert (part["kind"], part["replicate"], part["n_cases"]) == ("replicate", 0, 10)
-    assert part["names"] == ["log_length", "log_signal_sd", "offset"]
+    assert (part["kind"], part["replicate"]) == ("replicate", 0)
+    values = part["values"]
+    assert values["n_cases"] == 10
+    assert values["names"] == ["log_length", "log_signal_sd", "offset"]
     assert set(part["settings"]) == {"problem", "method"}
     trace = tree["trace"]
-    assert len(part["chains"]) == 2
-    for k, chain in enumerate(part["chains"]):
+    assert len(values["chains"]) == 2
+    for k, chain in enumerate(values["chains"]):
         T, theta = trace["complete_log_likelihood"].values[k], trace["theta"].values[k]
         assert chain["iterations"] == 40
         assert chain["ess"] == pytest.approx(effective_size(T))
@@ -573,7 +575,7 @@ def test_parts_of_joint_split_hmc(tmp_path, thin):
     # a gradient costs the same in all chains, in their beginnings and in the pilot that two of them share
     each = part["facts"]["seconds"]["iteration"] / steps
     shared = each * (0.5 * pilot["n_gradient"].values.sum() + 60 * steps)
-    for k, chain in enumerate(part["chains"]):
+    for k, chain in enumerate(part["values"]["chains"]):
         assert chain["n_hyp"] == chain["n_cov"] == chain["n_lik"] == 40 * steps
         assert chain["n_failed"] == int(tree["sample_stats"]["diverging"].values[k].sum())
         assert chain["seconds"] == chain["dense_seconds"] == pytest.approx(each * chain["n_lik"])
@@ -581,9 +583,9 @@ def test_parts_of_joint_split_hmc(tmp_path, thin):
         latents = tree["posterior/latent"].values[k]
         sizes = [effective_size(latents[:, i]) for i in range(10)]
         assert chain["latent_ess"] == pytest.approx(min(sizes))
-    total = sum(chain["seconds"] for chain in part["chains"])
+    total = sum(chain["seconds"] for chain in part["values"]["chains"])
     assert total == pytest.approx(part["facts"]["seconds"]["total"])
-    assert part["chains"][0]["iterations"] == 40
+    assert part["values"]["chains"][0]["iterations"] == 40
     assert part["facts"]["seconds"]["dense_iteration"] is None
 
 
@@ -596,7 +598,7 @@ def test_thinning_changes_no_number_of_the_parts(tmp_path):
             tree, path, sidecar=facts | {"seconds": {"iteration": 1.0, "dense_iteration": 2.0}}
         )
         parts.collect("surrogate_slice", tmp_path / f"{thin}", tmp_path / f"parts{thin}")
-        found.append(parts.read_parts(tmp_path / f"parts{thin}")[0]["chains"])
+        found.append(parts.read_parts(tmp_path / f"parts{thin}")[0]["values"]["chains"])
     full, thinned = (each[0].pop("latent_ess") for each in found)  # of the kept values only
     assert 0.0 < thinned <= 8.0
     assert full != thinned

@@ -38,6 +38,6 @@ for stage in PLAN.stages:
             settings=PLAN.settings(stage),
             seed=config["seed"],
             block_size=config["execution"]["block_size"] if stage.in_blocks else None,
-            code=code_digest(stage.entry),
+            code=code_digest(stage.entry, *stage.code),
         script:
             "../scripts/job.py"

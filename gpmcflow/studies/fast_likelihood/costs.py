@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import time
+import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.nystrom import Nystrom
-from gpmcflow.execution import pin_blas
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.density.protocol import DensitySampler
 from gpmcflow.studies.fast_likelihood.data import Problem
-from gpmcflow.studies.fast_likelihood.methods import Bench, Run
+from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of
+from gpmcflow.studies.frame.pace import LEAST, seconds_per_step
 
 TIMED_SECONDS = 0.15
 TIMED_THETAS = 7
+NOMINAL_GRADIENT = 3.0  # exact evaluations that a gradient counts for, in tuning
 EIGEN_CASES = 400  # a timed eigendecomposition of more would take seconds
 
 
@@ -35,22 +38,45 @@ def nominal_cost(density: Any, problem: Problem) -> float:
     return (m**3 / 3 + m * m * (p + 10)) / exact * (0.5 if kind == "SinglePrecision" else 1.0)
 
 
+def mean_calls(stats: xr.Dataset) -> np.ndarray:
+    """Calls of each density in an iteration."""
+    return stats["n_calls"].values[0].mean(axis=0)
+
+
+def least_cost(method: str, rows: list[tuple]) -> str:
+    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
+    costs = {}
+    for setting in settings_of(method):
+        here = [row for row in rows if row[:2] == (method, setting)]
+        costs[setting] = (
+            float(np.mean([np.log(row[5]) for row in here])),
+            -float(np.mean([row[6] for row in here])),
+        )
+    return min(costs, key=costs.get)
+
+
+def nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
+    """Exact evaluations an iteration, at nominal costs."""
+    calls = zip(run.densities, mean_calls(stats), strict=True)
+    equivalents = sum(
+        nominal_cost(density, bench.problem) * float(count) for density, count in calls
+    )
+    return equivalents + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
+
+
 def method_seconds(run: Run, bench: Bench) -> dict:
     """CPU seconds of an iteration, of a call of each density, and of a gradient where there are some."""
     thetas = _apart(bench)
-    exact = seconds_per_evaluation(bench.exact, thetas, repeats=3)
+    exact = seconds_per_evaluation(bench.exact, thetas)
     calls = []
     for density in run.counted:
         rows = thetas[:, 1:] if density.dim < thetas.shape[1] else thetas
-        same = density is bench.exact
-        calls.append(exact if same else seconds_per_evaluation(density, rows, repeats=3))
-    found = {"calls": calls, "exact": exact}
+        calls.append(exact if density is bench.exact else seconds_per_evaluation(density, rows))
+    seconds = {"calls": calls, "exact": exact}
     if type(run.sampler).__name__ == "DensityHMC" or run.pilot_gradients:
-        found["gradient"] = seconds_per_evaluation(bench.exact, thetas, repeats=3, gradient=True)
-    few = seconds_per_iteration(run.densities, run.sampler, run.start, 3)
-    n_iterations = int(np.clip(TIMED_SECONDS / max(few, 1e-6), 10, 500))
-    found["iteration"] = seconds_per_iteration(run.densities, run.sampler, run.start, n_iterations)
-    return found
+        seconds["gradient"] = seconds_per_evaluation(bench.exact, thetas, gradient=True)
+    seconds["iteration"] = seconds_per_iteration(run.densities, run.sampler, run.start)
+    return seconds
 
 
 def eigen_seconds(bench: Bench) -> dict:
@@ -59,11 +85,11 @@ def eigen_seconds(bench: Bench) -> dict:
     if model.n_cases > EIGEN_CASES:
         return {}
     m = bench.sizes["nystrom"] or max(2, model.n_cases // 10)
-    thetas = _apart(bench)[:3]
+    thetas = _apart(bench)
     return {
         "m": int(m),
-        "calls": [seconds_per_evaluation(EigenExact(model, m), thetas, repeats=2)],
-        "exact": seconds_per_evaluation(bench.exact, thetas, repeats=3),
+        "calls": [seconds_per_evaluation(EigenExact(model, m), thetas)],
+        "exact": seconds_per_evaluation(bench.exact, thetas),
     }
 
 
@@ -71,40 +97,30 @@ def seconds_per_iteration(
     densities: Sequence[LogDensity],
     sampler: DensitySampler,
     start: np.ndarray,
-    n_iterations: int = 100,
-    seed: int = 0,
+    budget: float = TIMED_SECONDS,
+    least: int = LEAST,
 ) -> float:
-    """CPU seconds (process time) of an iteration, the mean of some after a first few.
-
-    Not part of any result file: those hold no timings.
-    """
-    pin_blas()
-    rng, transition = np.random.default_rng(seed), sampler.bind(densities)
+    """CPU seconds of an iteration of a chain from ``start``."""
+    rng, transition = np.random.default_rng(0), sampler.bind(densities)
     state = transition.init(rng, start)
-    for k in range(n_iterations + 3):
-        if k == 3:
-            began = time.process_time()
+
+    def step() -> None:
+        nonlocal state
         state, _ = transition.step(rng, state)
-    return (time.process_time() - began) / n_iterations
+
+    return seconds_per_step(lambda share: step, budget, least)
 
 
 def seconds_per_evaluation(
-    density: LogDensity, thetas: np.ndarray, repeats: int = 5, gradient: bool = False
+    density: LogDensity, thetas: np.ndarray, gradient: bool = False
 ) -> float:
-    """CPU seconds of an evaluation: the least of some means over the rows of thetas (k, d).
+    """CPU seconds of an evaluation, over the rows of thetas (k, d).
 
     Give rows that differ in all coordinates, as a cached covariance would flatter the density.
     """
-    pin_blas()
-    copy, best = density.fresh(), np.inf
+    copy, rows = density.fresh(), itertools.cycle(thetas)
     call = copy.value_and_gradient if gradient else copy
-    call(thetas[-1])
-    for _ in range(repeats):
-        began = time.process_time()
-        for theta in thetas:
-            call(theta)
-        best = min(best, (time.process_time() - began) / len(thetas))
-    return best
+    return seconds_per_step(lambda share: partial(call, next(rows)), 0.0)
 
 
 def _apart(bench: Bench) -> np.ndarray:

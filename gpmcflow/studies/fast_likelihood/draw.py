@@ -29,13 +29,13 @@ def shown_series(
 
     Methods that were not run are left out; if none was, the baseline is shown.
     """
-    series_of: dict[str, list[np.ndarray]] = {}
+    series: dict[str, list[np.ndarray]] = {}
     for path in paths:
         tree = open_results(path)
         stats = tree["sample_stats/log_likelihood"]
         present = [m for m in methods if m in stats["method"].values] or ["standard"]
         for method in present:
-            series = stats.sel({"method": method, "chain": 0}).values
-            series_of.setdefault(method, []).append(series[len(series) // 3 :])
+            values = stats.sel({"method": method, "chain": 0}).values
+            series.setdefault(method, []).append(values[len(values) // 3 :])
         tree.close()
-    return {method: np.stack(rows) for method, rows in series_of.items()}
+    return {method: np.stack(rows) for method, rows in series.items()}

@@ -1,4 +1,4 @@
-"""Estimates over the data sets of a type: means, paired ratios, intervals."""
+"""Estimates over the data sets of a type: means and paired ratios."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import t as student_t
 
-from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.studies.fast_likelihood.types import TYPES
+from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.frame.parts import grouped
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,30 @@ class TypeRuns:
     @property
     def methods(self) -> list[str]:
         """Methods that were run on every data set, in order."""
-        return [m for m in self.replicates[0] if all(m in found for found in self.replicates)]
+        return [m for m in self.replicates[0] if all(m in methods for methods in self.replicates)]
+
+    def has(self, *methods: str) -> bool:
+        """Whether all of the methods were run on every data set."""
+        return set(methods) <= set(self.methods)
 
     def of(self, method: str) -> list[dict]:
         """A method's estimates, one a data set."""
-        return [found[method] for found in self.replicates]
+        return [methods[method] for methods in self.replicates]
+
+    def values(self, method: str, key: str) -> list[float]:
+        """One of a method's estimates on each data set."""
+        return [run[key] for run in self.of(method)]
+
+    def mean(self, method: str, key: str) -> Estimate:
+        """Mean over the data sets of one of a method's estimates."""
+        return Estimate.of(self.values(method, key))
+
+    def log_ratio(self, method: str, base: str, key: str) -> Estimate:
+        """Mean of the paired log ratio of a cost to another method's, over data sets."""
+        if not self.has(base, method):
+            return Estimate(math.nan, math.nan, 0.0)
+        with np.errstate(invalid="ignore"):
+            return Estimate.of(np.log(self.values(method, key)) - np.log(self.values(base, key)))
 
     @property
     def is_paper(self) -> bool:
@@ -51,39 +70,17 @@ class TypeRuns:
 
 
 def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
-    """Group the parts of replicates by type, both in order: the paper's types first."""
-    grouped: dict[str, list[dict]] = {}
-    for part in parts:
-        if part["kind"] == "replicate":
-            grouped.setdefault(part["problem"], []).append(part)
-    found = {}
-    for name, here in grouped.items():
-        here = sorted(here, key=lambda part: part["replicate"])
-        settings = here[-1]["settings"]["type"]
-        eigen = tuple((part["eigen"][0], part["eigen"][1]) for part in here if "eigen" in part)
-        found[name] = TypeRuns(name, settings, tuple(part["methods"] for part in here), eigen)
-    return {name: found[name] for name in sorted(found, key=lambda name: _place(found[name]))}
+    """Group the parts of replicates by type: the paper's types first, in order."""
+    types = {}
+    for name, methods in grouped(parts, "replicate").items():
+        (rows,) = methods.values()
+        eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in rows if "eigen" in row)
+        replicates = tuple(row["methods"] for row in rows)
+        types[name] = TypeRuns(name, rows[-1]["settings"]["type"], replicates, eigen)
+    return {name: types[name] for name in sorted(types, key=lambda name: _place(types[name]))}
 
 
 def _place(runs: TypeRuns) -> tuple:
     """Place of a type in a table, whatever the order of the parts."""
     real = not isinstance(runs.data, int)
     return real, 0 if real else runs.data, runs.name
-
-
-def log_ratio(found: TypeRuns, method: str, base: str, key: str) -> tuple[float, float]:
-    """Mean and standard error of the paired log ratio of a cost to another method's, over data sets."""
-    if base not in found.methods or method not in found.methods:
-        return math.nan, math.nan
-    ours = np.array([run[key] for run in found.of(method)])
-    theirs = np.array([run[key] for run in found.of(base)])
-    with np.errstate(invalid="ignore"):
-        return mean_and_error(np.log(ours) - np.log(theirs))
-
-
-def interval(centre: float, error: float, n: int) -> tuple[float, float]:
-    """95 % interval of a mean of n values, by Student's t; the whole line for a single one."""
-    if n < 2 or not math.isfinite(error):
-        return -math.inf, math.inf
-    half = float(student_t.ppf(0.975, n - 1)) * error
-    return centre - half, centre + half

@@ -59,7 +59,7 @@ def _measured(context: Context, name: str, settings: dict) -> tuple[float, dict[
                 continue
             run = bench.run(method, choices[len(choices) // 2])
             each[method] = seconds_per_iteration(
-                run.densities, run.sampler, bench.pilot.last, TIMED_ITERATIONS
+                run.densities, run.sampler, bench.pilot.last, 0.0, TIMED_ITERATIONS
             )
         return seconds * settings["pilot"] / PILOT_SWEEPS, each
 

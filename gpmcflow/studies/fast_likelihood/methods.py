@@ -171,14 +171,14 @@ def _tempered(bench: Bench, method: str, setting: str) -> Run:
 def _student(bench: Bench, method: str, setting: str) -> Run:
     """Independent draws from a Student-t, fitted by a pilot of its own that starts from a guess."""
     exact = bench.exact.fresh()
-    found = find_student(exact, bench.problem.guess, bench.stream("student"))
-    student: FittedStudent = found.student
+    pilot = find_student(exact, bench.problem.guess, bench.stream("student"))
+    student: FittedStudent = pilot.student
     return Run(
         (bench.exact, student),
         DiscretizingChain(IndependentDraws()),
         student.location,
-        found.n_calls,
-        found.n_gradients,
+        pilot.n_calls,
+        pilot.n_gradients,
     )
 
 

@@ -20,8 +20,10 @@ from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.fast_likelihood.checks import algebra_checks
 from gpmcflow.studies.fast_likelihood.costs import (
     eigen_seconds,
+    least_cost,
+    mean_calls,
     method_seconds,
-    nominal_cost,
+    nominal_equivalents,
 )
 from gpmcflow.studies.fast_likelihood.data import STUDY, Problem, generator, make_problem
 from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
@@ -31,12 +33,11 @@ from gpmcflow.studies.problems import limit_bytes
 log = logging.getLogger(__name__)
 LAYERS = 3  # densities of the method with the most of them
 QUALITY_DRAWS = 60
-NOMINAL_GRADIENT = 3.0  # exact evaluations that a gradient counts for, in tuning
 LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments are longer here
 MATRICES = 8  # (n, n) float64 arrays alive at once
 
 
-def kept(series: np.ndarray) -> np.ndarray:
+def last_two_thirds(series: np.ndarray) -> np.ndarray:
     """The last two thirds of the iterations (..., N), from which the paper's estimates are."""
     return series[..., series.shape[-1] // 3 :]
 
@@ -59,14 +60,14 @@ def make_bench(
 
     def find() -> dict:
         sweeps = settings["pilot"]
-        found = find_widths(
+        widths = find_widths(
             RegressionDensity(problem.model),
             problem.guess,
             generator(seed, f"{purpose}pilot", *key),
             n_sweeps=sweeps,
             n_dropped=sweeps // 6,
         )
-        return {name: getattr(found, name) for name in ("draws", "values", "sd", "n_calls")}
+        return {name: getattr(widths, name) for name in ("draws", "values", "sd", "n_calls")}
 
     arrays = remember(state_dir, f"{purpose}pilot_{replicate}", identity, find)
     pilot = DensityPilot(arrays["draws"], arrays["values"], arrays["sd"], arrays["n_calls"].item())
@@ -120,17 +121,23 @@ def tune(
                     execution, state_dir, quiet=True,
                 )  # fmt: skip
                 stats = tree["sample_stats"].to_dataset()
-                tau = float(initial_monotone_sequence_time(kept(stats["log_likelihood"].values))[0])
-                each = _nominal_equivalents(run, stats, bench)
+                tau = float(
+                    initial_monotone_sequence_time(last_two_thirds(stats["log_likelihood"].values))[
+                        0
+                    ]
+                )
+                equivalents = nominal_equivalents(run, stats, bench)
                 accepted = float(stats["acceptance_rate"].mean())
-                rows.append((method, setting, replicate, tau, each, tau * each, accepted))
+                rows.append(
+                    (method, setting, replicate, tau, equivalents, tau * equivalents, accepted)
+                )
         log.info("%s: data set %d of %d for tuning", name, replicate + 1, tuning["replicates"])
     columns = ("method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance")
     runs = {
         column: ("run", np.array(values))
         for column, values in zip(columns, zip(*rows, strict=True), strict=True)
     } if rows else {}  # fmt: skip
-    chosen = {method: _least_cost(method, rows) for method in methods}
+    chosen = {method: least_cost(method, rows) for method in methods}
     bench = benches[0]
     groups = {
         "runs": xr.Dataset(runs),
@@ -218,33 +225,10 @@ def _chain(
     ).load()
 
 
-def _least_cost(method: str, rows: list[tuple]) -> str:
-    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
-    costs = {}
-    for setting in settings_of(method):
-        here = [row for row in rows if row[:2] == (method, setting)]
-        costs[setting] = (
-            float(np.mean([np.log(row[5]) for row in here])),
-            -float(np.mean([row[6] for row in here])),
-        )
-    return min(costs, key=costs.get)
-
-
-def _nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
-    """Exact evaluations an iteration, at nominal costs."""
-    calls = zip(run.densities, _mean_calls(stats), strict=True)
-    each = sum(nominal_cost(density, bench.problem) * float(count) for density, count in calls)
-    return each + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
-
-
-def _mean_calls(stats: xr.Dataset) -> np.ndarray:
-    return stats["n_calls"].values[0].mean(axis=0)
-
-
 def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray) -> dict:
     stats = tree["sample_stats"].to_dataset()
-    series = kept(stats["log_likelihood"].values[0])
-    theta = kept(tree["posterior/theta"].values[0].T)
+    series = last_two_thirds(stats["log_likelihood"].values[0])
+    theta = last_two_thirds(tree["posterior/theta"].values[0].T)
     stand_ins = run.densities[1:]
     chosen = draws[np.linspace(0, len(draws) - 1, min(QUALITY_DRAWS, len(draws))).astype(int)]
     quality = [log_ratio_sd(bench.exact.fresh(), d.fresh(), chosen) for d in stand_ins]
@@ -260,7 +244,7 @@ def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: 
         "theta_mean": theta.mean(axis=1),
         "theta_sd": theta.std(axis=1, ddof=1),
         "theta_tau": initial_monotone_sequence_time(theta),
-        "calls": np.array([*_mean_calls(stats), *pad]),
+        "calls": np.array([*mean_calls(stats), *pad]),
         "gradients": float(stats["n_gradients"].values[..., 0].mean()),
         "pilot_calls": run.pilot_calls,
         "pilot_gradients": run.pilot_gradients,

@@ -90,7 +90,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
             runs[name].append(run.output)
     every = [path for paths in runs.values() for path in paths]
     inputs = {"tunings": tunings, "runs": every, PUBLISHED: published_file(NAME)}
-    yield TABLES.job(inputs)
+    yield TABLES.job(inputs, {"study": NAME})
     shown = next((n for n in types if types[n]["data"] == PAPERS_FIGURE), next(iter(types)))
     captions = {
         "figure_2": f"{shown}: autocorrelation of the log likelihood for the discretizing chain, and for "
@@ -108,7 +108,7 @@ STUDY = Study(
     jobs,
     title="Fast likelihood approximations (Wang & Neal 2013)",
     costs="gpmcflow.studies.fast_likelihood.forecast:COSTS",
-    collect="gpmcflow.studies.fast_likelihood.parts:collect",
+    readers="gpmcflow.studies.fast_likelihood.parts:READERS",
     tables="gpmcflow.studies.fast_likelihood.tables:tables",
     runs=lambda settings: sum(
         len(kind["methods"]) * kind["replicates"]

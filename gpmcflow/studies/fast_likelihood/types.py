@@ -59,31 +59,31 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
     Sizes that the config leaves out are the paper's, in proportion where n is another; a method whose
     stand-in has no size is not run, unless the config gives it one.
     """
-    found = {}
-    for name, given in study["types"].items():
-        data = given["data"]
+    types = {}
+    for name, stated in study["types"].items():
+        data = stated["data"]
         kind = TYPES.get(data)
-        n = given["n"] or (kind.n if kind else REAL_CASES)
-        sizes = _sizes(kind, n) | {k: v for k, v in given["sizes"].items() if v is not None}
-        wanted = given["methods"] or study["methods"]
+        n = stated["n"] or (kind.n if kind else REAL_CASES)
+        sizes = _sizes(kind, n) | {k: v for k, v in stated["sizes"].items() if v is not None}
+        wanted = stated["methods"] or study["methods"]
         methods = [m for m in METHODS if m in wanted and sizes.get(_base(m), True)]
-        if given["chain_grid"]:
+        if stated["chain_grid"]:
             methods += [f"sod_r{r}_s{s}" for r in GRID for s in GRID if (r, s) != (1, 1)]
-        if given["ranks"]:
+        if stated["ranks"]:
             methods += [f"nystrom_m{share}" for share in RANKS]
-        found[name] = {
+        types[name] = {
             "data": data,
             "n": n,
-            "noise": given["noise"],
-            "constant": given["constant"],
-            "prior": given["prior"],
+            "noise": stated["noise"],
+            "constant": stated["constant"],
+            "prior": stated["prior"],
             "sizes": sizes,
             "methods": methods,
-            "replicates": given["replicates"] or study["replicates"],
-            "iterations": given["iterations"] or study["iterations"],
+            "replicates": stated["replicates"] or study["replicates"],
+            "iterations": stated["iterations"] or study["iterations"],
             "pilot": study["pilot"],
         }
-    return found
+    return types
 
 
 def _base(method: str) -> str:

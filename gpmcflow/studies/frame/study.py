@@ -41,6 +41,8 @@ class Stage:
         Whether it runs where Snakemake does, as it takes seconds.
     in_blocks:
         Whether the size of blocks of chains is part of what its numbers depend on.
+    code:
+        Modules that the function calls without an import of them.
     """
 
     rule: str
@@ -50,6 +52,7 @@ class Stage:
     ask: Ask = field(default_factory=small)
     local: bool = False
     in_blocks: bool = False
+    code: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:
@@ -152,9 +155,9 @@ class Study:
         Of its section of the report; "" for none.
     open_figures:
         How many figures of the section are not folded away, by its settings; all by default.
-    collect, tables:
-        "module:function" of kept results: parts of the files below a folder, and tables, "verdict" among
-        them, of parts and printed numbers. "" for none.
+    readers, tables:
+        "module:name" of kept results: a function for each pattern of results files that makes parts of one,
+        and that which makes tables, "verdict" among them, of parts and printed numbers. "" for none.
     runs:
         How many times it runs a method on a problem, by its settings.
     """
@@ -166,7 +169,7 @@ class Study:
     answers: str = ""
     title: str = ""
     open_figures: Callable[[Mapping[str, Any]], int] | None = None
-    collect: str = ""
+    readers: str = ""
     tables: str = ""
     runs: Callable[[Mapping[str, Any]], int] | None = None
 
@@ -195,11 +198,17 @@ def load(name: str) -> Any:
 
 
 def tables_stage(study: str, tables: Mapping[str, str]) -> Stage:
-    """The tables of a study, name -> what it shows, made by its function ``tables.summarise``."""
+    """The tables of a study, name -> what it shows, made of its parts by its function ``tables.tables``."""
     outputs = {name: f"results/{study}/{name}.csv" for name in tables}
     captions = {outputs[name]: text for name, text in tables.items()}
-    entry = f"gpmcflow.studies.{study}.tables:summarise"
-    return Stage(f"{study}_summarise", entry, outputs, captions, local=True)
+    return Stage(
+        f"{study}_summarise",
+        "gpmcflow.studies.parts:summarise_job",
+        outputs,
+        captions,
+        local=True,
+        code=tuple(f"gpmcflow.studies.{study}.{module}" for module in ("parts", "tables")),
+    )
 
 
 def figures_stage(study: str, figures: Mapping[str, str]) -> Stage:

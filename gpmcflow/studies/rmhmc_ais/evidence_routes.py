@@ -13,73 +13,47 @@ import xarray as xr
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.particle_program import AdaptiveParticles
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.sequential_monte_carlo import resample_move
-from gpmcflow.execution import Execution, chain_generators
-from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers import make_sampler
-from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
-from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
-from gpmcflow.samplers.latent.protocol import LatentSampler
+from gpmcflow.execution import chain_generators
 from gpmcflow.samplers.sampling import sample
+from gpmcflow.studies.rmhmc_ais.evidence_plans import (
+    OneStep,
+    Plan,
+    Setting,
+    load_compiled_code,
+    pilot_dataset,
+)
 
 REVERSE_DRAWS = 60  # transitions from a pilot's particle to an (approximate) posterior draw
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What a route is given: the path, the method's settings, random streams, where and how to run."""
-
-    path: TemperedPath
-    method: dict
-    seed: int
-    key: tuple[str, ...]
-    label: str
-    execution: Execution
-
-    def run(self, folder: str, label: str) -> Execution:
-        """How one of its runs executes, with a folder and a label of its own."""
-        return replace(self.execution.inside(folder), progress=f"{self.label} {label}")
-
-    @property
-    def tuning(self) -> TuningSettings:
-        """How the pilot tunes."""
-        return TuningSettings(**(self.method.get("tuning") or {}))
-
-    def sampler(self) -> LatentSampler:
-        """The method's sampler, with what the config states of it."""
-        names = ("step_size", "n_steps", "fixed_iters")
-        stated = {k: self.method[k] for k in names if self.method.get(k) is not None}
-        return make_sampler(self.method["sampler"], **stated)
-
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What a route found: ``evidence`` (n_temperatures, replicate), its other groups, seconds."""
+class Outcome:
+    """What a route gives: ``evidence`` (n_temperatures, replicate), its other groups, seconds."""
 
     table: xr.Dataset
     groups: dict[str, xr.Dataset]
     seconds: dict[str, Any]
 
 
-def annealing(setting: Setting) -> Found:
+def annealing(setting: Setting) -> Outcome:
     """Annealed importance sampling, one run for each ladder length and replicate.
 
     Groups ``annealing_t<T>`` (replicate, chain, temperature) and ``pilot``. With ``reverse: true`` each
     forward run has a reverse one beside it, started from long chains (variables with the prefix
     ``reverse_``).
     """
-    plan = _Plan(setting)
+    plan = Plan(setting)
     return _with_irreversible(setting, plan, _anneal_all(setting, plan))
 
 
-def _with_irreversible(setting: Setting, plan: _Plan, found: Found) -> Found:
+def _with_irreversible(setting: Setting, plan: Plan, outcome: Outcome) -> Outcome:
     """Share of trajectories at beta = 1 that a fixed number of iterations does not lead back."""
     if not setting.method.get("fixed_iters"):
-        return found
+        return outcome
     schedule = plan.schedule(plan.lengths[-1])
     sampler = schedule.sampler(plan.sampler, schedule.n_temperatures)
     path = setting.path.in_coordinates(sampler.coordinates(setting.path.reference))
@@ -87,115 +61,105 @@ def _with_irreversible(setting: Setting, plan: _Plan, found: Found) -> Found:
     position = path.base.from_latent(latents)
     rng = chain_generators(setting.seed, *setting.key, "return", chains=range(len(position)))
     share = sampler.irreversible(rng, path.target(1.0), position)
-    return replace(found, table=found.table.assign(irreversible=((), share)))
+    return replace(outcome, table=outcome.table.assign(irreversible=((), share)))
 
 
-def importance_sampling(setting: Setting) -> Found:
+def importance_sampling(setting: Setting) -> Outcome:
     """Plain importance sampling from the reference: annealing with the ladder (0, 1).
 
     The table has the Pareto shape of the weights' tail (``pareto_k``), too, and its alarm.
     """
-    found = _anneal_all(setting, _OneStep(setting.path))
-    weights = found.groups["annealing_t0001"]["log_weight_increment"]
-    shapes, told = [], []
-    for replicate in found.table["replicate"].values:
+    outcome = _anneal_all(setting, OneStep(setting.path))
+    weights = outcome.groups["annealing_t0001"]["log_weight_increment"]
+    shapes, alarms_raised = [], []
+    for replicate in outcome.table["replicate"].values:
         here = {"n_temperatures": 0, "replicate": int(replicate)}
         log_weights = weights.isel(replicate=int(replicate), temperature=0).values
         shapes.append(smooth_weights(log_weights)[1])
-        before = str(found.table["alarm"].isel(here).values)
+        before = str(outcome.table["alarm"].isel(here).values)
         pareto = alarms.pareto_alarms(shapes[-1], len(log_weights))
-        told.append(alarms.join([before] if before else [], pareto))
+        alarms_raised.append(alarms.join([before] if before else [], pareto))
     over = ("n_temperatures", "replicate")
-    return replace(found, table=found.table.assign(pareto_k=(over, [shapes]), alarm=(over, [told])))
+    columns = {"pareto_k": (over, [shapes]), "alarm": (over, [alarms_raised])}
+    return replace(outcome, table=outcome.table.assign(columns))
 
 
-def parallel_tempering(setting: Setting) -> Found:
+def parallel_tempering(setting: Setting) -> Outcome:
     """Parallel tempering, one run for each ladder length; its replicates are independent ladders.
 
     Groups ``tempered_t<T>`` (chain, temperature, draw) and ``pilot``. The table has one row for each
     length: stepping stones, and thermodynamic integration with the prefix ``integration_``.
     """
-    method, plan = setting.method, _Plan(setting)
+    method = setting.method
 
-    def run(n_temperatures: int) -> xr.DataTree:
-        return temper(
-            setting.path,
-            plan.sampler,
-            plan.schedule(n_temperatures),
-            n_replicates=method["replicates"],
-            n_draws=method["draws"],
-            n_warmup=method["warmup"],
-            seed=setting.seed,
-            key=(*setting.key, f"T{n_temperatures}"),
-            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
-        )
-
-    def summary(tree: xr.DataTree) -> xr.Dataset:
-        found = tree["evidence"].to_dataset()
-        stones, integral = (found.isel(estimator=k, drop=True) for k in range(2))
-        both = [name for name in found if found[name].dims == ("estimator",)]
-        values = {name: stones[name] for name in found if name in both or not found[name].dims}
+    def summary(evidence: xr.Dataset) -> xr.Dataset:
+        stones, integral = (evidence.isel(estimator=k, drop=True) for k in range(2))
+        both = [name for name in evidence if evidence[name].dims == ("estimator",)]
+        values = {
+            name: stones[name] for name in evidence if name in both or not evidence[name].dims
+        }
         values |= {f"integration_{name}": integral[name] for name in both}
         return xr.Dataset(values | {"n_particles": float(method["replicates"])})
 
-    return _by_length(setting, plan, run, summary, "tempered")
+    options = {"n_draws": method["draws"], "n_warmup": method["warmup"]}
+    return _by_length(setting, "tempered", temper, summary, options)
 
 
-def sequential_monte_carlo(setting: Setting) -> Found:
+def sequential_monte_carlo(setting: Setting) -> Outcome:
     """Sequential Monte Carlo (resample-move), one run for each ladder length.
 
     Groups ``sequential_monte_carlo_t<T>`` (chain, stage; a chain is a replicate) and ``pilot``. The
     table has one row for each length, from all replicates.
     """
-    method, plan = setting.method, _Plan(setting)
+    method = setting.method
     adaptive = method.get("adaptive_particles")
-    particles = AdaptiveParticles(**adaptive) if adaptive else method["particles"]
 
-    def run(n_temperatures: int) -> xr.DataTree:
-        return resample_move(
-            setting.path,
-            plan.sampler,
-            plan.schedule(n_temperatures),
-            n_particles=particles,
-            n_moves=method["moves"],
-            waste_free=method["waste_free"],
-            effective_fraction=method.get("effective_fraction"),
-            n_replicates=method["replicates"],
-            seed=setting.seed,
-            key=(*setting.key, f"T{n_temperatures}"),
-            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
-        )
+    def summary(evidence: xr.Dataset) -> xr.Dataset:
+        return evidence[[name for name in evidence if evidence[name].dims == ()]]
 
-    def summary(tree: xr.DataTree) -> xr.Dataset:
-        found = tree["evidence"].to_dataset()
-        return found[[name for name in found if found[name].dims == ()]]
-
-    return _by_length(setting, plan, run, summary, "sequential_monte_carlo")
+    options = {
+        "n_particles": AdaptiveParticles(**adaptive) if adaptive else method["particles"],
+        "n_moves": method["moves"],
+        "waste_free": method["waste_free"],
+        "effective_fraction": method.get("effective_fraction"),
+    }
+    return _by_length(setting, "sequential_monte_carlo", resample_move, summary, options)
 
 
 def _by_length(
     setting: Setting,
-    plan: _Plan,
-    run: Callable[[int], xr.DataTree],
-    summary: Callable[[xr.DataTree], xr.Dataset],
     group: str,
-) -> Found:
+    route: Callable[..., xr.DataTree],
+    summary: Callable[[xr.Dataset], xr.Dataset],
+    options: dict[str, Any],
+) -> Outcome:
     """One run for each ladder length, whose replicates make one row of the table."""
-    _load_compiled_code(setting.path)
+    plan = Plan(setting)
+    load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
     for n_temperatures in plan.lengths:
+        schedule = plan.schedule(n_temperatures)
         began = time.perf_counter()
-        tree = run(n_temperatures)
+        tree = route(
+            setting.path,
+            plan.sampler,
+            schedule,
+            n_replicates=setting.method["replicates"],
+            seed=setting.seed,
+            key=(*setting.key, f"T{n_temperatures}"),
+            execution=setting.run(f"t{n_temperatures:04d}", f"T={n_temperatures}"),
+            **options,
+        )
         seconds = time.perf_counter() - began
         timings.append({"n_temperatures": n_temperatures, "replicate": 0, "seconds": seconds})
         groups[f"{group}_t{n_temperatures:04d}"] = tree[group].to_dataset()
-        rows.append([summary(tree)])
-    return _found(plan, rows, groups, timings)
+        rows.append([summary(tree["evidence"].to_dataset())])
+    return _outcome(plan, rows, groups, timings)
 
 
-def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
+def _anneal_all(setting: Setting, plan: Plan | OneStep) -> Outcome:
     method, lengths = setting.method, plan.lengths
-    _load_compiled_code(setting.path)
+    load_compiled_code(setting.path)
     timings, rows, groups = [], [], {}
     for n_temperatures in lengths:
         schedule, runs, row = plan.schedule(n_temperatures), [], []
@@ -229,15 +193,15 @@ def _anneal_all(setting: Setting, plan: _Plan | _OneStep) -> Found:
         group = xr.concat(runs, "replicate", combine_attrs="override")
         groups[f"annealing_t{n_temperatures:04d}"] = group
         rows.append(row)
-    return _found(plan, rows, groups, timings)
+    return _outcome(plan, rows, groups, timings)
 
 
-def _found(
-    plan: _Plan | _OneStep,
+def _outcome(
+    plan: Plan | OneStep,
     rows: list[list[xr.Dataset]],
     groups: dict[str, xr.Dataset],
     timings: list[dict],
-) -> Found:
+) -> Outcome:
     """Summaries of runs as one table (n_temperatures, replicate), with the pilot's."""
     table = xr.concat(
         [xr.concat(row, "replicate") for row in rows],
@@ -247,65 +211,11 @@ def _found(
     table["pilot_gradient"] = ((), plan.pilot.n_gradient if plan.pilot else 0)
     if plan.pilot:
         groups = {**groups, "pilot": pilot_dataset(plan.pilot)}
-    return Found(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
-
-
-class _Plan:
-    """What an annealing method amounts to: sampler, pilot, ladders."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.path, self.method = setting.path, setting.method
-        self.lengths = [int(t) for t in self.method["temperatures"]]
-        self.pilot: Pilot | None = None
-        self.pilot_seconds = 0.0
-        self.sampler = setting.sampler()
-        self.tuned = self.method.get("step_size") is None
-        if self.tuned or self.method["ladder"] in ("adaptive", "geometric"):
-            began = time.perf_counter()
-            self.pilot = find_pilot(
-                self.path,
-                self.sampler,
-                self.method.get("coordinates", "reference"),
-                setting.tuning,
-                seed=setting.seed,
-                key=setting.key,
-                state_dir=setting.execution.state_dir,
-            )
-            self.pilot_seconds = time.perf_counter() - began
-
-    def schedule(self, n_temperatures: int) -> Schedule:
-        """Frozen schedule for a ladder of that length."""
-        betas = make_ladder(self.method["ladder"], n_temperatures, self.pilot)
-        if self.tuned:
-            return Schedule.from_pilot(self.pilot, self.path, betas)
-        schedule = Schedule.constant(betas, self.sampler)
-        if self.method.get("coordinates") == "mode":
-            return schedule.with_mode_bases(self.path, betas)
-        return schedule
-
-
-class _OneStep:
-    """Importance sampling as a plan: one increment, no transition."""
-
-    lengths = (1,)
-    pilot, pilot_seconds = None, 0.0
-
-    def __init__(self, path: TemperedPath) -> None:
-        self.path, self.sampler = path, make_sampler("preconditioned_split_hmc")
-
-    def schedule(self, n_temperatures: int) -> Schedule:
-        """From the reference to the posterior at once."""
-        return Schedule.constant(np.array([0.0, 1.0]), self.sampler)
-
-
-def _load_compiled_code(path: TemperedPath) -> None:
-    """Evaluate once, so that the first run's time does not hold the loading of compiled code."""
-    path.target(1.0).evaluate(np.zeros((2, path.model.dim)))
-    path.target(1.0).residual_gradient(np.zeros((2, path.model.dim)))
+    return Outcome(table, groups, {"pilot": plan.pilot_seconds, "runs": timings})
 
 
 def _reverse(
-    plan: _Plan, schedule: Schedule, streams: dict, setting: Setting, label: str
+    plan: Plan, schedule: Schedule, streams: dict, setting: Setting, label: str
 ) -> xr.DataTree:
     """Anneal back from the last draws of chains that started at the pilot's particles."""
     path, sampler, last = plan.path, plan.sampler, schedule.n_temperatures
@@ -334,17 +244,7 @@ def _reverse(
     )
 
 
-def pilot_dataset(pilot: Pilot) -> xr.Dataset:
-    """What a pilot found, (stage)."""
-    fields = ("betas", "step_size", "n_steps", "acceptance_rate", "distance")
-    return xr.Dataset(
-        {name: ("stage", getattr(pilot, name)) for name in fields}
-        | {"ratio_sd": ((), pilot.ratio_sd), "n_gradient": ((), pilot.n_gradient)},
-        {"stage": np.arange(len(pilot.betas))},
-    )
-
-
-ROUTES: dict[str, Callable[[Setting], Found]] = {
+ROUTES: dict[str, Callable[[Setting], Outcome]] = {
     "ais": annealing,
     "importance_sampling": importance_sampling,
     "parallel_tempering": parallel_tempering,

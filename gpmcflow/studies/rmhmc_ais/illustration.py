@@ -62,12 +62,12 @@ def illustrate(*, seed: int) -> tuple[xr.DataTree, dict]:
             raise NumericalError(
                 "illustration: the shown trajectory has an unsolved step; change START"
             )
-        found = travel(system, starts, kicks, steps[method], N_STEPS, SOLVER)
-        away = ((found.position - starts[:, None]) ** 2).sum(2)
+        ends = travel(system, starts, kicks, steps[method], N_STEPS, SOLVER)
+        away = ((ends.position - starts[:, None]) ** 2).sum(2)
         paths.append(one.position[0])
-        rates.append(found.acceptance_rate)
-        jumps.append(found.acceptance_rate * away)
-        unsolved.append(~found.solved)
+        rates.append(ends.acceptance_rate)
+        jumps.append(ends.acceptance_rate * away)
+        unsolved.append(~ends.solved)
     by_step = ("method", "chain", "step")
     data = xr.Dataset(
         {
@@ -103,7 +103,7 @@ def tuned_step(system: MixtureSystem, rng: np.random.Generator) -> float:
     low, high = 0.02, 2.0
     for _ in range(12):
         middle = np.sqrt(low * high)
-        found = travel(system, starts, normals, middle, N_STEPS, SOLVER)
-        rate = found.acceptance_rate[:, -1].mean()
+        ends = travel(system, starts, normals, middle, N_STEPS, SOLVER)
+        rate = ends.acceptance_rate[:, -1].mean()
         low, high = (middle, high) if rate > HMC_ACCEPTANCE else (low, middle)
     return float(np.sqrt(low * high))

@@ -148,7 +148,7 @@ def travel(
     momentum = system.draw_momentum(normals, here)
     before, steps = system.energy(here, momentum), np.full((len(position), 1), step_size)
     alive = np.ones(len(position), bool)
-    found = [(position, momentum, np.ones(len(position)), alive)]
+    states = [(position, momentum, np.ones(len(position)), alive)]
     for _ in range(n_steps):
         with np.errstate(over="ignore", invalid="ignore"):
             end = integrate(system, here, momentum, steps, 1, solver)
@@ -156,5 +156,5 @@ def travel(
         here, momentum, alive = end.geometry, end.momentum, alive & end.solved
         usable = alive & np.isfinite(error)
         rate = np.where(usable, np.exp(-np.maximum(np.where(usable, error, 0.0), 0.0)), 0.0)
-        found.append((here.position, momentum, rate, alive))
-    return Travel(*(np.stack(column, axis=1) for column in zip(*found, strict=True)))
+        states.append((here.position, momentum, rate, alive))
+    return Travel(*(np.stack(column, axis=1) for column in zip(*states, strict=True)))

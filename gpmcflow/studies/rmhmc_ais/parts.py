@@ -8,50 +8,25 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from gpmcflow.storage import open_results, origin, read_sidecar
+from gpmcflow.storage import open_results, read_sidecar
+from gpmcflow.studies.frame.parts import make_part
 
 STUDY = "rmhmc_ais"
-ESTIMATES = (  # columns of a row; what a route does not have is nan, or empty
-    "log_evidence",
-    "standard_error",
-    "degrees_of_freedom",
-    "interval_low",
-    "interval_high",
-    "effective_size",
-    "bootstrap_low",
-    "bootstrap_high",
-    "mean_log_weight",
-    "sd_log_weight",
-    "max_weight",
-    "pareto_k",
-    "acceptance_rate",
-    "diverging",
-    "unsolved",
-    "irreversible",
-    "n_particles",
-    "n_gradient",
-    "n_likelihood",
-    "n_factorisation",
-    "alarm",
+# columns of a row; what a route does not have is nan, or empty
+ESTIMATES = (
+    *("log_evidence", "standard_error", "degrees_of_freedom", "interval_low", "interval_high"),
+    *("effective_size", "bootstrap_low", "bootstrap_high", "mean_log_weight", "sd_log_weight"),
+    *("max_weight", "pareto_k", "acceptance_rate", "diverging", "unsolved", "irreversible"),
+    *("n_particles", "n_gradient", "n_likelihood", "n_factorisation", "alarm"),
 )
 DIRECTIONS = {"forward": "", "reverse": "reverse_", "integration": "integration_"}
 SHARED = ("alarm", "n_particles", "n_gradient", "n_likelihood", "n_factorisation")
 GAP = 3.0  # joint standard errors between forward and reverse
 
 
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    parts = []
-    for path in sorted(folder.glob("*/approximation.nc")):
-        posterior = path.with_name("posterior.nc")
-        problem = path.parent.name
-        parts.append(approximation_part(problem, path, posterior if posterior.is_file() else None))
-    parts += [evidence_part(path) for path in sorted(folder.glob("*/evidence/*.nc"))]
-    return parts + [map_part(path) for path in folder.glob("map.nc")]
-
-
-def approximation_part(problem: str, path: str | Path, posterior: str | Path | None = None) -> dict:
-    """One problem's fits, correction and test scores."""
+def approximation_part(path: Path) -> dict:
+    """One problem's fits, correction and test scores, with those of the posterior beside it."""
+    problem, posterior = path.parent.name, path.with_name("posterior.nc")
     tree = open_results(path)
     fit = tree["approximation"].to_dataset().load()
     chosen = tree["hyperparameters"].to_dataset().load()
@@ -77,15 +52,15 @@ def approximation_part(problem: str, path: str | Path, posterior: str | Path | N
     if "predictions" in tree.children:
         both = tree["predictions"].to_dataset().load()
         tables = {name: both.sel({"method": name}) for name in ("laplace", "ep")}
-    if posterior is not None:
+    if posterior.is_file():
         draws = open_results(posterior)
         if "predictions" in draws.children:
             tables["posterior"] = draws["predictions"].to_dataset().load()
     for name in ("laplace", "ep", "posterior"):
         row[f"test_error_{name}"], row[f"test_log_score_{name}"] = _test_scores(tables.get(name))
-    facts = read_sidecar(path)
-    row |= {f"seconds_{name}": facts["seconds"][name] for name in ("laplace", "ep")}
-    return {"part": "approximation", "problem": problem, "row": row} | origin(tree.attrs, facts)
+    seconds = read_sidecar(path)["seconds"]
+    row |= {f"seconds_{name}": seconds[name] for name in ("laplace", "ep")}
+    return make_part(STUDY, "approximation", path, tree.attrs, row, problem=problem)
 
 
 def _test_scores(table: xr.Dataset | None) -> tuple[float, float]:
@@ -106,8 +81,8 @@ def evidence_part(path: str | Path) -> dict:
     tree = open_results(path)
     method = json.loads(tree.attrs["settings"])["method"]
     table = tree["evidence"].to_dataset().load()
-    facts = read_sidecar(path)
-    timings = {(r["n_temperatures"], r["replicate"]): r for r in facts["seconds"]["runs"]}
+    seconds = read_sidecar(path)["seconds"]
+    timings = {(r["n_temperatures"], r["replicate"]): r for r in seconds["runs"]}
     rows = []
     for t in table["n_temperatures"].values:
         for replicate in table["replicate"].values:
@@ -118,10 +93,9 @@ def evidence_part(path: str | Path) -> dict:
                 if f"{prefix}log_evidence" in cell
             ]
             for row in pair:
-                row["pilot_seconds"] = facts["seconds"]["pilot"]
+                row["pilot_seconds"] = seconds["pilot"]
             rows += _with_gap_alarm(pair)
-    found = {"part": "evidence", "problem": tree.attrs["problem"], "method": tree.attrs["method"]}
-    return found | {"rows": rows} | origin(tree.attrs, facts)
+    return make_part(STUDY, "evidence", path, tree.attrs, {"rows": rows})
 
 
 def _row(tree: xr.DataTree, method: dict, cell: xr.Dataset, direction: str, timing: dict) -> dict:
@@ -172,9 +146,12 @@ def map_part(path: str | Path) -> dict:
     tree = open_results(path)
     table = tree["map"].to_dataset().load()
     names = ("log_length_scale", "log_signal_sd", "log_evidence_ep", "correction", "ratio_sd")
-    found = {"part": "map", "problem": "map", "dataset": tree.attrs["dataset"]}
-    return (
-        found
-        | {name: table[name].values.tolist() for name in names}
-        | origin(tree.attrs, read_sidecar(path))
-    )
+    values = {"dataset": tree.attrs["dataset"]} | {n: table[n].values.tolist() for n in names}
+    return make_part(STUDY, "map", path, tree.attrs, values, problem="map")
+
+
+READERS = {
+    f"{STUDY}/*/approximation.nc": approximation_part,
+    f"{STUDY}/*/evidence/*.nc": evidence_part,
+    f"{STUDY}/map.nc": map_part,
+}

@@ -19,7 +19,8 @@ from gpmcflow.storage import load_results, with_attributes
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.frame.resources import chains_of
 from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
-from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
+from gpmcflow.studies.rmhmc_ais.evidence_plans import Setting
+from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES
 from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
 from gpmcflow.studies.stages import execution_of, result_attributes
 
@@ -75,7 +76,7 @@ def evidence(
         settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
     )
     with workers(how.pool, how.workers) as pool:
-        found = ROUTES[kind](
+        outcome = ROUTES[kind](
             Setting(
                 path=path,
                 method=method,
@@ -85,29 +86,29 @@ def evidence(
                 execution=replace(how, scheduler=pool, state_dir=state_dir),
             )
         )
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
-    groups = {"evidence": found.table, **found.groups}
-    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": found.seconds}
+    names = (STUDY, problem_name, method_name)
+    attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
+    groups = {"evidence": outcome.table, **outcome.groups}
+    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": outcome.seconds}
 
 
 def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> int:
     """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
     kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
-    chains, rows, kept = method.get("particles", 0), 1, method["replicates"]
+    chains, rows, draws = method.get("particles", 0), 1, method["replicates"]
     if kind == "parallel_tempering":  # a chain is a ladder, of which a draw keeps every temperature
-        chains, rows, kept = (
+        chains, rows, draws = (
             method["replicates"],
             n_temperatures,
             method["draws"] + method["warmup"],
         )
     elif kind == "sequential_monte_carlo":  # a chain is a replicate, with all its particles
         adaptive = method.get("adaptive_particles") or {}
-        chains, rows, kept = method["replicates"], adaptive.get("most", method["particles"]), 1
+        chains, rows, draws = method["replicates"], adaptive.get("most", method["particles"]), 1
     block = min(chains, int(execution["block_size"]))
     in_flight = int(execution.get("workers", 1)) * block * rows
     numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
-    numbers += STATISTICS * chains * n_temperatures * kept
+    numbers += STATISTICS * chains * n_temperatures * draws
     if method.get("sampler") == "rmhmc":
         numbers += in_flight * dim * dim  # each particle's own factor
     if method.get("reverse"):
@@ -137,7 +138,7 @@ def hyperparameter_map(
     """
     lengths, signals = grid["log_length_scale"], grid["log_signal_sd"]
     shape = (len(lengths), len(signals))
-    found = {name: np.full(shape, np.nan) for name in ("log_evidence_ep", "correction", "ratio_sd")}
+    maps = {name: np.full(shape, np.nan) for name in ("log_evidence_ep", "correction", "ratio_sd")}
     began = time.perf_counter()
     for i, length in enumerate(lengths):
         for j, signal in enumerate(signals):
@@ -149,12 +150,12 @@ def hyperparameter_map(
             model = fit.sites.model
             eta = fit.sites.predictor(rng.standard_normal((n_draws, model.dim))[0])
             u = TemperedPath(fit.sites).log_ratio(eta, model.likelihood.log_density(eta, model.y))
-            found["log_evidence_ep"][i, j] = fit.log_evidence
-            found["correction"][i, j] = second_order_correction(fit)[-1]
-            found["ratio_sd"][i, j] = u.std()
+            maps["log_evidence_ep"][i, j] = fit.log_evidence
+            maps["correction"][i, j] = second_order_correction(fit)[-1]
+            maps["ratio_sd"][i, j] = u.std()
     dims = ("log_length_scale", "log_signal_sd")
     table = xr.Dataset(
-        {name: (dims, values) for name, values in found.items()},
+        {name: (dims, values) for name, values in maps.items()},
         {"log_length_scale": lengths, "log_signal_sd": signals},
         {"marked": json.dumps(marked or {}, sort_keys=True)},
     )

@@ -161,7 +161,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
         job = MAP.job({"data": data_file(config, problem)}, told, about=problem)
         yield job
         inputs["map"] = job.output
-    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)})
+    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)}, {"study": NAME})
     if settings["illustrations"]:
         job = ILLUSTRATE.job()
         yield job
@@ -207,7 +207,7 @@ STUDY = Study(
     jobs,
     title="Evidence by annealing (Paquet & Fraccaro 2018)",
     costs="gpmcflow.studies.rmhmc_ais.forecast:COSTS",
-    collect="gpmcflow.studies.rmhmc_ais.parts:collect",
+    readers="gpmcflow.studies.rmhmc_ais.parts:READERS",
     tables="gpmcflow.studies.rmhmc_ais.tables:tables",
     open_figures=lambda settings: len(settings["problems"]),
     runs=lambda settings: len(settings["problems"]) * len(settings["methods"]),

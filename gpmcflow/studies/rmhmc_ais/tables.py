@@ -7,41 +7,32 @@ that were kept where the runs were not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
 
-from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.rmhmc_ais.claims import claim_rows, hardest_setting_rows, reference_estimate
-from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
+from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.frame.parts import rows_of
+from gpmcflow.studies.rmhmc_ais.claims import (
+    claim_rows,
+    estimate_of,
+    hardest_setting_rows,
+    reference_estimate,
+)
+from gpmcflow.studies.rmhmc_ais.parts import STUDY
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run
-
-
-def summarise(job: Job) -> dict[str, pd.DataFrame]:
-    """Frames "evidence", "approximations", "which_method" and "verdict" from the results files of a run."""
-    posteriors = {Path(path).parent.name: path for path in job.input.posterior}
-    parts = []
-    for path in job.input.approximate:
-        problem = Path(path).parent.name
-        parts.append(approximation_part(problem, path, posteriors.get(problem)))
-    parts += [evidence_part(path) for path in job.input.evidence]
-    if "map" in job.input.keys():  # noqa: SIM118 (a named list, no mapping)
-        parts.append(map_part(job.input.map))
-    return of_this_run(tables(parts, job.published()))
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, verdict_row
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
-    """The same frames from parts and the printed numbers."""
+    """Frames "evidence", "approximations", "which_method", "verdict" from parts and printed numbers."""
     parts = list(parts)
-    fits = pd.DataFrame([part["row"] for part in parts if part["part"] == "approximation"])
-    rows = [row for part in parts if part["part"] == "evidence" for row in part["rows"]]
+    fits = pd.DataFrame([part["values"] for part in parts if part["kind"] == "approximation"])
+    rows = [row for run in rows_of(parts, "evidence") for row in run["rows"]]
     estimates = with_flops(fits, pd.DataFrame(rows))
     estimates["advice"] = [advice(row) for row in rows]
     verdict = published_rows(fits, estimates, published) + claim_rows(fits, estimates)
-    for part in parts:
-        if part["part"] == "map":
-            verdict += hardest_setting_rows(part, fits)
+    for grid in rows_of(parts, "map"):
+        verdict += hardest_setting_rows(grid, fits)
     frame = pd.DataFrame(verdict, columns=VERDICT_COLUMNS)
     return {
         "evidence": estimates,
@@ -65,8 +56,11 @@ def published_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict)
                 best = reference_estimate(estimates, fit["problem"])
                 if best is None:
                     continue
-                ours, error = best["log_evidence"], best["standard_error"]
+                ours = estimate_of(best)
             else:
-                ours, error = float(fit[entry["column"]]), 0.0
-            rows.append(compare(STUDY, entry, ours, error))
+                ours = Estimate(float(fit[entry["column"]]))
+            known = {name: entry[name] for name in ("table", "row", "column", "unit")}
+            allowed = {"value": entry["tolerance"], "why": entry["why"]}
+            cells = number_cells(ours, entry["value"], allowed)
+            rows.append(verdict_row(STUDY, **known, printed=entry["value"], **cells))
     return rows

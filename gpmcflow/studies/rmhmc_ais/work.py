@@ -42,12 +42,12 @@ def with_flops(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
     alone, n^3 / 3 a factorisation; a pilot is taken to factorise as often for a gradient as the run.
     """
     n = estimates["problem"].map(dict(zip(fits["problem"], fits["n"], strict=True))).astype(float)
-    each = estimates["sampler"].map(FLOPS).fillna(2.0) * n**2
+    per_gradient = estimates["sampler"].map(FLOPS).fillna(2.0) * n**2
     gradients, factorised = estimates["n_gradient"], estimates["n_factorisation"] * n**3 / 3.0
     alone = (estimates["n_likelihood"] - gradients).clip(lower=0.0) * n**2
-    ratio = each + factorised / gradients.where(gradients > 0)
+    ratio = per_gradient + factorised / gradients.where(gradients > 0)
     return estimates.assign(
-        gigaflops=(gradients * each + alone + factorised) / 1e9,
+        gigaflops=(gradients * per_gradient + alone + factorised) / 1e9,
         pilot_gigaflops=(estimates["pilot_gradient"] * ratio).fillna(0.0) / 1e9,
     )
 
@@ -70,7 +70,7 @@ def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
     points["pilot_seconds"] = _sums(rows, points, "pilot_seconds", once=True)
     points["pilot_gigaflops"] = _sums(rows, points, "pilot_gigaflops", once=True)
     points = points.join(pd.DataFrame([_work(point) for _, point in points.iterrows()]))
-    found = []
+    tables = []
     for _, here in points.groupby("problem", sort=False):
         chosen = []
         for _, lengths in here.groupby("method", sort=False):
@@ -80,9 +80,9 @@ def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
         table = pd.DataFrame(chosen).sort_values("seconds_to_0.05", kind="stable")
         table["times_the_best"] = table["seconds_to_0.05"] / table["seconds_to_0.05"].min()
         table["rank"] = np.where(table["seconds_to_0.05"].notna(), np.arange(1, len(table) + 1), 0)
-        found.append(table)
-    table = pd.concat(found, ignore_index=True)
-    table["advice"] = [_told(row) for _, row in table.iterrows()]
+        tables.append(table)
+    table = pd.concat(tables, ignore_index=True)
+    table["advice"] = [_advice_of(row) for _, row in table.iterrows()]
     table["rank"] = table["rank"].where(table["rank"] > 0).astype("Int64")
     table = table.rename(columns={"standard_error": "log_evidence_mcse", "n_gradient": "gradients"})
     return table[COLUMNS]
@@ -109,7 +109,7 @@ def _work(point: pd.Series) -> dict[str, float]:
     }
 
 
-def _told(row: pd.Series) -> str:
+def _advice_of(row: pd.Series) -> str:
     if row["alarm"]:
         return f"not estimable: {row['alarm']}"
     if row["times_the_best"] <= 1.5:

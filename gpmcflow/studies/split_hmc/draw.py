@@ -34,16 +34,16 @@ def illustrations(tree: xr.DataTree) -> dict[str, Figure]:
     """Figures 1-4 from `illustrate`'s data."""
     states = tree["bivariate"].to_dataset()["state"]
     shown = [states.sel({"method": name}).values for name in ("hmc", "rwm_small")]
-    found = {k: v.values for k, v in tree["regression"].to_dataset().variables.items()}
-    grid, mode, y01 = found["grid"], found["mode"], (found["y"] > 0).astype(int)
-    fast = found["fast"].astype(bool)
-    curves = [found[k] for k in ("energy", "gaussian_energy", "slope", "gaussian_slope")]
+    curve_of = {k: v.values for k, v in tree["regression"].to_dataset().variables.items()}
+    grid, mode, y01 = curve_of["grid"], curve_of["mode"], (curve_of["y"] > 0).astype(int)
+    fast = curve_of["fast"].astype(bool)
+    curves = [curve_of[k] for k in ("energy", "gaussian_energy", "slope", "gaussian_slope")]
     return {
         "figure_1": paper.trajectories(*shown, MEAN, COVARIANCE),
-        "figure_2": paper.data_and_line(found["x"], y01, mode),
+        "figure_2": paper.data_and_line(curve_of["x"], y01, mode),
         "figure_3": paper.normal_split(grid, *curves, mode[1]),
         "figure_4": paper.data_split(
-            found["x"], y01, mode, fast, grid, found["slope"], found["fast_slope"], mode[1]
+            curve_of["x"], y01, mode, fast, grid, curve_of["slope"], curve_of["fast_slope"], mode[1]
         ),
     }
 

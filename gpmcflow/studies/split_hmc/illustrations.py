@@ -108,10 +108,10 @@ def _regression(seed: int) -> xr.Dataset:
     theta = np.tile(mode, (len(grid), 1))
     theta[:, 1] = grid
     eta = theta @ design.T
-    each, slope, *_ = likelihood.derivatives(eta, y)
+    log_densities, slope, *_ = likelihood.derivatives(eta, y)
     precision = np.linalg.inv(sites.factor @ sites.factor.T)
     prior = 0.5 * (theta**2).sum(1) / 25.0
-    energy = prior - each.sum(1)
+    energy = prior - log_densities.sum(1)
     lowest = 0.5 * (mode @ mode) / 25.0 - likelihood.log_density((design @ mode)[None], y)[0]
     away = theta - mode
     return xr.Dataset(

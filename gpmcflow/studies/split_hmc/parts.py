@@ -14,7 +14,10 @@ from gpmcflow.diagnostics.autocorrelation import (
     initial_positive_sequence_time,
     mean_and_error,
 )
-from gpmcflow.storage import load_results, open_results, origin, read_sidecar
+from gpmcflow.storage import load_results, open_results, read_sidecar
+from gpmcflow.studies.frame.parts import make_part
+
+STUDY = "split_hmc"
 
 # name in the row -> variable of the trace; tau_theta is of |theta|^2, the intercept included
 SERIES = {
@@ -22,14 +25,6 @@ SERIES = {
     "tau_beta": "squared_slopes",
     "tau_theta": "squared_norm",
 }
-
-
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    parts = [fit_part(path) for path in sorted(folder.glob("*/fit.nc"))]
-    chains = [path for path in sorted(folder.glob("*/*.nc")) if path.name != "fit.nc"]
-    parts += [chain_part(path) for path in chains]
-    return parts + [illustrations_part(path) for path in folder.glob("illustrations.nc")]
 
 
 def chain_part(path: str | Path) -> dict:
@@ -43,15 +38,10 @@ def chain_part(path: str | Path) -> dict:
     tree = open_results(path)
     trace = tree["trace"].to_dataset().load()
     settings = tree["settings"].to_dataset().load()
-    facts = read_sidecar(path)
     wanted = json.loads(tree["settings"].attrs["settings"])["method"]
-    g, s = float(trace["n_gradient"].mean()), float(facts["seconds"]["iteration"])
+    g, s = float(trace["n_gradient"].mean()), float(read_sidecar(path)["seconds"]["iteration"])
     row = {
-        "part": "chains",
-        "study": tree.attrs["study"],
-        "problem": tree.attrs["problem"],
         "dataset": tree.attrs["dataset"],
-        "method": tree.attrs["method"],
         "sampler": wanted["sampler"],
         "flow": wanted.get("flow", ""),
         "order": wanted.get("order", ""),
@@ -77,7 +67,7 @@ def chain_part(path: str | Path) -> dict:
             _add(row, f"{name}_{unit}", tau * cost)
         row[f"{name}_ess"] = float(array_stats.ess(values, chain_axis=0, draw_axis=1))
         _add(row, f"mean_{variable}", values.mean(1))
-    return row | origin(tree["settings"].attrs, facts)
+    return make_part(STUDY, "chains", path, tree["settings"].attrs, row)
 
 
 def longest_stay(accepted: np.ndarray) -> int:
@@ -89,39 +79,41 @@ def longest_stay(accepted: np.ndarray) -> int:
 def fit_part(path: str | Path) -> dict:
     """Row of one fit: the mode, how long it took, and the range of frequencies."""
     tree = open_results(path)
-    found = tree["map"].to_dataset().load()
-    facts = read_sidecar(path)
-    frequency = found["frequency"].values
+    mode = tree["map"].to_dataset().load()
+    frequency = mode["frequency"].values
     row = {
-        "part": "fit",
-        "study": "split_hmc",
-        "problem": Path(path).parent.name,
         "dataset": tree.attrs["dataset"],
         "smallest_frequency": float(frequency[0]),
         "largest_frequency": float(frequency[-1]),
-        "map_seconds": float(facts["seconds"]["map"]),
-        "newton_steps": int(found["iterations"]),
+        "map_seconds": float(read_sidecar(path)["seconds"]["map"]),
+        "newton_steps": int(mode["iterations"]),
     }
     if "approximation" in tree:
         row["ranking_differences"] = int(tree["approximation/ranking_differences"])
     names = ("potential", "log_likelihood", "squared_slopes")
-    return row | {name: float(found[name]) for name in names} | origin(tree.attrs, facts)
+    row |= {name: float(mode[name]) for name in names}
+    return make_part(STUDY, "fit", path, tree.attrs, row, problem=Path(path).parent.name)
 
 
 def illustrations_part(path: str | Path) -> dict:
     """Row of the bivariate normal: acceptance and lag-1 autocorrelation of each sampler."""
     tree = load_results(path)
-    found = tree["bivariate"].to_dataset()
-    facts = read_sidecar(path)
-    row = {"part": "illustrations", "study": "split_hmc", "problem": "bivariate normal"}
-    for method in found["method"].values:
-        here = found.sel({"method": method})
-        _add(row, f"{method}_acceptance", here["acceptance"].values)
-        _add(row, f"{method}_lag_1", here["lag_1"].values)
-    return row | origin(tree.attrs, facts)
+    bivariate = tree["bivariate"].to_dataset()
+    row: dict = {"n_chains": bivariate.sizes["chain"]}
+    for method in bivariate["method"].values:
+        for name in ("acceptance", "lag_1"):
+            _add(row, f"{method}_{name}", bivariate[name].sel({"method": method}).values)
+    return make_part(STUDY, "illustrations", path, tree.attrs, row, problem="bivariate normal")
 
 
 def _add(row: dict, name: str, by_chain: np.ndarray) -> None:
     """Mean over chains and its standard error; where a chain never moved, inf and nan."""
     mean, error = mean_and_error(by_chain)
     row[name], row[f"{name}_mcse"] = float(mean), float(error)
+
+
+READERS = {
+    f"{STUDY}/*/fit.nc": fit_part,
+    f"{STUDY}/illustrations.nc": illustrations_part,
+    f"{STUDY}/*/*.nc": chain_part,
+}

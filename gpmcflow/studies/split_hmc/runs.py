@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,6 +24,7 @@ from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, with_attributes
 from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.pace import seconds_per_step
 from gpmcflow.studies.problems import build_linear_model, limit_bytes
 from gpmcflow.studies.stages import execution_of, result_attributes
 
@@ -36,7 +35,7 @@ STUDY = "split_hmc"
 # Each iteration takes one step size, uniform between 0.8 and 1 of the largest.
 MEAN_STEP, JITTER = 0.9, 1.0 / 9.0
 MATRICES = 6  # (n, d) float64 arrays alive at once: design, factors in both orders, work space
-TIMED_SECONDS = 2.0
+TIMED_SECONDS, TIMED_ITERATIONS = 2.0, 2  # of all chains, and at once
 RANKED_FRACTION = 0.4  # of the cases, whose ranks by curvature and by |eta| are compared
 TUNING_ROUNDS = 40
 
@@ -76,16 +75,16 @@ def fit(
     groups = {}
     if isinstance(model, MultinomialLogit):
         base, iterations = multinomial_laplace(model)
-        seconds = _cpu_seconds(partial(multinomial_laplace, model))
+        work = partial(multinomial_laplace, model)
     else:
-        found = laplace(model)
-        seconds = _cpu_seconds(partial(laplace, model))
-        base, iterations = found.sites.principal_axes, found.iterations
+        approximation = laplace(model)
+        work = partial(laplace, model)
+        base, iterations = approximation.sites.principal_axes, approximation.iterations
         groups["approximation"] = xr.Dataset(
             {
                 "site_precision": ("case", base.precision),
                 "site_shift": ("case", base.shift),
-                "log_evidence": ((), found.log_evidence),
+                "log_evidence": ((), approximation.log_evidence),
             },
             {"case": dataset["case"]},
         )
@@ -109,14 +108,8 @@ def fit(
     )
     attributes = result_attributes(dataset, seed, problem=problem)
     tree = xr.DataTree.from_dict(groups)
+    seconds = seconds_per_step(lambda share: work, 0.0, least=1)
     return with_attributes(tree, attributes), {"seconds": {"map": seconds}}
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of a second turn, which does not load libraries or compiled code."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def _log_likelihood(model: Model, base: Base) -> float:
@@ -195,8 +188,8 @@ def chains(
     )
     program = ChainProgram(LatentProblem(target, mode[None]), sampler, summary=summary)
     seconds = _seconds_per_iteration(program, int(method["chains"]), seed, key)
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
+    names = (STUDY, problem_name, method_name)
+    attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
     return with_attributes(tree, attributes), {
         "seconds": {"iteration": seconds},
@@ -259,15 +252,15 @@ def sampler_of(
         "seed": int(seed),
         "key": list(key),
     }
-    kept = remember(state_dir, "pilot", identity, tune)
-    found = {name: value.item() for name, value in kept.items()}
-    return sampler.with_steps(found.pop("step_size"), found.pop("n_steps")), found
+    arrays = remember(state_dir, "pilot", identity, tune)
+    tuned = {name: value.item() for name, value in arrays.items()}
+    return sampler.with_steps(tuned.pop("step_size"), tuned.pop("n_steps")), tuned
 
 
 def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr.Dataset:
     """Settings used: largest step size, steps, cases of the fast part, and the stability numbers."""
     step = float(sampler.step_size) / (MEAN_STEP if hasattr(sampler, "jitter") else 1.0)
-    found = {
+    used = {
         "step_size": step,
         "n_steps": int(sampler.n_steps),
         "dim": target.dim,
@@ -275,12 +268,12 @@ def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr
     } | tuned
     frequencies = getattr(target.base, "frequencies", None)
     if frequencies is not None:
-        found["largest_angle"] = float(frequencies[-1] * step)
-        found["smallest_angle"] = float(frequencies[0] * step * sampler.n_steps)
+        used["largest_angle"] = float(frequencies[-1] * step)
+        used["smallest_angle"] = float(frequencies[0] * step * sampler.n_steps)
     if hasattr(sampler, "inner_steps"):
-        found["fast_cases"] = target.base.parts[0].n_cases
-        found["inner_angle"] = _fast_frequency(target) * step / sampler.inner_steps
-    return xr.Dataset({name: ((), value) for name, value in found.items()})
+        used["fast_cases"] = target.base.parts[0].n_cases
+        used["inner_angle"] = _fast_frequency(target) * step / sampler.inner_steps
+    return xr.Dataset({name: ((), value) for name, value in used.items()})
 
 
 def _fast_frequency(target: Target | MultinomialTarget) -> float:
@@ -298,19 +291,15 @@ def _fast_frequency(target: Target | MultinomialTarget) -> float:
 
 
 def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key: tuple) -> float:
-    """CPU seconds of one iteration of one chain, n_chains in lockstep: the median of five turns."""
+    """CPU seconds of one iteration of one chain, n_chains in lockstep."""
     rng = chain_generators(seed, *key, "timing", chains=range(n_chains))
-    carry, _ = program.advance(rng, program.start(rng), 0, 2)
-    began = time.process_time()
-    carry, _ = program.advance(rng, carry, 0, 3)
-    each = (time.process_time() - began) / 3
-    turns = []
-    n_iterations = max(3, int(TIMED_SECONDS / 5 / each))
-    for _ in range(5):
-        began = time.process_time()
-        carry, _ = program.advance(rng, carry, 0, n_iterations)
-        turns.append((time.process_time() - began) / n_iterations / n_chains)
-    return float(np.median(turns))
+    carry = program.start(rng)
+
+    def step() -> None:
+        nonlocal carry
+        carry, _ = program.advance(rng, carry, 0, TIMED_ITERATIONS)
+
+    return seconds_per_step(lambda share: step, TIMED_SECONDS) / TIMED_ITERATIONS / n_chains
 
 
 def _require_memory(

@@ -116,7 +116,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
         illustrations = [ILLUSTRATE.outputs["results"]]
         figures |= ILLUSTRATIONS
     inputs = {"fits": fits, "chains": chains, "illustrations": illustrations}
-    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)})
+    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)}, {"study": NAME})
     shown = {"runs": TABLES.outputs["runs"], "chains": chains, "illustrations": illustrations}
     yield figures_stage(NAME, figures).job(shown)
 
@@ -127,7 +127,7 @@ STUDY = Study(
     jobs,
     title="Split Hamiltonian Monte Carlo (Shahbaba, Lan, Johnson & Neal 2014)",
     costs="gpmcflow.studies.split_hmc.forecast:COSTS",
-    collect="gpmcflow.studies.split_hmc.parts:collect",
+    readers="gpmcflow.studies.split_hmc.parts:READERS",
     tables="gpmcflow.studies.split_hmc.tables:tables",
     open_figures=lambda settings: 1,
     runs=lambda settings: sum(map(len, settings["problems"].values())),

@@ -12,49 +12,47 @@ from collections.abc import Iterable
 import pandas as pd
 
 from gpmcflow.diagnostics.autocorrelation import is_underestimate
-from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.split_hmc.claims import claim_rows
-from gpmcflow.studies.split_hmc.parts import SERIES, chain_part, fit_part, illustrations_part
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
+from gpmcflow.studies.frame.judgement import (
+    NUMBER,
+    PRECISION,
+    TIME_PRECISION,
+    Estimate,
+    equal,
+    verdict,
+)
+from gpmcflow.studies.frame.parts import rows_of
+from gpmcflow.studies.split_hmc.claims import claim_rows, estimate
+from gpmcflow.studies.split_hmc.parts import (
+    SERIES,
+    STUDY,
+)
+from gpmcflow.studies.verdict import (
+    VERDICT_COLUMNS,
+    number_cells,
+    printed_row,
+    reason_of,
+    verdict_row,
+)
 
-STUDY = "split_hmc"
 REFERENCE = "independent computation"
-UNITS = {
-    "L": "steps",
-    "g": "gradients",
-    "s": "s",
-    "AP": "",
-    "tau": "iterations",
-    "tau_g": "gradients",
-    "tau_s": "s",
-    "tau_beta": "iterations",
-    "tau_beta_g": "gradients",
-    "tau_beta_s": "s",
-}
-MACHINE = ("s", "tau_s", "tau_beta_s")
 # a product and its factors in the same row of the paper's tables
 PRODUCTS = {f"{tau}_{cost}": (tau, cost) for tau in ("tau", "tau_beta") for cost in ("g", "s")}
+UNITS = {"L": "steps", "g": "gradients", "s": "s", "AP": ""}
+for _tau in ("tau", "tau_beta"):
+    UNITS |= {_tau: "iterations", f"{_tau}_g": UNITS["g"], f"{_tau}_s": UNITS["s"]}
+MACHINE = ("s", "tau_s", "tau_beta_s")
 FIRST_COLUMNS = [
     "problem", "method", "step_size", "L", "g", "AP", "AP_mcse", "tau", "tau_mcse", "tau_beta",
     "tau_beta_mcse", "tau_g", "tau_g_mcse", "tau_beta_g", "tau_beta_g_mcse", "s",
 ]  # fmt: skip
-PRECISION = 0.15  # an autocorrelation time with a larger relative error resolves nothing
-
-
-def summarise(job: Job) -> dict[str, pd.DataFrame]:
-    """Frames "runs" and "verdict" from the results files of a run."""
-    parts = [fit_part(path) for path in job.input.fits]
-    parts += [chain_part(path) for path in job.input.chains]
-    parts += [illustrations_part(path) for path in job.input.illustrations]
-    return of_this_run(tables(parts, job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     """Frames "runs" and "verdict" from the parts and the printed numbers."""
     parts = list(parts)
-    runs = [dict(part) for part in parts if part["part"] == "chains"]
-    fits = {part["problem"]: part for part in parts if part["part"] == "fit"}
-    extras = [part for part in parts if part["part"] == "illustrations"]
+    runs = rows_of(parts, "chains")
+    fits = {fit["problem"]: fit for fit in rows_of(parts, "fit")}
+    bivariate = next(iter(rows_of(parts, "illustrations")), None)
     rows = []
     for dataset, printed in published["tables"].items():
         here = {run["method"]: run for run in runs if run["dataset"] == dataset}
@@ -63,18 +61,16 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
             rows += _reference_rows(dataset, printed["row"], here, published)
     for fit in fits.values():
         rows += _mode_rows(fit, published)
-    rows += claim_rows(runs, fits, extras[0] if extras else None, published)
+    rows += claim_rows(runs, fits, bivariate, published)
     for run in runs:
         run |= _times_beside(run)
         printed = published["tables"].get(run["dataset"], {}).get(run["method"], {})
         for column in ("tau_g", "tau_beta_g"):
             run[f"printed_{column}"] = printed.get(column, math.nan)
-    hidden = ("facts", "settings", "part", "study")
-    table = pd.DataFrame([{k: v for k, v in run.items() if k not in hidden} for run in runs])
+    table = pd.DataFrame(runs).drop(columns="settings", errors="ignore")
     first = [name for name in FIRST_COLUMNS if name in table]
     table = table[first + [name for name in table if name not in first]]
-    verdict = pd.DataFrame(rows, columns=VERDICT_COLUMNS)
-    return {"runs": table, "verdict": verdict}
+    return {"runs": table, "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
 
 
 def _times_beside(run: dict) -> dict:
@@ -101,109 +97,87 @@ def _printed_rows(dataset: str, printed: dict, runs: dict, published: dict) -> l
                 "printed": printed[method][column],
                 "recomputed": _recomputed(printed[method], method, column),
             }
-            run = runs.get(method)
-            if run is None:
-                rows.append(verdict_row(STUDY, **known, verdict="not run"))
-                continue
-            why = _reason(published, dataset, method, column)
-            rows.append(_printed_row(run, known, column, why, published["tolerances"]))
+            run, where = runs.get(method), {"dataset": dataset, "method": method, "column": column}
+            why = reason_of(published, **where)
+            cells = run and _judged(run, known, column, why, published["tolerances"])
+            missing = f"no run of {method} on {dataset}"
+            rows.append(printed_row(STUDY, known, cells, missing, why))
     return rows
 
 
-def _printed_row(run: dict, known: dict, column: str, why: str, tolerances: dict) -> dict:
+def _judged(run: dict, known: dict, column: str, why: str, tolerances: dict) -> dict:
     """One printed cell beside ours."""
-    ours = run[column]
+    ours, value = run[column], known["printed"]
     if column in MACHINE:
-        return verdict_row(
-            STUDY, **known, ours=ours, mcse=run.get(f"{column}_mcse", ""),
-            verdict="machine-dependent", why=why or _seconds_note(run),
-        )  # fmt: skip
+        error, note = run.get(f"{column}_mcse", ""), why or _seconds_note(run)
+        return {"ours": ours, "mcse": error, "verdict": "machine-dependent", "why": note}
     if column in ("L", "g"):
         # |R_0| is a whole number of cases: g differs from (f M + 1 - f) L by less than L M / n
-        allowed = 0.05 if column == "g" else 0.0
-        same = abs(ours - known["printed"]) <= allowed
-        return verdict_row(
-            STUDY, **known, ours=ours, mcse=0.0, tolerance=allowed,
-            verdict="agrees" if same else "differs", why=why or "a count",
-        )  # fmt: skip
-    entry = known | {"value": known["printed"]} | _tolerance(tolerances, column, known["printed"])
-    row = compare(STUDY, entry, ours, run[f"{column}_mcse"])
-    row["recomputed"] = known["recomputed"]
-    if column != "AP" and run[f"{column}_mcse"] > PRECISION * ours:
-        row["verdict"] = "not resolved"
-    if row["verdict"] == "differs" and column.startswith("tau_beta"):
-        row |= _with_intercept(run, entry, column)
-    if row["verdict"] in ("differs", "not resolved") or _is_slip(known):
-        row["why"] = why or row["why"]
-    return row
+        allowed = {"value": 0.05 if column == "g" else 0.0, "why": "a count"}
+        return number_cells(Estimate(ours), value, allowed)
+    cells = _number_cells(run, column, value, tolerances)
+    if cells["verdict"] == "differs" and column.startswith("tau_beta"):
+        cells |= _with_intercept(run, column, value, tolerances)
+    if cells["verdict"] == "agrees" and _is_slip(known):
+        cells["why"] = why or cells["why"]
+    return cells
 
 
-def _with_intercept(run: dict, entry: dict, column: str) -> dict:
+def _number_cells(run: dict, column: str, value: float, tolerances: dict) -> dict:
+    """A mean over chains beside a number: acceptance, or an autocorrelation time."""
+    rate = column == "AP"
+    allowed, precision = tolerances["AP" if rate else "tau"], PRECISION if rate else TIME_PRECISION
+    return number_cells(estimate(run, column), value, allowed, precision=precision)
+
+
+def _with_intercept(run: dict, column: str, value: float, tolerances: dict) -> dict:
     """The same cell with the intercept's square in the sum, as the authors' scripts may have it."""
-    name = column.replace("beta", "theta")
-    other = compare(STUDY, entry, run[name], run[f"{name}_mcse"])
-    if other["verdict"] != "agrees":
-        return {}
+    other = _number_cells(run, column.replace("beta", "theta"), value, tolerances)
     note = f"of |theta|^2, the intercept included (slopes alone: {run[column]:.3g})"
-    return {"ours": run[name], "mcse": run[f"{name}_mcse"], "verdict": "agrees", "why": note}
+    return other | {"why": note} if other["verdict"] == "agrees" else {}
 
 
 def _reference_rows(dataset: str, name: str, runs: dict, published: dict) -> list[dict]:
     """Acceptance, autocorrelation times and posterior means beside an independent computation."""
     reference, rows = published["reference"], []
+
+    def add(method: str, column: str, value: float, cells: dict, unit: str = "") -> None:
+        known = {"table": REFERENCE, "row": f"{name}, {method}", "column": column, "unit": unit}
+        rows.append(verdict_row(STUDY, **known, printed=value, **cells))
+
     for method, cells in reference["cells"][dataset].items():
         if method not in runs:
             continue
         run = runs[method]
         for column, value in cells.items():
-            entry = {
-                "table": REFERENCE, "row": f"{name}, {method}", "column": column,
-                "unit": UNITS[column], "value": value,
-            } | _tolerance(reference["tolerances"], column, value)  # fmt: skip
             # the positive sequence is ours beside theirs: its error is a quarter of batch means'
             source = column if column == "AP" else f"{column}_ips"
-            row = compare(STUDY, entry, run[source], run[f"{source}_mcse"])
-            if row["verdict"] != "agrees":
-                reason = _reason(published, dataset, method, f"reference {column}")
-                row["why"] = reason or row["why"]
-            rows.append(row)
+            judged = _number_cells(run, source, value, reference["tolerances"])
+            if judged["verdict"] != "agrees":
+                where = {"dataset": dataset, "method": method, "column": f"reference {column}"}
+                judged["why"] = reason_of(published, **where) or judged["why"]
+            add(method, column, value, judged, UNITS[column])
         for column, (value, error) in reference["means"][dataset].items():
-            entry = {
-                "table": REFERENCE, "row": f"{name}, {method}", "column": f"mean {column}",
-                "unit": "", "value": value, "tolerance": 3.0 * error,
-                "why": "3 standard errors of the reference",
-            }  # fmt: skip
-            found = f"mean_{column}"
-            row = compare(STUDY, entry, run[found], run[f"{found}_mcse"])
-            if row["verdict"] == "not resolved" and run[f"{found}_mcse"] < 0.1 * abs(value):
-                close = abs(run[found] - value) <= math.hypot(3 * error, 3 * run[f"{found}_mcse"])
-                row["verdict"] = "agrees" if close else "differs"
-            rows.append(row)
+            ours = estimate(run, f"mean_{column}")
+            scale = PRECISION * abs(value)
+            position = equal(ours.minus(Estimate(value, error)), 0.0, scale)
+            judged = ours.cells() | {"tolerance": scale, "why": "equal, and known to a tenth"}
+            judged["verdict"] = verdict((position, "equal"), words=NUMBER)
+            add(method, f"mean {column}", value, judged)
     return rows
 
 
 def _mode_rows(fit: dict, published: dict) -> list[dict]:
     """Deterministic values at the mode."""
-    known = published["reference"]["modes"].get(fit["dataset"], {})
+    allowed = {"value": 2.0e-6, "why": "deterministic, printed to 1e-6"}
     return [
-        compare(
-            STUDY,
-            {
-                "table": REFERENCE, "row": f"{fit['dataset']}, at the mode", "column": column,
-                "unit": "nat" if column != "squared_slopes" else "", "value": value,
-                "tolerance": 2.0e-6, "why": "deterministic, printed to 1e-6",
-            },
-            fit[column],
-            0.0,
+        verdict_row(
+            STUDY, table=REFERENCE, row=f"{fit['dataset']}, at the mode", column=column,
+            unit="" if column == "squared_slopes" else "nat", printed=value,
+            **number_cells(Estimate(fit[column]), value, allowed),
         )
-        for column, value in known.items()
+        for column, value in published["reference"]["modes"].get(fit["dataset"], {}).items()
     ]  # fmt: skip
-
-
-def _tolerance(tolerances: dict, column: str, value: float) -> dict:
-    found = tolerances["AP" if column == "AP" else "tau"]
-    absolute = found["value"] if "value" in found else found["share"] * value
-    return {"tolerance": absolute, "why": found["why"]}
 
 
 def _recomputed(printed: dict, method: str, column: str) -> float | str:
@@ -222,13 +196,6 @@ def _is_slip(known: dict) -> bool:
     if known["recomputed"] == "":
         return False
     return abs(known["printed"] / known["recomputed"] - 1.0) > 0.04
-
-
-def _reason(published: dict, dataset: str, method: str, column: str) -> str:
-    for entry in published["reasons"]:
-        if (entry["dataset"], entry["method"], entry["column"]) == (dataset, method, column):
-            return entry["why"]
-    return ""
 
 
 def _seconds_note(run: dict) -> str:

@@ -7,20 +7,24 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
 
+from gpmcflow.studies.frame.judgement import (
+    NOT_RESOLVED,
+    NUMBER,
+    Estimate,
+    all_equal,
+    equal,
+    verdict,
+)
 from gpmcflow.studies.surrogate_slice.estimates import MethodRuns, ProblemRuns
 from gpmcflow.studies.surrogate_slice.orders import claim_row, label, missing_row
 from gpmcflow.studies.surrogate_slice.settings import STUDY
-from gpmcflow.studies.verdict import verdict_row
+from gpmcflow.studies.verdict import joined, verdict_row
 
 TRACE = "T"  # the complete log likelihood, beside the coordinates of theta
 FEW = 30.0  # effective samples of all chains together below which an error is not known
-SLOW, UNDERSTATED = (
-    100.0,
-    2.0,
-)  # effective samples of a chain below which its own error is that much too small
-FALSE_ALARM = 1e-3  # of a whole comparison of two methods
+# Effective samples of a chain below which its own error is so many times too small.
+SLOW, UNDERSTATED = 100.0, 2.0
 CLAIM = "all methods draw from the same posterior"
 
 
@@ -32,20 +36,13 @@ class Moment(NamedTuple):
     error: float  #: the larger of those from between and from within the chains
     ess: float  #: of all chains
 
+    def minus(self, other: Moment) -> Estimate:
+        """Difference from the mean by another method."""
+        return Estimate(self.mean, self.error).minus(Estimate(other.mean, other.error))
 
-class Comparison(NamedTuple):
-    """Differences of posterior means in standard errors."""
-
-    rms: float
-    worst: float
-    where: str
-    limit: float
-    n: int
-
-    @property
-    def verdict(self) -> str:
-        """Whether the largest difference is one that chance gives in all but one of 1000 comparisons."""
-        return "holds" if self.worst < self.limit else "does not hold"
+    def scale(self, other: Moment) -> float:
+        """Difference that matters: a posterior standard deviation, the smaller of the two that are known."""
+        return float(np.fmin(self.sd, other.sd))
 
 
 def moments(runs: MethodRuns, names: Iterable[str]) -> dict[str, Moment]:
@@ -55,13 +52,12 @@ def moments(runs: MethodRuns, names: Iterable[str]) -> dict[str, Moment]:
     latter doubled where chains have fewer than 100 effective samples in the mean: R-CODA's size of slow
     chains is too large. A few chains may agree by luck, and a single one has no spread.
     """
-    found = {}
-    for k, name in enumerate(names):
-        rows = [(c["theta_mean"][k], c["theta_sd"][k], c["theta_ess"][k]) for c in runs.chains]
-        found[name] = _moment(np.array(rows, dtype=np.float64))
-    rows = [(c["T_mean"], c["T_sd"], min(c["ess"], c["ess_bulk"])) for c in runs.chains]
-    found[TRACE] = _moment(np.array(rows, dtype=np.float64))
-    return found
+    columns = {
+        name: [(c["theta_mean"][k], c["theta_sd"][k], c["theta_ess"][k]) for c in runs.chains]
+        for k, name in enumerate(names)
+    }
+    columns[TRACE] = [(c["T_mean"], c["T_sd"], min(c["ess"], c["ess_bulk"])) for c in runs.chains]
+    return {name: _moment(np.array(rows, dtype=np.float64)) for name, rows in columns.items()}
 
 
 def _moment(rows: np.ndarray) -> Moment:
@@ -92,89 +88,87 @@ def agreement_rows(problems: dict[str, ProblemRuns], paper: dict[str, str]) -> l
     """One row a method: its posterior means against those of the method that is known best."""
     rows = []
     for problem in problems.values():
-        found = {m.name: moments(m, problem.names) for m in problem.methods.values()}
-        base = reference(found)
-        if base is None:
-            continue
-        for name, ours in found.items():
-            if name != base:
-                rows.append(_row(label(problem, paper), (name, ours), (base, found[base])))
+        means = {m.name: moments(m, problem.names) for m in problem.methods.values()}
+        base = reference(means)
+        rows += [
+            claim_row(
+                CLAIM, label(problem, paper), f"root mean square z: {name} - {base}", printed="1",
+                **compared_cells(ours, means[base], base),
+            )
+            for name, ours in means.items() if base not in (None, name)
+        ]  # fmt: skip
     return rows or [missing_row(CLAIM, "two methods on one problem")]
 
 
-def reference(found: dict[str, dict[str, Moment]], leave_out: str = "") -> str | None:
+def reference(means: dict[str, dict[str, Moment]]) -> str | None:
     """Name of the method whose least effective size is the largest; None for a single method."""
-    names = [name for name in found if name != leave_out]
-    if len(found) < 2 or not names:
+    if len(means) < 2:
         return None
-    return max(names, key=lambda name: min(m.ess for m in found[name].values()))
+    return max(means, key=lambda name: min(m.ess for m in means[name].values()))
 
 
-def compare(ours: dict[str, Moment], theirs: dict[str, Moment]) -> Comparison:
-    """Differences of all quantities that both have, in joint standard errors."""
-    z = {
-        name: (m.mean - theirs[name].mean) / math.hypot(m.error, theirs[name].error)
-        for name, m in ours.items()
-        if name in theirs
-    }
-    values = np.abs(list(z.values()))
-    limit = float(norm.isf(0.5 * FALSE_ALARM / len(z)))  # Bonferroni's
-    where = max(z, key=lambda name: abs(z[name]))
-    return Comparison(float(np.sqrt(np.mean(values**2))), float(values.max()), where, limit, len(z))
-
-
-def too_few(found: dict[str, Moment]) -> str:
+def too_few(means: dict[str, Moment], of: str = "") -> str:
     """Say of a method why its errors are not known, or nothing."""
-    least = min(found, key=lambda name: found[name].ess)
-    if found[least].ess >= FEW:
+    least = min(means, key=lambda name: means[name].ess)
+    if means[least].ess >= FEW:
         return ""
-    return f"{found[least].ess:.1f} effective samples of {least} in all chains: no error is known"
+    return (
+        f"{of}{means[least].ess:.1f} effective samples of {least} in all chains: no error is known"
+    )
 
 
-def compared_cells(ours: dict[str, Moment], theirs: dict[str, Moment]) -> dict:
-    """Cells ours, tolerance, verdict and why of a comparison with moments that are known."""
-    result = compare(ours, theirs)
-    few = too_few(ours)
-    text = f"{result.n} means, largest |z| {result.worst:.2f} ({result.where})"
+def compared_cells(
+    ours: dict[str, Moment], theirs: dict[str, Moment], name_of_theirs: str = ""
+) -> dict:
+    """Cells ours, tolerance, verdict and why of a comparison of all means that both have."""
+    few = too_few(ours) or too_few(theirs, f"{name_of_theirs}: ")
+    shared = [name for name in ours if name in theirs]
+    judged = all_equal(
+        [ours[name].minus(theirs[name]) for name in shared],
+        [ours[name].scale(theirs[name]) for name in shared],
+        known=not few,
+    )
+    text = f"{len(shared)} means, largest |z| {judged.largest:.2f} ({shared[judged.where]})"
     return {
-        "ours": result.rms,
-        "tolerance": f"largest |z| < {result.limit:.3g}",
-        "verdict": "not resolved" if few else result.verdict,
-        "why": f"{few}; {text}" if few else text,
+        "ours": judged.rms,
+        "tolerance": f"largest |z| < {judged.limit:.3g}",
+        "verdict": judged.verdict,
+        "why": joined(few, text),
     }
-
-
-def _row(row: str, ours: tuple[str, dict], base: tuple[str, dict]) -> dict:
-    cells = compared_cells(ours[1], base[1])
-    few = too_few(base[1])
-    if few and cells["verdict"] != "not resolved":
-        cells |= {"verdict": "not resolved", "why": f"{base[0]}: {few}; {cells['why']}"}
-    column = f"root mean square z: {ours[0]} - {base[0]}"
-    return claim_row(CLAIM, row, column, printed="1", **cells)
 
 
 def exact_rows(problems: dict[str, ProblemRuns], exact: dict) -> list[dict]:
     """Every method on the small problem whose posterior is known."""
-    rows = []
+    rows, known = [], known_moments(exact)
     for problem in problems.values():
         if not is_exact(problem, exact):
             continue
+        n_comparisons = len(known) * len(problem.methods)
         for runs in problem.methods.values():
-            found = moments(runs, problem.names)
-            few = too_few(found)
-            for name, (value, digits) in exact["means"].items():
-                m = found[name]
-                z = (m.mean - value) / math.hypot(m.error, digits)
-                verdict = "agrees" if abs(z) < exact["limit"] else "differs"
+            means = moments(runs, problem.names)
+            few = too_few(means)
+            for name, true in known.items():
+                difference, ours = means[name].minus(true), means[name]
+                position = equal(difference, 0.0, ours.scale(true), n_comparisons)
+                claim = (NOT_RESOLVED if few else position, "equal")
                 rows.append(
                     verdict_row(
                         STUDY, table="exact small posterior", row=f"{problem.name}: {runs.name}",
-                        column=f"E {name}", unit="nat", printed=value, ours=m.mean, mcse=m.error,
-                        tolerance=f"{exact['limit']:g} standard errors",
-                        verdict="not resolved" if few else verdict, why=few or f"z = {z:.2f}",
+                        column=f"E {name}", unit="nat", printed=true.mean, ours=ours.mean,
+                        mcse=ours.error, tolerance="equal, one of all means of the table",
+                        verdict=verdict(claim, words=NUMBER),
+                        why=few or f"z = {difference.centre / difference.error:.2f}",
                     )
                 )  # fmt: skip
     return rows
+
+
+def known_moments(exact: dict) -> dict[str, Moment]:
+    """Means of the small posterior with half a unit of their last digit as the error."""
+    return {
+        name: Moment(value, math.nan, digits, math.inf)
+        for name, (value, digits) in exact["means"].items()
+    }
 
 
 def is_exact(problem: ProblemRuns, exact: dict) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from gpmcflow.studies.frame.judgement import combined, side, verdict
 from gpmcflow.studies.surrogate_slice.agreement import (
-    Moment,
     compared_cells,
     is_exact,
+    known_moments,
     moments,
     reference,
 )
@@ -17,7 +18,6 @@ from gpmcflow.studies.surrogate_slice.estimates import (
     ProblemRuns,
     log_mean,
     log_ratio,
-    product,
 )
 from gpmcflow.studies.surrogate_slice.orders import (
     above,
@@ -74,7 +74,7 @@ def _usual_bins(problems: Problems, kind: str, name: str) -> str:
     for other in problems.values():
         pair = other.plain("prior-white"), other.plain(name)
         if other.kind == kind and not other.fine and None not in pair:
-            return f"{log_ratio(*pair, COST).ratio:.2g} with {other.n_cases} bins"
+            return f"{math.exp(log_ratio(*pair, COST).centre):.2g} with {other.n_cases} bins"
     return ""
 
 
@@ -83,17 +83,11 @@ def _laplace_rows(problems: Problems, paper: dict) -> list[dict]:
     claim = "text (2): Laplace sites do not work well for classification"
     rows = []
     for problem in problems.values():
-        if problem.kind != "classification":
-            continue
-        for name in SITES:
-            own = problem.plain(name)
-            other = problem.first(
-                lambda m, name=name: (
-                    m.representation == name and m.settings.get("sites") == "laplace"
-                )
-            )
-            if own is not None and other is not None:
-                rows.append(above(claim, label(problem, paper), [(own, other)], COST))
+        for name in SITES if problem.kind == "classification" else ():
+            other = next(problem.all(representation=name, site_rule="laplace"), None)
+            if problem.plain(name) is not None and other is not None:
+                pair = (problem.plain(name), other)
+                rows.append(above(claim, label(problem, paper), [pair], COST))
     return rows or [missing_row(claim, "sites: laplace beside the standard ones on classification")]
 
 
@@ -111,7 +105,7 @@ def _scale_rows(problems: Problems, paper: dict) -> list[dict]:
                 why = "workable is read as better than fixed"
                 workable.append(above(works, row, [(surr, fixed)], COST, why=why))
             if surr is not None and post is not None:
-                why = _kept(problem, surr, post)
+                why = _shares(problem, surr, post)
                 worse.append(above(badly, row, [(surr, post)], COST, why=why))
     need = "site_scale: 0.01 and 100 for surr-site and post-site"
     return [*(workable or [missing_row(works, need)]), *(worse or [missing_row(badly, need)])]
@@ -119,23 +113,21 @@ def _scale_rows(problems: Problems, paper: dict) -> list[dict]:
 
 def _scaled(problem: ProblemRuns) -> list[tuple[MethodRuns | None, MethodRuns | None]]:
     """Surrogate and posterior whitening with each scale of the sites' variances but 1, by scale."""
-    found: dict[float, list] = {}
+    pairs: dict[float, list] = {}
     for place, kind in enumerate(SITES):
-        for runs in problem.all(
-            lambda m, kind=kind: m.representation == kind and m.standard_rule and m.elliptical
-        ):
+        for runs in problem.all(representation=kind, standard_rule=True, elliptical=True):
             if runs.site_scale != 1.0:
-                found.setdefault(runs.site_scale, [None, None])[place] = runs
-    return [tuple(found[scale]) for scale in sorted(found)]
+                pairs.setdefault(runs.site_scale, [None, None])[place] = runs
+    return [tuple(pairs[scale]) for scale in sorted(pairs)]
 
 
-def _kept(problem: ProblemRuns, *changed: MethodRuns) -> str:
+def _shares(problem: ProblemRuns, *changed: MethodRuns) -> str:
     """Share of its efficiency that each method keeps with the other S."""
     texts = []
     for runs in changed:
         own = problem.plain(runs.representation)
         if own is not None:
-            share = log_ratio(runs, own, COST).ratio
+            share = math.exp(log_ratio(runs, own, COST).centre)
             texts.append(f"{runs.name} has {share:.2g} of {own.name}")
     return ", ".join(texts)
 
@@ -151,8 +143,13 @@ def _width_rows(problems: Problems, paper: dict) -> list[dict]:
         for name in (*SURROGATES, *POSTERIORS, *WITHOUT_SITES):
             base = problem.plain(name)
             slices, metropolis = (
-                _widths(problem, name, "slice"),
-                _widths(problem, name, "metropolis"),
+                sorted(
+                    problem.all(
+                        representation=name, update=update, own_sites=True, elliptical=True
+                    ),
+                    key=lambda runs: runs.width,
+                )
+                for update in ("slice", "metropolis")
             )
             if base is None or len(slices) < 2:
                 continue
@@ -171,30 +168,21 @@ def _width_rows(problems: Problems, paper: dict) -> list[dict]:
     return rows + (orders or [missing_row(less, f"{need}, and scales of update: metropolis")])
 
 
-def _widths(problem: ProblemRuns, representation: str, update: str) -> list[MethodRuns]:
-    found = problem.all(
-        lambda m: m.representation == representation and m.update == update
-        and m.own_sites and m.elliptical
-    )  # fmt: skip
-    return sorted(found, key=lambda m: m.width)
-
-
 def _spread_row(
     claim: str, row: str, slices: list[MethodRuns], metropolis: list[MethodRuns]
 ) -> dict:
     """Worst over best efficiency of one update over that of the other; above 1 the first depends less."""
-    factors, texts = [], []
-    for found, power in ((slices, 1.0), (metropolis, -1.0)):
-        means = [log_mean(m.per(COST)) for m in found]
-        worst, best = min(means), max(means)
-        factors += [(worst, power), (best, -power)]
-        texts.append(f"{found[0].width:g} to {found[-1].width:g}: {worst.ratio / best.ratio:.2g}")
-    spread = product(*factors)
-    low, high = spread.interval()
+    terms, texts = [], []
+    for runs, weight in ((slices, 1.0), (metropolis, -1.0)):
+        means = [log_mean(method, COST) for method in runs]
+        worst, best = (choose(means, key=lambda mean: mean.centre) for choose in (min, max))
+        terms += [(worst, weight), (best, -weight)]
+        share = math.exp(worst.centre - best.centre)
+        texts.append(f"{runs[0].width:g} to {runs[-1].width:g}: {share:.2g}")
+    spread = combined(*terms)
     return claim_row(
         claim, row, f"worst / best ESS per {COSTS[COST]}: slice / metropolis", printed="> 1",
-        ours=spread.ratio, mcse=spread.ratio_error,
-        verdict="holds" if low > 0.0 else "does not hold" if high < 0.0 else "not resolved",
+        **spread.exp().cells(), verdict=verdict((side(spread, 0.0), "above")),
         why=f"widths {texts[0]}; scales {texts[1]}",
     )  # fmt: skip
 
@@ -209,18 +197,14 @@ def _without_data_rows(problems: Problems) -> list[dict]:
     """Acceptance of prior-white with proposals from the hyperprior, under observations that say nothing."""
     claim = "text (5): without data, prior-white proposals from the prior are always accepted"
     rows = []
-    for problem in problems.values():
-        for runs in problem.all(
-            lambda m: m.representation == "prior-white" and m.settings.get("proposal") == "prior"
-        ):
-            if not problem.without_data:
-                continue
+    for problem in (problem for problem in problems.values() if problem.without_data):
+        for runs in problem.all(representation="prior-white", proposal="prior"):
             rates = [chain["acceptance"] for chain in runs.chains]
             rate = round(min(rates), 9)  # up to rounding of the likelihoods
             rows.append(
                 claim_row(
                     claim, problem.name, f"acceptance rate: {runs.name}", printed="1", ours=rate,
-                    verdict="holds" if rate == 1.0 else "does not hold",
+                    verdict=verdict(rate == 1.0),
                     why=f"{len(rates)} chains of {runs.chains[-1]['iterations']} iterations, the lowest "
                     f"rate; noise sd {problem.noise_sd:g}",
                 )
@@ -233,35 +217,23 @@ def _ergodic_rows(problems: Problems, paper: dict, exact: dict) -> list[dict]:
     """Claim 5: proposals without data, and surrogates without elliptical updates."""
     rows = _without_data_rows(problems)
     claim = "text (5): surrogate samplers are ergodic with no other update of the latents"
-    found = []
+    alone_rows = []
     for problem in problems.values():
-        alone = problem.all(lambda m: m.representation in SURROGATES and not m.elliptical)
-        others = {
-            m.name: moments(m, problem.names) for m in problem.methods.values() if m.elliptical
-        }
+        others = {m.name: moments(m, problem.names) for m in problem.all(elliptical=True)}
         best = reference(others) or next(iter(others), None)
-        for runs in alone:
-            ours = moments(runs, problem.names)
-            row = label(problem, paper)
-            if is_exact(problem, exact):
-                cells = compared_cells(ours, known_moments(exact))
-                column = f"root mean square z: {runs.name} - exact"
-            elif best is not None:
-                cells = compared_cells(ours, others[best])
-                column = f"root mean square z: {runs.name} - {best}"
-            else:
-                continue
-            found.append(claim_row(claim, row, column, printed="1", **cells))
+        exactly = is_exact(problem, exact)
+        if not exactly and best is None:
+            continue
+        theirs, name = (known_moments(exact), "exact") if exactly else (others[best], best)
+        for runs in problem.all(elliptical=False):
+            if runs.representation in SURROGATES:
+                cells = compared_cells(moments(runs, problem.names), theirs, name)
+                column = f"root mean square z: {runs.name} - {name}"
+                alone_rows.append(
+                    claim_row(claim, label(problem, paper), column, printed="1", **cells)
+                )
     need = "elliptical: 0 with surr-site, beside the exact posterior or another method"
-    return rows + (found or [missing_row(claim, need)])
-
-
-def known_moments(exact: dict) -> dict[str, Moment]:
-    """Means of the small posterior with half a unit of their last digit as the error."""
-    return {
-        name: Moment(value, math.nan, digits, math.inf)
-        for name, (value, digits) in exact["means"].items()
-    }
+    return rows + (alone_rows or [missing_row(claim, need)])
 
 
 def _support_rows(problems: Problems) -> list[dict]:
@@ -277,7 +249,7 @@ def _support_rows(problems: Problems) -> list[dict]:
     return [
         claim_row(
             claim, "synthetic-regression", "least length scale", printed=f"> {BOUND:g}", ours=ours,
-            verdict="holds" if ours > BOUND else "does not hold",
+            verdict=verdict(ours > BOUND),
             why=f"U(0, sqrt 10) falls below {BOUND:g} in {100 * share:.0f} % of data sets with "
             f"{FEATURES} features: length scales are drawn again until none does, here "
             f"{facts['draws_of_length_scales']} times in all",
@@ -300,7 +272,7 @@ def _sign_row() -> dict:
     return claim_row(
         "text (7): equation 13 as printed: Lambda is the second derivative of log L", "one count, y = 3",
         "second derivative at the mode / precision of the site", printed="1", ours=ours,
-        verdict="does not hold" if ours < 0.0 else "holds",
+        verdict=verdict(ours >= 0.0),
         why="slip of the paper: it lacks a minus sign; log-concave likelihoods have negative second "
         "derivatives, and S = 1 / Lambda has to be positive",
     )  # fmt: skip

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student_t
 
-from gpmcflow.diagnostics.autocorrelation import mean_and_error
+from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.frame.parts import grouped
 from gpmcflow.studies.surrogate_slice.settings import METHODS, has_counts, likelihood_name
 
 COSTS = {
@@ -54,6 +53,16 @@ class MethodRuns:
         return self.settings.get("site_variance")
 
     @property
+    def site_rule(self) -> str | None:
+        """Rule that the sites are stated to have."""
+        return self.settings.get("sites")
+
+    @property
+    def proposal(self) -> str | None:
+        """What proposals of theta are drawn from."""
+        return self.settings.get("proposal")
+
+    @property
     def update(self) -> str:
         """Name of the update of theta: slice or metropolis."""
         return self.settings.get("update") or "slice"
@@ -72,7 +81,7 @@ class MethodRuns:
     @property
     def standard_rule(self) -> bool:
         """Whether the site rule is the one the representation has of its own."""
-        sites = self.settings.get("sites")
+        sites = self.site_rule
         if sites in (None, "standard") or self.likelihood == "gaussian":
             return True
         if self.representation.endswith("taylor"):
@@ -88,9 +97,8 @@ class MethodRuns:
     def variant(self) -> str:
         """What is not as in the paper; nothing for one of the six methods as they are there."""
         steps = self.settings.get("max_steps")
-        sites = self.settings.get("sites")
-        found = (
-            ("" if self.standard_rule else f"{sites} sites"),
+        changes = (
+            ("" if self.standard_rule else f"{self.site_rule} sites"),
             ("" if self.site_scale == 1.0 else f"S x {self.site_scale:g}"),
             ("" if self.site_variance is None else f"S = {self.site_variance:g} I"),
             (f"{self.update} {self.width:g}" if self.update != "slice" else ""),
@@ -98,7 +106,7 @@ class MethodRuns:
             ("" if steps in (None, 1) else f"{steps} steps out"),
             ("" if self.elliptical else "no elliptical updates"),
         )
-        return ", ".join(text for text in found if text)
+        return ", ".join(text for text in changes if text)
 
     @property
     def plain(self) -> bool:
@@ -111,12 +119,10 @@ class MethodRuns:
         spent = np.array([chain[cost] for chain in self.chains], dtype=np.float64)
         return ess / np.where(spent > 0.0, spent, np.nan)
 
-    def mean_of(self, top: str, bottom: str) -> tuple[float, float]:
-        """Mean over the chains of a quotient of two counters, and its standard error."""
+    def mean_of(self, top: str, bottom: str) -> Estimate:
+        """Mean over the chains of a quotient of two counters."""
         below = [chain[bottom] or math.nan for chain in self.chains]
-        values = [c[top] / under for c, under in zip(self.chains, below, strict=True)]
-        mean, error = mean_and_error(values)
-        return float(mean), float(error)
+        return Estimate.of([c[top] / under for c, under in zip(self.chains, below, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -137,8 +143,8 @@ class ProblemRuns:
     @property
     def noise_sd(self) -> float:
         """Standard deviation of the noise, nan where the likelihood is not Gaussian or states no number."""
-        given = self.settings["likelihood"]
-        settings = {} if isinstance(given, str) else given.get("gaussian", given)
+        stated = self.settings["likelihood"]
+        settings = {} if isinstance(stated, str) else stated.get("gaussian", stated)
         noise = settings.get("noise_sd")
         return float(noise) if isinstance(noise, (int, float)) else math.nan
 
@@ -168,39 +174,31 @@ class ProblemRuns:
 
     def plain(self, representation: str) -> MethodRuns | None:
         """Return the runs of one of the six methods as in the paper."""
-        return self.first(lambda m: m.plain and m.representation == representation)
+        return next(self.all(plain=True, representation=representation), None)
 
-    def first(self, wanted) -> MethodRuns | None:
-        """Return the first method that is wanted, by name."""
-        return next(self.all(wanted), None)
-
-    def all(self, wanted) -> Iterator[MethodRuns]:
-        """Methods that are wanted, in order."""
-        return (m for m in self.methods.values() if wanted(m))
+    def all(self, **wanted: object) -> Iterator[MethodRuns]:
+        """Methods with these properties, in order."""
+        return (
+            method
+            for method in self.methods.values()
+            if all(getattr(method, name) == value for name, value in wanted.items())
+        )
 
 
 def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:
     """Group the parts by problem and method, the six methods first, replicates in order."""
-    grouped: dict[str, dict[str, list[dict]]] = {}
-    for part in parts:
-        if part["kind"] == "replicate":
-            methods = grouped.setdefault(part["problem"], {})
-            methods.setdefault(part["method"], []).append(part)
-    found = {}
-    for name in sorted(grouped):
-        methods = []
-        for method, here in grouped[name].items():
-            here = sorted(here, key=lambda part: part["replicate"])
-            chains = tuple(chain for part in here for chain in part["chains"])
-            last = here[-1]
-            likelihood = likelihood_name(last["settings"]["problem"])
-            methods.append(MethodRuns(method, last["settings"]["method"], likelihood, chains))
-        methods.sort(key=_place)
-        found[name] = ProblemRuns(
-            name, last["settings"]["problem"], last["n_cases"], tuple(last["names"]),
-            {m.name: m for m in methods},
-        )  # fmt: skip
-    return dict(sorted(found.items(), key=lambda item: _order(item[1])))
+    problems = []
+    for name, methods in grouped(parts, "replicate").items():
+        runs = []
+        for method, rows in methods.items():
+            last = rows[-1]
+            settings, likelihood = last["settings"], likelihood_name(last["settings"]["problem"])
+            chains = tuple(chain for row in rows for chain in row["chains"])
+            runs.append(MethodRuns(method, settings["method"], likelihood, chains))
+        by_name = {m.name: m for m in sorted(runs, key=_place)}
+        names = tuple(last["names"])
+        problems.append(ProblemRuns(name, settings["problem"], last["n_cases"], names, by_name))
+    return {problem.name: problem for problem in sorted(problems, key=_order)}
 
 
 def _place(runs: MethodRuns) -> tuple:
@@ -212,58 +210,11 @@ def _order(runs: ProblemRuns) -> tuple:
     return kinds.index(runs.kind), runs.fine, -runs.n_cases, runs.name
 
 
-class LogRatio(NamedTuple):
-    """Log of a ratio of two means, its standard error, and the error's degrees of freedom."""
-
-    centre: float
-    error: float
-    freedom: float
-
-    def interval(self) -> tuple[float, float]:
-        """95 % interval by Student's t; the whole line where the error is not known."""
-        if not math.isfinite(self.centre):  # one of the two never moved
-            return (-math.inf, math.inf) if math.isnan(self.centre) else (self.centre, self.centre)
-        if not (math.isfinite(self.error) and self.freedom > 0):
-            return -math.inf, math.inf
-        half = float(student_t.ppf(0.975, self.freedom)) * self.error
-        return self.centre - half, self.centre + half
-
-    @property
-    def ratio(self) -> float:
-        """The ratio itself."""
-        return math.exp(self.centre)
-
-    @property
-    def ratio_error(self) -> float:
-        """Standard error of the ratio, by the delta method."""
-        return self.ratio * self.error if math.isfinite(self.centre) else math.nan
+def log_ratio(a: MethodRuns, b: MethodRuns, cost: str) -> Estimate:
+    """Log of the ratio of mean effective samples per cost, a's over b's, whose chains are independent."""
+    return log_mean(a, cost).minus(log_mean(b, cost))
 
 
-def log_mean(values: np.ndarray) -> LogRatio:
-    """Log of the mean of positive values, by the delta method: error se / mean, n - 1 degrees of freedom."""
-    mean, error = (float(v) for v in mean_and_error(values))
-    if not mean > 0.0:
-        return LogRatio(-math.inf if mean == 0.0 else math.nan, math.nan, 0.0)
-    return LogRatio(math.log(mean), error / mean, len(values) - 1)
-
-
-def product(*factors: tuple[LogRatio, float]) -> LogRatio:
-    """Log of a product of independent means, each to a power: errors add up in squares, by Welch's rule.
-
-    Source of the degrees of freedom: Welch (1947).
-    """
-    centre = sum(power * each.centre for each, power in factors)
-    squares = [(power * each.error) ** 2 for each, power in factors]
-    known = [(v, each.freedom) for v, (each, _) in zip(squares, factors, strict=True)]
-    below = sum(v**2 / freedom for v, freedom in known if freedom > 0)
-    least = min(freedom for _, freedom in known)
-    freedom = sum(squares) ** 2 / below if below > 0.0 and least > 0 else least
-    return LogRatio(centre, math.sqrt(sum(squares)), freedom)
-
-
-def log_ratio(a: MethodRuns, b: MethodRuns, cost: str) -> LogRatio:
-    """Log of the ratio of mean effective samples per cost, a's over b's.
-
-    Chains of the two are independent: errors add up in squares, with Welch's degrees of freedom.
-    """
-    return product((log_mean(a.per(cost)), 1.0), (log_mean(b.per(cost)), -1.0))
+def log_mean(runs: MethodRuns, cost: str) -> Estimate:
+    """Log of the mean over chains of effective samples per cost."""
+    return Estimate.of(runs.per(cost)).log()

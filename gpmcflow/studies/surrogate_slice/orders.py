@@ -6,14 +6,9 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from gpmcflow.studies import verdict
-from gpmcflow.studies.surrogate_slice.estimates import (
-    COSTS,
-    LogRatio,
-    MethodRuns,
-    ProblemRuns,
-    log_ratio,
-)
+from gpmcflow.studies import verdict as rows
+from gpmcflow.studies.frame.judgement import Estimate, side, verdict, within
+from gpmcflow.studies.surrogate_slice.estimates import COSTS, MethodRuns, ProblemRuns, log_ratio
 from gpmcflow.studies.surrogate_slice.settings import STUDY
 
 MUCH = 2.0  # factor that "much better" and "by far" are read as
@@ -21,7 +16,7 @@ SAME = (0.5, 2.0)  # ratios that "about equal" is read as
 FEW = 10.0  # effective samples of a chain below which their number is a rough one
 
 Pair = tuple[MethodRuns, MethodRuns]
-claim_row, missing_row = partial(verdict.claim_row, STUDY), partial(verdict.missing_row, STUDY)
+claim_row, missing_row = partial(rows.claim_row, STUDY), partial(rows.missing_row, STUDY)
 
 
 def label(problem: ProblemRuns, paper: dict[str, str]) -> str:
@@ -36,60 +31,44 @@ def above(
     """Row of a claim that the first of each pair has more effective samples per cost than ``factor`` times
     the second.
 
-    The least ratio is shown. Holds where the 95 % intervals of all ratios are above the factor (each at its
-    own level: no correction is needed for a claim about all), does not hold where one is below.
+    The least ratio is shown. Holds where all ratios are above the factor (each at its own level: no
+    correction is needed for a claim about all), does not hold where one is below.
     """
     ratios = [log_ratio(*pair, cost) for pair in pairs]
     worst = min(range(len(pairs)), key=lambda k: _rank(ratios[k]))
-    ends, limit = [ratio.interval() for ratio in ratios], math.log(factor)
-    if all(low > limit for low, _ in ends):
-        judged = "holds"
-    else:
-        judged = "does not hold" if any(high < limit for _, high in ends) else "not resolved"
     others = "" if len(pairs) == 1 else f"least of {len(pairs)} ratios"
     return claim_row(
-        claim, row, _column(pairs[worst], cost), printed=f"> {factor:g}", verdict=judged,
-        why=_joined(why, others, _note(pairs[worst], ratios[worst])), **_shown(ratios[worst]),
+        claim, row, _column(pairs[worst], cost), printed=f"> {factor:g}",
+        verdict=verdict(*((side(ratio, math.log(factor)), "above") for ratio in ratios)),
+        why=rows.joined(why, others, _note(pairs[worst], ratios[worst])), **ratios[worst].exp().cells(),
     )  # fmt: skip
 
 
 def equal(claim: str, row: str, pair: Pair, cost: str, why: str = "") -> dict:
     """Row of a claim that two methods have about as many effective samples per cost: an equivalence test."""
     ratio = log_ratio(*pair, cost)
-    (low, high), (least, most) = ratio.interval(), map(math.log, SAME)
-    judged = "holds" if least <= low and high <= most else "not resolved"
-    if high < least or low > most:
-        judged = "does not hold"
     return claim_row(
-        claim, row, _column(pair, cost), printed="1", tolerance="0.5 to 2", verdict=judged,
-        why=_joined(why, _note(pair, ratio)), **_shown(ratio),
+        claim, row, _column(pair, cost), printed="1", tolerance="0.5 to 2",
+        verdict=verdict((within(ratio, *map(math.log, SAME)), "within")),
+        why=rows.joined(why, _note(pair, ratio)), **ratio.exp().cells(),
     )  # fmt: skip
 
 
-def _rank(ratio: LogRatio) -> float:
+def _rank(ratio: Estimate) -> float:
     return math.inf if math.isnan(ratio.centre) else ratio.centre
-
-
-def _shown(ratio: LogRatio) -> dict:
-    return {"ours": ratio.ratio, "mcse": ratio.ratio_error}
 
 
 def _column(pair: Pair, cost: str) -> str:
     return f"ESS per {COSTS[cost]}: {pair[0].name} / {pair[1].name}"
 
 
-def _note(pair: Pair, ratio: LogRatio) -> str:
+def _note(pair: Pair, ratio: Estimate) -> str:
     """Interval, chains, and chains whose effective size is too small to be trusted."""
     low, high = ratio.interval()
-    told = f"{len(pair[0].chains)} and {len(pair[1].chains)} chains"
+    note = f"{len(pair[0].chains)} and {len(pair[1].chains)} chains"
     if math.isfinite(low) and math.isfinite(high):
-        told = f"95 % interval {math.exp(low):.2g} to {math.exp(high):.2g}; {told}"
-    small = [(min(c["ess"] for c in runs.chains), runs.name) for runs in pair]
-    least, name = min(small)
+        note = f"95 % interval {math.exp(low):.2g} to {math.exp(high):.2g}; {note}"
+    least, name = min((min(c["ess"] for c in runs.chains), runs.name) for runs in pair)
     if least < FEW:
-        told += f"; a chain of {name} has only {least:.1f} effective samples"
-    return told
-
-
-def _joined(*texts: str) -> str:
-    return "; ".join(text for text in texts if text)
+        note += f"; a chain of {name} has only {least:.1f} effective samples"
+    return note

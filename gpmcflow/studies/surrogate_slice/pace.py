@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -15,13 +14,11 @@ from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.joint.split_hmc import SETTLING, JointSplitHMC
 from gpmcflow.samplers.joint.workspace import JointState, JointWorkspace
+from gpmcflow.studies.frame.pace import Step, seconds_per_step
 from gpmcflow.studies.surrogate_slice.problems import sampler_of
 from gpmcflow.studies.surrogate_slice.settings import JOINT
 
 TIMED_SECONDS = 1.0
-LEAST_TIMED, MOST_TIMED = 10, 400  # iterations
-
-Step = Callable[[], None]
 
 
 def seconds_per_iteration(model: GPModel, method: Mapping, tree: xr.DataTree) -> float:
@@ -36,19 +33,11 @@ def seconds_per_iteration(model: GPModel, method: Mapping, tree: xr.DataTree) ->
     joint = method["representation"] == JOINT
     steps_from = _split_steps(model, tree) if joint else _slice_steps(model, method)
 
-    def mean_of(count: int) -> float:
-        total = 0.0
-        states = np.linspace(0, len(theta) - 1, count).astype(int)
-        for k in states:
-            step = steps_from(k, theta[k], latents[k])
-            began = time.process_time()
-            step()
-            total += time.process_time() - began
-        return total / count
+    def step_at(share: float) -> Step:
+        k = int(share * len(theta))
+        return steps_from(theta[k], latents[k])
 
-    few = mean_of(LEAST_TIMED)
-    wanted = min(int(TIMED_SECONDS / max(few, 1e-9)), MOST_TIMED)
-    return mean_of(wanted) if wanted > LEAST_TIMED else few
+    return seconds_per_step(step_at, TIMED_SECONDS)
 
 
 def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
@@ -62,7 +51,7 @@ def seconds_of_pilots(tree: xr.DataTree, iteration: float) -> list[float]:
 def _slice_steps(model: GPModel, method: Mapping) -> Callable[..., Step]:
     workspace, rng = sampler_of(method).bind(model), _generator()
 
-    def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
+    def steps_from(theta: np.ndarray, latents: np.ndarray) -> Step:
         state = workspace.init(rng, {"theta": theta, "latent": latents})
         return lambda: iterate(rng, workspace, state)
 
@@ -85,7 +74,7 @@ def _split_steps(model: GPModel, tree: xr.DataTree) -> Callable[..., Step]:
     target = SplitTarget(density, Frame(pilot["center"].values, pilot["scale"].values, sites))
     step, n_steps = float(pilot["step_size"][-1]), int(pilot["n_steps"][-1])
 
-    def steps_from(k: int, theta: np.ndarray, latents: np.ndarray) -> Step:
+    def steps_from(theta: np.ndarray, latents: np.ndarray) -> Step:
         state = target.start(rng, model.parameters.to_normal(theta), latents)
 
         def iterate_once() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -10,47 +9,34 @@ import xarray as xr
 from arviz_stats.base import array_stats
 
 from gpmcflow.diagnostics.coda_effective_size import effective_size
-from gpmcflow.storage import open_results, origin, read_sidecar
+from gpmcflow.storage import open_results, read_sidecar
+from gpmcflow.studies.frame.parts import make_part
+from gpmcflow.studies.surrogate_slice.settings import STUDY
 
 COUNTERS = ("n_hyp", "n_cov", "n_lik")
-
-
-def collect(folder: Path) -> list[dict]:
-    """Parts of all finished files of the study below its results folder."""
-    return [replicate_part(path) for path in sorted(folder.glob("*/*/replicate_*.nc"))]
 
 
 def replicate_part(path: str | Path) -> dict:
     """Problem, method, settings, origin and, of each chain, what `chain_estimates` gives."""
     tree = open_results(path)
-    attributes = tree.attrs
-    settings = json.loads(attributes["settings"])
-    facts = read_sidecar(path)
+    seconds = read_sidecar(path)["seconds"]
     series = traces(tree)
     stats = tree["sample_stats"].to_dataset()
     chains = [
-        chain_estimates(series.isel(chain=k), stats.isel(chain=k), facts["seconds"])
-        for k in range(series.sizes["chain"])
+        chain_estimates(series.isel(chain=k), stats.isel(chain=k), seconds) | {"latent_ess": size}
+        for k, size in enumerate(latent_sizes(tree))
     ]
-    for chain, each in zip(chains, latent_sizes(tree), strict=True):
-        chain["latent_ess"] = each
-    for chain, share in zip(chains, facts["seconds"].get("pilot") or (), strict=False):
+    for chain, share in zip(chains, seconds.get("pilot") or (), strict=False):
         chain["pilot_seconds"] = share
-    found = {
-        "study": attributes["study"],
-        "kind": "replicate",
-        "part": f"replicate_{settings['replicate']}",
-        "problem": attributes["problem"],
-        "method": attributes["method"],
-        "replicate": int(settings["replicate"]),
-        **origin(attributes, facts),
-        "settings": {key: settings[key] for key in ("problem", "method")},
+    values = {
         "n_cases": int(tree["observed_data"].sizes["case"]),
         "names": [str(name) for name in series["theta_dim"].values],
         "chains": chains,
     }
+    part = make_part(STUDY, "replicate", path, tree.attrs, values)
+    part["settings"] = {key: part["settings"][key] for key in ("problem", "method")}
     tree.close()
-    return found
+    return part
 
 
 def latent_sizes(tree: xr.DataTree) -> list[float]:
@@ -100,3 +86,6 @@ def chain_estimates(series: xr.Dataset, stats: xr.Dataset, seconds: dict) -> dic
         "theta_sd": theta.std(0, ddof=1).tolist(),
         "theta_ess": np.asarray(effective_size(theta.T)).tolist(),
     }
+
+
+READERS = {f"{STUDY}/*/*/replicate_*.nc": replicate_part}

@@ -61,10 +61,10 @@ def published_names(names: Sequence[str]) -> list[str]:
     bare = [name.split("[")[0] for name in names]
     numbered = bare.count("length_scale") > 1
     return [
-        f"{PUBLISHED[each]}_{k + 1}"
-        if numbered and each == "length_scale"
-        else PUBLISHED.get(each, f"log_{name}")
-        for k, (each, name) in enumerate(zip(bare, names, strict=True))
+        f"{PUBLISHED[stem]}_{k + 1}"
+        if numbered and stem == "length_scale"
+        else PUBLISHED.get(stem, f"log_{name}")
+        for k, (stem, name) in enumerate(zip(bare, names, strict=True))
     ]
 
 

@@ -96,7 +96,7 @@ def replicate_chains(
         ).load()
     except (InputError, NumericalError) as error:
         raise type(error)(where_in_config(problem_name, method_name, error)) from None
-    each = seconds_per_iteration(model, method, tree)
+    per_iteration = seconds_per_iteration(model, method, tree)
     dense = None
     if model.kronecker and not joint and n <= LARGEST_DENSE:
         dense = seconds_per_iteration(model.with_structure("dense"), method, tree)
@@ -115,8 +115,14 @@ def replicate_chains(
         method=method_name,
         dataset=dataset.attrs["name"],
     )
-    seconds = {"iteration": each, "total": each * method["iterations"] * method["chains"]}
-    seconds |= {"dense_iteration": dense, "pilot": seconds_of_pilots(tree, each) if joint else None}
+    seconds = {
+        "iteration": per_iteration,
+        "total": per_iteration * method["iterations"] * method["chains"],
+    }
+    seconds |= {
+        "dense_iteration": dense,
+        "pilot": seconds_of_pilots(tree, per_iteration) if joint else None,
+    }
     facts = {"seconds": seconds, "code": code_digest(__name__)}
     groups = xr.DataTree.from_dict(_groups(dataset, model, tree))
     return with_attributes(groups, attributes), facts
@@ -140,8 +146,8 @@ def _groups(dataset: xr.Dataset, model: GPModel, tree: xr.DataTree) -> dict[str,
     names = [f"event_{name}" for name in feature.values]
     if all(name in dataset.coords for name in names):
         events = np.stack([dataset[name].values for name in names], axis=-1)
-        found = groups["observed_data"].assign(events=(("event", "feature"), events))
-        groups["observed_data"] = found.assign_coords(feature=feature)
+        observed = groups["observed_data"].assign(events=(("event", "feature"), events))
+        groups["observed_data"] = observed.assign_coords(feature=feature)
     if model.likelihood.counts:
         groups["intensity"] = intensity(model, tree)
     return groups
@@ -159,9 +165,9 @@ def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
     rates = np.exp(posterior["latent"].values + offset).reshape(-1, model.n_cases)
     rates *= model.likelihood.exposure
     lower, upper = np.quantile(rates, [TAIL, 1.0 - TAIL], axis=0)
-    found = {"mean": rates.mean(0), "lower": lower, "upper": upper}
+    bounds = {"mean": rates.mean(0), "lower": lower, "upper": upper}
     return xr.Dataset(
-        {name: ("case", values) for name, values in found.items()},
+        {name: ("case", values) for name, values in bounds.items()},
         {"case": np.arange(model.n_cases)},
     )
 

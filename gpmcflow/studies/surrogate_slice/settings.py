@@ -24,28 +24,28 @@ def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
     Joint split HMC sets itself up; its pilot is its burn-in, unless iterations of ``warmup`` are stated.
     """
     return {
-        problem: {name: _complete(study, name, given) for name, given in methods.items()}
+        problem: {name: _complete(study, name, stated) for name, stated in methods.items()}
         for problem, methods in study["problems"].items()
     }
 
 
-def _complete(study: Mapping, name: str, given: Mapping) -> dict:
-    kind = given.get("representation", name)
-    shared = {key: study[key] if given[key] is None else given[key] for key in SHARED}
+def _complete(study: Mapping, name: str, stated: Mapping) -> dict:
+    kind = stated.get("representation", name)
+    shared = {key: study[key] if stated[key] is None else stated[key] for key in SHARED}
     if kind == JOINT:
-        shared |= {"elliptical": None, "warmup": given["warmup"] or 0}
+        shared |= {"elliptical": None, "warmup": stated["warmup"] or 0}
         return {"representation": kind, "sites": None, "update": None, **shared}
-    sites = given.get("sites") or ("taylor" if kind.endswith("-taylor") else "standard")
-    found = {
+    sites = stated.get("sites") or ("taylor" if kind.endswith("-taylor") else "standard")
+    settings = {
         "representation": kind,
         "sites": None if kind in WITHOUT_SITES else sites,
-        "site_scale": given["site_scale"],
-        "update": given["update"],
+        "site_scale": stated["site_scale"],
+        "update": stated["update"],
     }
-    if "site_variance" in given:
-        found["site_variance"] = given["site_variance"]
-    found |= {key: given[key] for key in OF_UPDATE[given["update"]]}
-    return found | shared
+    if "site_variance" in stated:
+        settings["site_variance"] = stated["site_variance"]
+    settings |= {key: stated[key] for key in OF_UPDATE[stated["update"]]}
+    return settings | shared
 
 
 def run_settings(method: Mapping) -> dict:
@@ -55,8 +55,8 @@ def run_settings(method: Mapping) -> dict:
 
 def likelihood_name(problem: Mapping) -> str:
     """Name of a problem's likelihood, as a config states it, or one of an earlier version did."""
-    given = problem["likelihood"]
-    return given if isinstance(given, str) else given.get("name") or next(iter(given))
+    choice = problem["likelihood"]
+    return choice if isinstance(choice, str) else choice.get("name") or next(iter(choice))
 
 
 def has_counts(problem: Mapping) -> bool:

@@ -159,7 +159,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
                     captions[f"{problem}/intensity"] = (
                         f"{problem}: posterior intensity over the events."
                     )
-    yield TABLES.job({"runs": runs, PUBLISHED: published_file(NAME)})
+    yield TABLES.job({"runs": runs, PUBLISHED: published_file(NAME)}, {"study": NAME})
     inputs = {"efficiency": TABLES.outputs["efficiency"], "intensities": intensities}
     if study["illustrations"]:
         job = ILLUSTRATE.job()
@@ -175,7 +175,7 @@ STUDY = Study(
     jobs,
     title="Slice sampling covariance hyperparameters (Murray & Adams 2010)",
     costs="gpmcflow.studies.surrogate_slice.forecast:COSTS",
-    collect="gpmcflow.studies.surrogate_slice.parts:collect",
+    readers="gpmcflow.studies.surrogate_slice.parts:READERS",
     tables="gpmcflow.studies.surrogate_slice.tables:tables",
     runs=lambda settings: sum(
         method["replicates"]

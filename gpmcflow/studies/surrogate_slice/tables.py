@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.judgement import PRECISION, TIME_PRECISION, Estimate
 from gpmcflow.studies.surrogate_slice.agreement import (
     agreement_rows,
     exact_rows,
@@ -22,25 +22,24 @@ from gpmcflow.studies.surrogate_slice.agreement import (
 from gpmcflow.studies.surrogate_slice.claims import claim_rows
 from gpmcflow.studies.surrogate_slice.estimates import (
     COSTS,
-    LogRatio,
     MethodRuns,
     ProblemRuns,
     log_ratio,
     problem_runs,
 )
-from gpmcflow.studies.surrogate_slice.parts import replicate_part
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
 from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS, joint_rows, which_sampler_rows
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, of_this_run, verdict_row
+from gpmcflow.studies.verdict import (
+    VERDICT_COLUMNS,
+    joined,
+    number_cells,
+    printed_row,
+    verdict_row,
+)
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
-
-
-def summarise(job: Job) -> dict[str, pd.DataFrame]:
-    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the results files of a run."""
-    return of_this_run(tables([replicate_part(path) for path in job.input.runs], job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
@@ -107,19 +106,16 @@ def _efficiency_row(problem: ProblemRuns, runs: MethodRuns) -> dict:
     for cost in COSTS:
         name = f"per_{cost.removesuffix('s')}"
         row[name], row[f"{name}_mcse"] = mean_and_error(runs.per(cost))
-        ratio = log_ratio(runs, base, cost) if base is not None else _UNKNOWN
-        row[f"{name}_ratio"] = ratio.ratio
-        row[f"{name}_ratio_mcse"] = 0.0 if runs is base else ratio.ratio_error
+        ratio = (log_ratio(runs, base, cost) if base is not None else Estimate(math.nan)).exp()
+        row[f"{name}_ratio"] = ratio.centre
+        row[f"{name}_ratio_mcse"] = 0.0 if runs is base else ratio.error
     for name in ("n_hyp", "n_cov", "n_lik"):
-        row[f"{name}_per_iteration"] = runs.mean_of(name, "iterations")[0]
-    row["seconds_per_covariance"] = runs.mean_of("seconds", "n_cov")[0]
+        row[f"{name}_per_iteration"] = runs.mean_of(name, "iterations").centre
+    row["seconds_per_covariance"] = runs.mean_of("seconds", "n_cov").centre
     row["acceptance"] = float(np.mean([chain["acceptance"] for chain in chains]))
     failed, asked = (sum(chain[name] for chain in chains) for name in ("n_failed", "n_hyp"))
     row["failed_share"] = failed / asked if asked else math.nan
     return row
-
-
-_UNKNOWN = LogRatio(math.nan, math.nan, 0.0)
 
 
 def _printed(
@@ -127,8 +123,8 @@ def _printed(
 ) -> list[dict]:
     """Rows of one problem of the paper: printed numbers, what follows from them, a second opinion."""
     printed = published["problems"][name]
-    found = [problems[ours] for ours, theirs in paper.items() if theirs == name]
-    if not found:
+    here = [problems[ours] for ours, theirs in paper.items() if theirs == name]
+    if not here:
         why = f"no run of {name} as in the paper: {printed['cases']} cases, {printed['likelihood']}"
         return [
             verdict_row(STUDY, row=name, verdict="missing", why=why, **cells)
@@ -136,29 +132,22 @@ def _printed(
             if cells["table"] == TABLE
         ]
     rows = []
-    for problem in found:
+    for problem in here:
         runs = problem.plain(BASELINE)
-        row = name if len(found) == 1 else f"{name}: {problem.name}"
+        row = name if len(here) == 1 else f"{name}: {problem.name}"
         for cells, quantity in _cells(printed):
-            if runs is None:
-                judged = {
-                    "verdict": "missing",
-                    "why": f"{problem.name}: no {BASELINE} as in the paper",
-                }
-            else:
-                judged = _judged(runs, cells, quantity, published)
-                open_ = judged["verdict"] in ("differs", "not resolved")
-                if open_ and cells["table"] == TABLE:
-                    reason = printed.get("reasons", {}).get("_".join(quantity), "")
-                    judged["why"] = "; ".join(filter(None, (reason, judged["why"])))
-            rows.append(verdict_row(STUDY, row=row, **cells, **judged))
+            judged = runs and _judged(runs, cells, quantity, published)
+            reasons = printed.get("reasons", {}) if cells["table"] == TABLE else {}
+            missing = f"{problem.name}: no {BASELINE} as in the paper"
+            reason = reasons.get("_".join(quantity), "")
+            rows.append(printed_row(STUDY, cells | {"row": row}, judged, missing, reason))
     return rows
 
 
 def _cells(printed: dict) -> list[tuple[dict, tuple[str, str]]]:
     """Cells of every row of one problem with its quantity: one counter over another."""
     values = printed["effective_samples"]
-    found = [
+    rows = [
         ({"table": TABLE, "column": f"{BASELINE} per {COSTS[cost]}", "unit": "effective samples",
           "printed": values[cost]}, ("ess", cost))
         for cost in ("n_lik", "n_cov", "seconds")
@@ -167,43 +156,29 @@ def _cells(printed: dict) -> list[tuple[dict, tuple[str, str]]]:
         implied = float(f"{values['n_cov'] / values[top]:.2g}")
         cells = {"table": TABLE, "column": f"{what} per covariance construction",
                  "unit": "s" if top == "seconds" else "", "recomputed": implied}  # fmt: skip
-        found.append((cells, (top, "n_cov")))
+        rows.append((cells, (top, "n_cov")))
     for key, value in printed["independent"].items():
         top, bottom = key.split(" / ")
         cells = {"table": SECOND_TABLE, "column": f"{BASELINE}: {key}", "printed": value}
-        found.append((cells, (top, bottom)))
-    return found
+        rows.append((cells, (top, bottom)))
+    return rows
 
 
 def _judged(runs: MethodRuns, cells: dict, quantity: tuple[str, str], published: dict) -> dict:
     """Ours beside a printed number: within a factor of it, with what the error leaves open."""
     top, bottom = quantity
-    ours, error = runs.mean_of(top, bottom)
-    n = len(runs.chains)
-    note = f"{n} chains of {runs.chains[-1]['iterations']} iterations"
+    ours = runs.mean_of(top, bottom)
+    note = f"{len(runs.chains)} chains of {runs.chains[-1]['iterations']} iterations"
     if "seconds" in quantity:
-        each, _ = runs.mean_of("seconds", "n_cov")
-        why = f"CPU seconds of one core; {each:.2g} s a covariance construction; {note}"
-        return {"ours": ours, "mcse": error, "verdict": "machine-dependent", "why": why}
+        per_covariance = runs.mean_of("seconds", "n_cov").centre
+        why = f"CPU seconds of one core; {per_covariance:.2g} s a covariance construction; {note}"
+        return ours.cells() | {"verdict": "machine-dependent", "why": why}
     if quantity == ("ess", "n_cov"):
-        note += f"; {runs.mean_of('ess', 'n_hyp')[0]:.2g} per setting of theta, moves of c counted"
+        per_setting = runs.mean_of("ess", "n_hyp").centre
+        note += f"; {per_setting:.2g} per setting of theta, moves of c counted"
     second = cells["table"] == SECOND_TABLE
     kind = "counts" if top != "ess" else "independent" if second else "printed"
-    allowed = published["tolerances"][kind]
+    precision = PRECISION if kind == "counts" else TIME_PRECISION
     value = cells.get("printed") or cells["recomputed"]
-    low, high = _interval(ours, error, n)
-    limit = math.log(allowed["factor"])
-    inside = math.log(value) - limit <= low and high <= math.log(value) + limit
-    outside = high < math.log(value) - limit or low > math.log(value) + limit
-    return {
-        "ours": ours, "mcse": error, "tolerance": f"factor {allowed['factor']:g}",
-        "verdict": "agrees" if inside else "differs" if outside else "not resolved",
-        "why": f"{allowed['why']}; {note}",
-    }  # fmt: skip
-
-
-def _interval(mean: float, error: float, n: int) -> tuple[float, float]:
-    """95 % interval of the log of a mean over n chains."""
-    if not mean > 0.0:
-        return -math.inf, -math.inf if mean == 0.0 else math.inf
-    return LogRatio(math.log(mean), error / mean, n - 1).interval()
+    judged = number_cells(ours, value, published["tolerances"][kind], precision=precision)
+    return judged | {"why": joined(judged["why"], note)}

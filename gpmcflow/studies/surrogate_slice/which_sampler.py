@@ -29,7 +29,7 @@ def which_sampler_rows(problem: ProblemRuns) -> list[dict]:
     mean over the chains; the time is that of burn-in, or of the pilot, and of the iterations. There is no
     time for a method with fewer than 30 effective samples in all chains, and it is rough below 100 a chain.
     """
-    rows = [_row(problem, runs) for runs in problem.all(lambda m: m.plain)]
+    rows = [_row(problem, runs) for runs in problem.all(plain=True)]
     rows.sort(key=lambda row: (math.isnan(row["seconds_to_100"]), row["seconds_to_100"]))
     best = rows[0]["seconds_to_100"] if rows else math.nan
     for k, row in enumerate(rows):
@@ -73,8 +73,8 @@ def least(chain: dict) -> float:
 
 def _seconds_before(runs: MethodRuns, chain: dict) -> float:
     """CPU seconds before the first draw that is kept: pilot and burn-in."""
-    each = chain["seconds"] / chain["iterations"]
-    return chain.get("pilot_seconds", 0.0) + each * (runs.settings.get("warmup") or 0)
+    per_iteration = chain["seconds"] / chain["iterations"]
+    return chain.get("pilot_seconds", 0.0) + per_iteration * (runs.settings.get("warmup") or 0)
 
 
 def joint_rows(problems: dict[str, ProblemRuns], paper: dict[str, str]) -> list[dict]:
