@@ -39,6 +39,7 @@ autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
 napoleon_use_param = False
+napoleon_attr_annotations = False
 napoleon_custom_sections = ["Returns"]  # ours are sentences, not a list of names
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
