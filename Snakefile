@@ -4,19 +4,12 @@ import os
 
 from snakemake.exceptions import WorkflowError
 
-from gpmcflow.cluster_resources import (
-    analysis_memory_mb,
-    memory_mb,
-    runtime_minutes,
-)
-from gpmcflow.config import check_config, portable
 from gpmcflow.errors import GpmcflowError
-from gpmcflow.execution.digest import code_digest
-from gpmcflow.installation import REPORT_TEMPLATE
-from gpmcflow.job_errors import name_this_run
-from gpmcflow.plan import planned_jobs
+from gpmcflow.execution.code import code_digest
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.plan import Plan
 from gpmcflow.studies.analysis.study import is_single
-from gpmcflow.study_config import MODEL_CODE
+from gpmcflow.studies.frame.job_errors import name_this_run
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:
@@ -34,70 +27,25 @@ if is_single(config) and CONFIGFILE:
 try:
     checked = check_config(
         config,
-        os.path.join(workflow.basedir, "workflow", "schemas", "config.schema.yaml"),
+        os.path.join(workflow.basedir, "workflow", "schemas"),
         path=CONFIGFILE,
     )
     config.clear()
-    config.update(checked)
+    config.update(checked, config_file=os.path.basename(CONFIGFILE or "config.yaml"))
     if workflow.is_main_process:  # once: this loads the models
         from gpmcflow.studies.stated_models import check_models
 
         check_models(config)
         name_this_run()
+    PLAN = Plan(config)
 except GpmcflowError as error:
     raise WorkflowError(str(error)) from None
 
-STUDIES = config["studies"]
-PUBLISHED = os.path.join(workflow.basedir, "workflow", "published")
-# A cluster's workers are not on the cores of the job.
-WORKERS = 1 if config["execution"]["scheduler"] else config["execution"]["workers"]
-# Study -> title, tables and figures; each study's rules fill in theirs.
-REPORT = {}
 
-
-wildcard_constraints:
-    dataset="|".join(sorted({p["dataset"] for p in config["problems"].values()})) or "-",
-    problem="|".join(config["problems"]) or "-",
-
-
-localrules:
-    all,
-    prepare,
-    build_report,
-
-
-include: "workflow/rules/data.smk"
-
-
-if config["analyses"]:
-
-    include: "workflow/rules/analysis.smk"
-
-
-for study in STUDIES:
-
-    include: f"workflow/rules/{study}.smk"
-
-
-TABLES = [
-    f"results/{study}/{table}.csv"
-    for study in REPORT
-    for table in REPORT[study]["tables"]
-]
-FIGURES = [path for study in REPORT.values() for path, caption in study["figures"]]
-
-
-include: "workflow/rules/report.smk"
-
-
-# All that the jobs write: a file that was deleted comes back, whatever was made of it.
-PLANNED = [job.output for job in planned_jobs(config)]
+include: "workflow/rules/stages.smk"
 
 
 rule all:
     default_target: True
     input:
-        PLANNED,
-        [f"{path}.json" for path in PLANNED if path.endswith(".nc")],
-        TABLES,
-        FIGURES,
+        PLAN.outputs,

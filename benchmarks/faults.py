@@ -33,8 +33,8 @@ from pathlib import Path
 
 import psutil
 
-from gpmcflow.status import job_statuses
-from gpmcflow.verify import verify
+from gpmcflow.monitor.status import job_statuses
+from gpmcflow.pipeline.verify import verify
 
 ROWS = Path(__file__).with_name("faults.jsonl")
 KILLS = ("kill job", "kill worker", "kill scheduler", "kill Snakemake", "stop job")

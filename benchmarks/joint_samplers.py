@@ -23,9 +23,9 @@ import numpy as np
 import yaml
 from arviz_stats.base import array_stats
 
-from gpmcflow.config import check_config
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.samplers import JointSplitHMC, SurrogateSlice
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.problems import prepare_data
@@ -122,8 +122,8 @@ def bounds(prior) -> np.ndarray:
     return np.array(prior.support if hasattr(prior, "support") else (prior, prior), dtype=float)
 
 
-def peer(model: GPModel, folder: str, draws: int, warmup: int) -> dict:
-    """NumPyro's NUTS on the same density, in its own environment."""
+def peer(model: GPModel, folder: str, draws: int, warmup: int, collapsed: bool = False) -> dict:
+    """NumPyro's NUTS on the same density, in its own environment; collapsed: latents integrated out."""
     priors = model.parameters.priors
     p = sum("length_scale" in name for name in model.parameters.all_names)
     lengths = np.array([bounds(prior) for prior in priors[:p]]).T
@@ -142,11 +142,13 @@ def peer(model: GPModel, folder: str, draws: int, warmup: int) -> dict:
         )
         command = [f"{folder}/bin/python", str(Path(__file__).with_name("numpyro_nuts.py"))]
         command += [str(problem), str(found), f"--warmup={warmup}", f"--draws={draws}"]
+        command += ["--collapsed"] if collapsed else []
         subprocess.run(command, check=True)
         d = dict(np.load(found))
     sampling = float(d["seconds_sampling"])
+    name = "NUTS, collapsed (NumPyro)" if collapsed else "NUTS (NumPyro)"
     return row(
-        "NUTS (NumPyro)", d["theta"], d["latent"], d["complete_log_likelihood"], sampling,
+        name, d["theta"], d["latent"], d["complete_log_likelihood"], sampling,
         sampling + float(d["seconds_warmup"]), float(d["n_gradient"]),
     )  # fmt: skip
 
@@ -188,7 +190,9 @@ def main() -> None:
             if not (name.endswith("-taylor") and problem not in POISSON)
         ]
         if options.peer:
-            rows.append(peer(model, options.peer, options.peer_draws, options.peer_warmup))
+            length = options.peer_draws, options.peer_warmup
+            forms = (False, True) if problem == "synthetic" else (False,)
+            rows += [peer(model, options.peer, *length, collapsed=form) for form in forms]
         show(rows)
 
 

@@ -6,7 +6,8 @@ Runs in an environment of its own (`numpyro_environment.sh`); `joint_samplers.py
 reads the draws. Latents are whitened by the prior, f = L z, in double precision; hyperparameters have a
 dense mass matrix, latents a diagonal one; target acceptance 0.9; two chains on two cores. The problem has X
 (n, p), y (n,), likelihood, jitter, bounds of the uniform priors of log lengths, log signal sd and offset
-(low, high; equal ones fix it), and noise_sd.
+(low, high; equal ones fix it), and noise_sd. ``--collapsed`` states real data with Gaussian noise without
+latents, y ~ N(offset, Sigma + noise_sd^2 I), and draws them exactly afterwards, within the time of sampling.
 """
 
 from __future__ import annotations
@@ -48,18 +49,24 @@ def bounded(name: str, bounds):
     return numpyro.sample(name, dist.Uniform(low, high).to_event(1))
 
 
-def model(problem: dict) -> None:
-    """Hyperparameters, whitened latents z, and T = log L(f) + log N(f; 0, Sigma)."""
-    X, y, n = problem["X"], problem["y"], len(problem["y"])
+def hyperparameters(problem: dict) -> tuple:
+    """Cholesky factor of the unit-variance prior covariance, log signal sd, offset."""
+    X, n = problem["X"], len(problem["y"])
     log_lengths = bounded("log_length", problem["length_bounds"])
     log_sd = bounded("log_signal_sd", problem["signal_bounds"])[0]
     offset = bounded("offset", problem["offset_bounds"])[0]
-    z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand([n]).to_event(1))
     scaled = X / jnp.exp(log_lengths)
     squares = (scaled**2).sum(1)
     distances = jnp.maximum(squares[:, None] + squares[None, :] - 2.0 * scaled @ scaled.T, 0.0)
     K = jnp.exp(-0.5 * distances)
-    K = K.at[jnp.arange(n), jnp.arange(n)].set(1.0 + problem["jitter"])
+    return K.at[jnp.arange(n), jnp.arange(n)].set(1.0 + problem["jitter"]), log_sd, offset
+
+
+def model(problem: dict) -> None:
+    """Hyperparameters, whitened latents z, and T = log L(f) + log N(f; 0, Sigma)."""
+    y, n = problem["y"], len(problem["y"])
+    K, log_sd, offset = hyperparameters(problem)
+    z = numpyro.sample("z", dist.Normal(0.0, 1.0).expand([n]).to_event(1))
     L = jnp.linalg.cholesky(K)
     f = jnp.exp(log_sd) * (L @ z)
     value = log_likelihood(problem["likelihood"], f + offset, y, problem["noise_sd"])
@@ -70,12 +77,53 @@ def model(problem: dict) -> None:
     numpyro.deterministic("complete_log_likelihood", value + density)
 
 
+def collapsed_model(problem: dict) -> None:
+    """Hyperparameters with the latents integrated out, y ~ N(offset, Sigma + noise_sd^2 I)."""
+    y, n = problem["y"], len(problem["y"])
+    K, log_sd, offset = hyperparameters(problem)
+    C = jnp.exp(2.0 * log_sd) * K + problem["noise_sd"] ** 2 * jnp.eye(n)
+    numpyro.sample("y", dist.MultivariateNormal(offset * jnp.ones(n), C), obs=y)
+
+
+def draw_latents(problem: dict, draws: dict) -> dict:
+    """Exact f | y, theta by Matheron's rule, and T, for draws (chain, draw, ...) of `collapsed_model`."""
+    y, noise = problem["y"], problem["noise_sd"]
+    n = len(y)
+
+    def one(values):
+        key, fixed = values
+        with numpyro.handlers.substitute(data=fixed):
+            K, log_sd, offset = hyperparameters(problem)
+        Sigma = jnp.exp(2.0 * log_sd) * K
+        L = jnp.linalg.cholesky(Sigma)
+        z, e = jax.random.normal(key, (2, n))
+        prior = L @ z
+        C = jnp.linalg.cholesky(Sigma + noise**2 * jnp.eye(n))
+        rest = y - offset - prior - noise * e
+        f = prior + Sigma @ jax.scipy.linalg.cho_solve((C, True), rest)
+        white = jax.scipy.linalg.solve_triangular(L, f, lower=True)
+        density = -0.5 * (white @ white) - jnp.log(jnp.diagonal(L)).sum()
+        density -= 0.5 * n * jnp.log(2.0 * jnp.pi)
+        return f, density + log_likelihood("gaussian", f + offset, y, noise)
+
+    chains, n_draws = next(iter(draws.values())).shape[:2]
+    flat = {k: jnp.asarray(v.reshape(chains * n_draws, *v.shape[2:])) for k, v in draws.items()}
+    keys = jax.random.split(jax.random.PRNGKey(1), chains * n_draws)
+    f, T = jax.jit(lambda values: jax.lax.map(one, values))((keys, flat))
+    shape = (chains, n_draws)
+    return {
+        "latent": np.asarray(f).reshape(*shape, n),
+        "complete_log_likelihood": np.asarray(T).reshape(shape),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("problem")
     parser.add_argument("draws_file")
     parser.add_argument("--warmup", type=int, default=500)
     parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--collapsed", action="store_true")
     options = parser.parse_args()
     problem = dict(np.load(options.problem))
     problem["likelihood"] = str(problem["likelihood"])
@@ -86,7 +134,8 @@ def main() -> None:
         for name, site in zip(names, sites, strict=True)
         if not np.all(problem[f"{name}_bounds"][0] == problem[f"{name}_bounds"][1])
     ]
-    sampler = NUTS(model, target_accept_prob=0.9, dense_mass=[tuple(moving)])
+    stated = collapsed_model if options.collapsed else model
+    sampler = NUTS(stated, target_accept_prob=0.9, dense_mass=[tuple(moving)])
     mcmc = MCMC(
         sampler,
         num_warmup=options.warmup,
@@ -104,6 +153,8 @@ def main() -> None:
     began = time.perf_counter()
     mcmc.run(keys[1], problem, extra_fields=fields)
     draws = {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
+    if options.collapsed:
+        draws |= draw_latents(problem, draws)
     sampling = time.perf_counter() - began
     extra = {k: np.asarray(v) for k, v in mcmc.get_extra_fields(group_by_chain=True).items()}
     theta = [draws[site] for site in moving]

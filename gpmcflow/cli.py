@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.config import check_config
 from gpmcflow.errors import GpmcflowError, InputError, refuse_unfit
-from gpmcflow.input_files import load_yaml
-from gpmcflow.installation import workflow_home
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.studies.frame.installation import workflow_home
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -221,7 +221,7 @@ def _predict(options: argparse.Namespace) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gpmcflow.run import run
+    from gpmcflow.pipeline.run import run
 
     return run(options.config, options.cores, options.snakemake, quick=options.quick)
 
@@ -237,7 +237,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _status(options: argparse.Namespace) -> None:
-    from gpmcflow.status import as_json, job_statuses, status_table
+    from gpmcflow.monitor.status import as_json, job_statuses, status_table
 
     statuses = job_statuses(options.results)
     if options.json:
@@ -249,7 +249,7 @@ def _status(options: argparse.Namespace) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from gpmcflow.verify import verify
+    from gpmcflow.pipeline.verify import verify
 
     verification = verify(options.results)
     for line in verification.problems:
@@ -261,9 +261,9 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _clean(options: argparse.Namespace) -> None:
-    from gpmcflow.clean import remove_state, state_table, unneeded_state
-    from gpmcflow.disk import human_bytes
-    from gpmcflow.plan import planned_jobs
+    from gpmcflow.monitor.clean import remove_state, state_table, unneeded_state
+    from gpmcflow.pipeline.disk import human_bytes
+    from gpmcflow.pipeline.plan import planned_jobs
 
     outputs = None
     if options.configfile:
@@ -278,7 +278,7 @@ def _clean(options: argparse.Namespace) -> None:
 
 
 def _forecast(options: argparse.Namespace) -> None:
-    from gpmcflow.forecast import forecast, forecast_table, require_fit
+    from gpmcflow.pipeline.forecast import forecast, forecast_table, require_fit
 
     path = options.configfile or str(workflow_home() / "config" / "config.yaml")
     found = forecast(check_config(load_yaml(path), where=path), cores=options.cores)

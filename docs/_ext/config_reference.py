@@ -100,7 +100,11 @@ def sections(node: dict, schema: dict, path: str = "") -> Iterator[str]:
         yield from sections(child, schema, here)
 
 
-def config_reference(schema_file: Path) -> str:
-    """All sections as Markdown."""
-    schema = yaml.safe_load(schema_file.read_text(encoding="utf-8"))
+def config_reference(folder: Path) -> str:
+    """All sections as Markdown, from the schema of the config and those of the studies."""
+    schema = yaml.safe_load((folder / "config.schema.yaml").read_text(encoding="utf-8"))
+    schema["properties"]["studies"]["properties"] = {
+        path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in sorted((folder / "studies").glob("*.yaml"))
+    }
     return "\n".join(sections(schema, schema))

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gpmcflow.errors import InputError, InputErrors, unknown_name
-from gpmcflow.input_files import is_file
+from gpmcflow.storage.input_files import is_file
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")

@@ -14,7 +14,7 @@ from gpmcflow.datasets.layout import TASKS, Parts, build, permutation
 from gpmcflow.datasets.layout import standardise as standardise_columns
 from gpmcflow.datasets.sources import sha256
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.input_files import user_path
+from gpmcflow.storage.input_files import user_path
 
 
 def load_csv(

@@ -24,7 +24,7 @@ from gpmcflow.datasets.own_settings import column_problems, read_settings, unkno
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
 from gpmcflow.errors import InputError, InputErrors
-from gpmcflow.input_files import is_file, user_path
+from gpmcflow.storage.input_files import is_file, user_path
 
 
 class Part(NamedTuple):

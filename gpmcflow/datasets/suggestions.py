@@ -21,7 +21,7 @@ from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.suggestion_text import config_text, models_of
 from gpmcflow.datasets.target import Target, code_target, guess_kind
 from gpmcflow.errors import InputErrors
-from gpmcflow.input_files import is_file, user_path
+from gpmcflow.storage.input_files import is_file, user_path
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "hours", "hour", "minutes", "days", "years", "personyears", "time",

@@ -17,7 +17,7 @@ _HOME = {
     "array_digest": "digest",
     "canonical_json": "digest",
     "chain_generators": "randomness",
-    "code_digest": "digest",
+    "code_digest": "code",
     "default_memory_limit": "memory",
     "finish_first": "signals",
     "graceful_stop": "signals",

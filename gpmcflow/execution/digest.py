@@ -1,25 +1,16 @@
-"""Digests that say whether settings, code or arrays are the same.
+"""Digests that say whether settings or arrays are the same.
 
 Only the standard library is imported, since a Snakefile is parsed again for each cluster job.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import functools
 import hashlib
 import json
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from gpmcflow.errors import InputError, StorageError, unknown_name
-from gpmcflow.storage.files import write_text
-
-_PACKAGE = Path(__file__).resolve().parents[1]
-_PARSED = Path(".snakemake", "gpmcflow_code.json")
+from gpmcflow.errors import InputError
 
 
 def canonical_json(settings: Any, where: str = "settings") -> str:
@@ -59,65 +50,6 @@ def _require_plain(value: Any, where: str) -> None:
 def text_digest(*parts: str) -> str:
     """Return the SHA-256 (hex) of several texts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def code_digest(*subpackages: str, root: str | Path | None = None) -> str:
-    """Return the SHA-256 (hex) of the parsed code of subpackages, docstrings and comments left out.
-
-    `subpackages` are names under `gpmcflow`, such as "samplers", "studies.own_data" or "errors".
-    The digest is of `ast.dump`, so it holds for one minor version of Python. `root` is the folder
-    they are looked up in (the package itself by default). What was parsed once is not parsed again by
-    the same Python: beside Snakemake's own notes lies what became of which bytes.
-    """
-    folder = _PACKAGE if root is None else Path(root)
-    digest, known = hashlib.sha256(), len(_parsed())
-    for name in sorted(set(subpackages)):
-        for path in _sources(folder, name):
-            code = _digest_of_source(path.read_bytes())
-            digest.update(f"{path.relative_to(folder).as_posix()}\0{code}\0".encode())
-    if len(_parsed()) > known and _PARSED.parent.is_dir():
-        with contextlib.suppress(StorageError):
-            write_text(json.dumps(_parsed()), _PARSED)
-    return digest.hexdigest()
-
-
-def _digest_of_source(source: bytes) -> str:
-    key = f"{sys.version_info[0]}.{sys.version_info[1]} {hashlib.sha256(source).hexdigest()}"
-    if key not in _parsed():
-        dump = ast.dump(_without_docstrings(ast.parse(source)))
-        _parsed()[key] = hashlib.sha256(dump.encode()).hexdigest()
-    return _parsed()[key]
-
-
-@functools.cache
-def _parsed() -> dict[str, str]:
-    """Python and SHA-256 of a source -> SHA-256 of its parsed code."""
-    try:
-        return dict(json.loads(_PARSED.read_text()))
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def _sources(folder: Path, name: str) -> list[Path]:
-    base = folder.joinpath(*name.split("."))
-    if base.is_dir():
-        return sorted(base.rglob("*.py"), key=lambda path: path.relative_to(base).parts)
-    if base.with_suffix(".py").is_file():
-        return [base.with_suffix(".py")]
-    modules = (path for path in folder.rglob("*.py") if path.name != "__init__.py")
-    packages = (path.parent for path in folder.rglob("__init__.py") if path.parent != folder)
-    known = {
-        ".".join(path.relative_to(folder).with_suffix("").parts) for path in (*modules, *packages)
-    }
-    raise unknown_name("code_digest: subpackage", name, known)
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-    return tree
 
 
 def array_digest(arrays: Mapping[str, Any]) -> str:

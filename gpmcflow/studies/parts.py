@@ -15,26 +15,13 @@ import pandas as pd
 import yaml
 
 from gpmcflow.errors import InputError, StorageError, refuse_unfit, unknown_name
-from gpmcflow.installation import workflow_home
 from gpmcflow.storage import write_text
-from gpmcflow.studies.fast_likelihood import parts as fast_likelihood_parts
-from gpmcflow.studies.fast_likelihood import tables as fast_likelihood_tables
-from gpmcflow.studies.rmhmc_ais import parts as rmhmc_ais_parts
-from gpmcflow.studies.rmhmc_ais import tables as rmhmc_ais_tables
-from gpmcflow.studies.split_hmc import parts as split_hmc_parts
-from gpmcflow.studies.split_hmc import tables as split_hmc_tables
-from gpmcflow.studies.surrogate_slice import parts as surrogate_slice_parts
-from gpmcflow.studies.surrogate_slice import tables as surrogate_slice_tables
+from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.studies.frame.registry import PAPERS
+from gpmcflow.studies.frame.study import Study
 
 PUBLISHED = workflow_home() / "workflow" / "published"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-# study -> (parts of the files below a results folder, tables from parts and printed numbers)
-STUDIES = {
-    "rmhmc_ais": (rmhmc_ais_parts.collect, rmhmc_ais_tables.tables),
-    "split_hmc": (split_hmc_parts.collect, split_hmc_tables.tables),
-    "fast_likelihood": (fast_likelihood_parts.collect, fast_likelihood_tables.tables),
-    "surrogate_slice": (surrogate_slice_parts.collect, surrogate_slice_tables.tables),
-}
 
 
 def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
@@ -42,9 +29,8 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
 
     Returns the files. A part that is there already is replaced.
     """
-    found, _ = _study(study)
     with refuse_unfit(f"{Path(results) / study}: a results file", "delete it and run again"):
-        parts = found(Path(results) / study)
+        parts = _study(study).load("collect")(Path(results) / study)
     if not parts:
         raise InputError(f"{Path(results) / study}: no finished runs found; run the study first")
     return [_write(part, Path(folder)) for part in parts]
@@ -60,16 +46,17 @@ def read_parts(folder: str | Path) -> list[dict]:
 
 def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
     """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
-    _, tables = _study(study)
+    tables = _study(study).load("tables")
     kept, printed = read_parts(folder), yaml.safe_load(Path(published).read_text())
     with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
         return tables(kept, printed)
 
 
-def _study(name: str) -> tuple:
-    if name not in STUDIES:
-        raise unknown_name("parts: study", name, STUDIES)
-    return STUDIES[name]
+def _study(name: str) -> Study:
+    studies = {study.name: study for study in PAPERS}
+    if name not in studies:
+        raise unknown_name("parts: study", name, studies)
+    return studies[name]
 
 
 def _write(part: dict, folder: Path) -> Path:

@@ -18,7 +18,8 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.storage import load_results, standard_attributes, with_attributes
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.problems import (
     build_model,
     choose_hyperparameters,
@@ -30,6 +31,32 @@ from gpmcflow.studies.problems import (
 )
 
 __all__ = ["approximate", "execution_of", "posterior", "prepare_data", "result_attributes"]
+
+
+def prepare_job(job: Job) -> xr.DataTree:
+    """A data set by name, or the user's own."""
+    settings = job.settings["dataset"]
+    dataset = prepare_data(job.wildcards.dataset, settings, job.config["data_dir"])
+    # Which file it was is told by `source` and its checksum; its path is the machine's.
+    stated = {key: value for key, value in (settings or {}).items() if key != "csv"}
+    standard = standard_attributes(
+        settings=stated,
+        seed=stated.get("synthetic", stated).get("seed", 0),
+        data_checksum=dataset.attrs["checksum"],
+    )
+    return xr.DataTree(dataset.assign_attrs(standard | dataset.attrs))
+
+
+def approximate_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`approximate` of the data of a job."""
+    limit = job.memory_limit_gb
+    return approximate(job.dataset(), job.settings["problem"], seed=job.seed, memory_limit_gb=limit)
+
+
+def posterior_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`posterior` of the data and the EP fit of a job."""
+    dataset, fitted = job.dataset(), load_results(job.input.approximation)
+    return posterior(dataset, fitted, **job.settings, **job.names, **job.run_settings(dataset))
 
 
 def approximate(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,63 +9,105 @@ import dask.array as da
 import numpy as np
 import pytest
 
+import gpmcflow
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, canonical_json, code_digest, settings_digest
+from gpmcflow.execution.code import code_of
+from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.studies.frame.study import load
 
 CODE = '''"""Module."""
+from gpmcflow.shapes.plane import PI
 def area(radius: float) -> float:
     """Area."""
-    return 3.14 * radius**2  # roughly
+    from gpmcflow.late import times
+    return times(PI, radius**2)  # roughly
 class Empty:
     """Only this."""
 '''
+FILES = {
+    "__init__": "from gpmcflow.other import nothing\n",
+    "errors": "",
+    "late": "def times(a, b): return a * b\n",
+    "other": "from gpmcflow.shapes import perimeter\ndef nothing(): ...\n",
+    "shapes/__init__": "from gpmcflow.shapes.plane import PI\nfrom gpmcflow.shapes.line import perimeter\n",
+    "shapes/circle": CODE,
+    "shapes/line": "from gpmcflow.errors import InputError\ndef perimeter(): ...\n",
+    "shapes/plane": "PI = 3.14\n",
+    "lazy/__init__": '_HOME = {"swift": "wings"}\n',
+    "lazy/wings": "def swift(): ...\n",
+    "lazy/feet": "def slow(): ...\n",
+    "user": "from gpmcflow.lazy import swift\nfrom gpmcflow.shapes import PI\n",
+}
 
 
-def package(root: Path, code: str) -> Path:
-    (root / "shapes").mkdir(parents=True)
-    (root / "shapes" / "circle.py").write_text(code)
-    (root / "single.py").write_text(code)
+def package(root: Path, **changed: str) -> Path:
+    for name, text in FILES.items():
+        path = root / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(changed.get(name.replace("/", "_"), text))
     return root
 
 
 def test_code_digest_ignores_comments_docstrings_and_layout(tmp_path):
-    plain = package(tmp_path / "a", CODE)
     other = CODE.replace("Module", "Other text").replace("Area.", "Longer.\n    More.")
-    other = other.replace("# roughly", "# pi, roughly\n\n").replace("3.14 *", "3.14*")
-    same = package(tmp_path / "b", other)
-    for name in ("shapes", "single", "shapes.circle"):
-        assert code_digest(name, root=plain) == code_digest(name, root=same)
+    other = other.replace("# roughly", "# pi, roughly\n\n").replace("PI, ", "PI,")
+    roots = package(tmp_path / "a"), package(tmp_path / "b", shapes_circle=other)
+    digests = {code_digest("gpmcflow.shapes.circle:area", root=root) for root in roots}
+    assert len(digests) == 1
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        ("3.14", "3.1416"),
+        ("**2", "**3"),
         ("radius: float", "radius: int"),
         ("area", "surface"),
         ('"""Only', 'x = """'),
     ],
 )
 def test_code_digest_sees_code(tmp_path, change):
-    plain = package(tmp_path / "a", CODE)
-    changed = package(tmp_path / "b", CODE.replace(*change))
-    assert code_digest("shapes", root=plain) != code_digest("shapes", root=changed)
+    roots = package(tmp_path / "a"), package(tmp_path / "b", shapes_circle=CODE.replace(*change))
+    one, other = (code_digest("gpmcflow.shapes.circle", root=root) for root in roots)
+    assert one != other
 
 
-def test_code_digest_sees_files_and_their_names(tmp_path):
-    root = package(tmp_path / "a", CODE)
-    before = code_digest("shapes", "single", root=root)
-    assert before == code_digest("single", "shapes", root=root)
-    (root / "shapes" / "circle.py").rename(root / "shapes" / "disc.py")
-    renamed = code_digest("shapes", "single", root=root)
-    (root / "shapes" / "new.py").write_text("")
-    assert len({before, renamed, code_digest("shapes", "single", root=root)}) == 3
+@pytest.mark.parametrize(
+    ("entry", "reached"),
+    [
+        ("gpmcflow.shapes.circle:area", {"shapes/circle", "shapes/plane", "late"}),
+        ("gpmcflow.other", {"other", "shapes/line"}),  # errors do no harm
+        ("gpmcflow.user", {"user", "lazy/wings", "shapes/plane"}),
+    ],
+)
+def test_code_is_what_imports_reach(tmp_path, entry, reached):
+    """Through packages to the modules that names are from; a change there, and only there, is seen."""
+    root = package(tmp_path)
+    assert {path.removesuffix(".py") for path in code_of(entry, root=root)} == reached
+    before = code_digest(entry, root=root)
+    for name, text in FILES.items():
+        (root / f"{name}.py").write_text(f"{text}more = 1\n")
+        assert (code_digest(entry, root=root) != before) == (name in reached), name
+        (root / f"{name}.py").write_text(text)
 
 
-def test_code_digest_of_the_package():
-    assert code_digest("execution") != code_digest("storage")
-    with pytest.raises(InputError, match="did you mean 'execution'"):
-        code_digest("executions")
+def test_code_of_the_package_reaches_its_models_and_not_its_figures():
+    chains = set(code_of("gpmcflow.studies.split_hmc.runs:chains_job"))
+    assert {"models/multinomial.py", "samplers/latent/split_hmc.py", "diagnostics/autocorrelation.py",
+            "execution/runner.py", "studies/problems.py", "datasets/catalogue.py"} <= chains  # fmt: skip
+    assert not [path for path in chains if path.startswith(("figures", "studies/rmhmc_ais", "cli"))]
+    assert not [path for path in chains if path.endswith(("tables.py", "draw.py", "claims.py"))]
+    with pytest.raises(InputError, match=r"no module gpmcflow\.executions"):
+        code_digest("gpmcflow.executions")
+
+
+@pytest.mark.parametrize("study", [study.name for study in STUDIES])
+def test_every_entry_of_a_study_is_there(study):
+    """A name that no module has would be found when its job runs."""
+    folder = Path(gpmcflow.__file__).parent / "studies" / study
+    entries = re.findall(r'"(gpmcflow\.[\w.]+:\w+)"', (folder / "study.py").read_text())
+    assert len(entries) >= 3
+    assert all(callable(load(entry)) or isinstance(load(entry), dict) for entry in entries)
 
 
 def test_no_code_is_parsed_twice(tmp_path):
@@ -73,14 +116,15 @@ def test_no_code_is_parsed_twice(tmp_path):
     here = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
     code = "import sys; from gpmcflow.execution import code_digest;"
     first = subprocess.run(
-        [sys.executable, "-c", f"{code} print(code_digest('execution'))"], **here
+        [sys.executable, "-c", f"{code} print(code_digest('gpmcflow.execution.runner'))"], **here
     ).stdout
-    again = f"import ast; ast.parse = None; {code} print(code_digest('execution'))"
+    again = f"import ast; ast.parse = None; {code} print(code_digest('gpmcflow.execution.runner'))"
     assert subprocess.run([sys.executable, "-c", again], **here).stdout == first
     for damage in ("{", "[1, 2]"):
-        (tmp_path / ".snakemake" / "gpmcflow_code.json").write_text(damage)
+        (tmp_path / ".snakemake" / "gpmcflow_sources.json").write_text(damage)
         told = subprocess.run(
-            [sys.executable, "-c", f"{code} print(code_digest('execution'))"], **here
+            [sys.executable, "-c", f"{code} print(code_digest('gpmcflow.execution.runner'))"],
+            **here,
         )
         assert told.stdout == first
 
@@ -88,7 +132,7 @@ def test_no_code_is_parsed_twice(tmp_path):
 def test_code_digest_loads_nothing_heavy():
     code = (
         "import sys; from gpmcflow.execution import code_digest, settings_digest;"
-        "code_digest('execution'); settings_digest({});"
+        "code_digest('gpmcflow.execution.runner'); settings_digest({});"
         "print([m for m in ('numpy', 'dask', 'xarray', 'scipy') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

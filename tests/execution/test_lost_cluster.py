@@ -22,7 +22,7 @@ from gpmcflow.execution import Execution, array_digest, graceful_stop, run, wait
 from gpmcflow.execution import cluster as cluster_module
 from gpmcflow.execution.signals import Stopped
 from gpmcflow.execution.state_folder import StateFolder
-from gpmcflow.status import job_statuses, status_table
+from gpmcflow.monitor.status import job_statuses, status_table
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"n_chains": 4, "length": 60, "seed": 1}
@@ -146,7 +146,7 @@ from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
 import conftest, cloudpickle
 from gpmcflow.execution import Execution, run
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.studies.frame.job import workflow_job
 
 class Slow(conftest.Walk):
     def advance(self, rng, carry, start, stop):

@@ -7,9 +7,9 @@ import pytest
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.errors import InputError
-from gpmcflow.figures.fast_likelihood import autocorrelation_panels, cost_against_time
 from gpmcflow.figures.style import looks
 from gpmcflow.storage import write_figure
+from gpmcflow.studies.fast_likelihood.figures import autocorrelation_panels, cost_against_time
 
 METHODS = ["standard", "sod", "student"]
 

@@ -6,9 +6,9 @@ import pytest
 import xarray as xr
 
 from gpmcflow.errors import InputError
-from gpmcflow.figures.rmhmc_illustration import trajectories
 from gpmcflow.figures.style import looks
 from gpmcflow.storage import write_figure
+from gpmcflow.studies.rmhmc_ais.paper_figures import trajectories
 
 
 @pytest.fixture

@@ -10,10 +10,15 @@ from matplotlib.colors import to_hex
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.errors import InputError
-from gpmcflow.figures.split_hmc import autocorrelations, cost_comparison, traces
-from gpmcflow.figures.split_hmc_paper import data_and_line, data_split, normal_split, trajectories
 from gpmcflow.figures.style import looks
 from gpmcflow.storage import write_figure
+from gpmcflow.studies.split_hmc.figures import autocorrelations, cost_comparison, traces
+from gpmcflow.studies.split_hmc.paper_figures import (
+    data_and_line,
+    data_split,
+    normal_split,
+    trajectories,
+)
 
 MEAN, COVARIANCE = np.array([3.0, 1.0]), np.array([[1.0, 0.9], [0.9, 4.0]])
 THETA = np.array([0.5, 1.0, -2.0])

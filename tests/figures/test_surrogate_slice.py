@@ -10,9 +10,9 @@ import xarray as xr
 from matplotlib.colors import to_rgb
 
 from gpmcflow.errors import InputError
-from gpmcflow.figures.surrogate_slice import _FILLS, figure_3, intensity
-from gpmcflow.figures.surrogate_slice_illustrations import figure_1, figure_2
 from gpmcflow.storage import write_figure
+from gpmcflow.studies.surrogate_slice.figures import _FILLS, figure_3, intensity
+from gpmcflow.studies.surrogate_slice.paper_figures import figure_1, figure_2
 
 HEIGHTS = {"fixed": 0.1, "prior-white": 0.5, "surr-site": 1.0, "post-site": 1.4, "surr-taylor": 1.8}
 COLUMNS = ("per_n_lik", "per_n_cov", "per_second")

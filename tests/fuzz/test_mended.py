@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from gpmcflow.config import check_config
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.datasets.dates import parse_dates
 from gpmcflow.datasets.own_table import prepare_table
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
-from gpmcflow.input_files import MOST_BYTES, is_file, load_json, load_yaml, user_path
-from gpmcflow.status import job_statuses
+from gpmcflow.monitor.status import job_statuses
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.storage.input_files import MOST_BYTES, is_file, load_json, load_yaml, user_path
 from gpmcflow.studies.analysis.page import answer_of, build_page
 from gpmcflow.studies.parts import PUBLISHED, read_parts, rebuild
 

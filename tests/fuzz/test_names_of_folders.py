@@ -9,10 +9,10 @@ import posixpath
 import pytest
 import yaml
 
-from gpmcflow import config as config_module
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError, StorageError
-from gpmcflow.plan import planned_jobs
+from gpmcflow.pipeline import config as config_module
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.studies import parts
 
 from . import valid

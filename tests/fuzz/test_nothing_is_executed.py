@@ -18,9 +18,9 @@ from gpmcflow.cli import main
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole, write_arrays
-from gpmcflow.input_files import load_yaml
+from gpmcflow.monitor.unfinished_runs import array_headers
 from gpmcflow.storage import load_results
-from gpmcflow.unfinished_runs import array_headers
+from gpmcflow.storage.input_files import load_yaml
 
 from . import valid
 
@@ -129,7 +129,7 @@ def test_templates_of_snakemake_in_a_config_are_refused_before_it_starts(
 ):
     """Snakemake itself evaluates the expressions of a config with the key `__use_yte__`."""
     started = []
-    monkeypatch.setattr("gpmcflow.run.subprocess.Popen", lambda *a, **k: started.append(a))
+    monkeypatch.setattr("gpmcflow.pipeline.run.subprocess.Popen", lambda *a, **k: started.append(a))
     path = tmp_path / "mine.yaml"
     trap = f"?__import__('pathlib').Path({str(marker)!r}).touch()"
     path.write_text(f'__use_yte__: true\n{valid.ANALYSIS}\nseed: "{trap}"\n')

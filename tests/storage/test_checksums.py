@@ -16,8 +16,8 @@ import xarray as xr
 
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
-from gpmcflow.input_files import load_yaml
-from gpmcflow.report import build_report
+from gpmcflow.pipeline.verify import verify
+from gpmcflow.report.page import build_report
 from gpmcflow.storage import (
     load_results,
     open_results,
@@ -31,7 +31,7 @@ from gpmcflow.storage import (
     write_results,
     writing,
 )
-from gpmcflow.verify import verify
+from gpmcflow.storage.input_files import load_yaml
 
 LIBRARY = standard_attributes(settings={}, seed=1, data_checksum="a")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import check_config
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.studies import stages
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 
 CONFIG = Path(__file__).parents[2] / "config" / "replications.yaml"
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 64, "segment_length": 25}

@@ -7,13 +7,13 @@ import pytest
 from scipy.linalg import solve_triangular
 from scipy.stats import multivariate_normal, norm
 
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest
 from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
-from gpmcflow.studies.fast_likelihood import study
+from gpmcflow.studies.fast_likelihood import runs as study
 from gpmcflow.studies.fast_likelihood.data import make_problem
 from gpmcflow.studies.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
 from gpmcflow.studies.fast_likelihood.parts import method_estimates

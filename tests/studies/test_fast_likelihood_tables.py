@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from gpmcflow.config import check_config
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.studies.fast_likelihood.estimates import (
     interval,
     log_ratio,

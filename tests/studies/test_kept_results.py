@@ -10,7 +10,7 @@ import pytest
 
 from gpmcflow.datasets import load_dataset
 from gpmcflow.studies import parts
-from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.split_hmc import runs as split_hmc
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"

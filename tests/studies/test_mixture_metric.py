@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import ks_2samp, multivariate_normal
 
 from gpmcflow.errors import InputError
-from gpmcflow.models.gaussian_mixture import GaussianMixture
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.samplers.latent.generalised_leapfrog import integrate
+from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 from gpmcflow.studies.rmhmc_ais.mixture_metric import MixtureSystem, travel
 
 TIGHT = FixedPointSolver(1e-13, 100)

@@ -1,5 +1,7 @@
 """The evidence study: what a run holds, how its tables judge."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
 from gpmcflow.studies import stages
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows
 from gpmcflow.studies.rmhmc_ais.parts import evidence_part
 from gpmcflow.studies.rmhmc_ais.tables import published_rows, summarise
@@ -103,20 +105,24 @@ def test_forecast_refuses_what_does_not_fit(study):
         run(study, AIS | {"particles": 10**6}, memory_limit_gb=0.001)
 
 
+class Named(dict):
+    """Like Snakemake's named lists: attributes and items."""
+
+    __getattr__ = dict.__getitem__
+
+
 def test_tables_from_files(study, both_ways, tmp_path):
     _, approximation, fit_sidecar = study
     tree, sidecar = both_ways
     write_results(approximation, tmp_path / "approximation.nc", sidecar=fit_sidecar)
     write_results(tree, tmp_path / "m.nc", sidecar=sidecar)
-    published = tmp_path / "published.yaml"
-    published.write_text("values: []\n")
-    frames = summarise(
-        {"toy-1": tmp_path / "approximation.nc"},
-        [tmp_path / "m.nc"],
-        {},
-        None,
-        published,
-    )
+    files = {
+        "approximate": [tmp_path / "approximation.nc"],
+        "evidence": [tmp_path / "m.nc"],
+        "posterior": [],
+    }
+    job = SimpleNamespace(input=Named(files), published=lambda: {"values": []})
+    frames = summarise(job)
     fits, rows = frames["approximations"].iloc[0], frames["evidence"]
     corrected = fits["log_evidence_ep"] + fits["correction"]
     assert fits["log_evidence_corrected"] == pytest.approx(corrected)

@@ -7,6 +7,7 @@ import pytest
 
 from gpmcflow.studies.rmhmc_ais import illustration as study
 from gpmcflow.studies.rmhmc_ais.mixture_metric import MixtureSystem, travel
+from gpmcflow.studies.rmhmc_ais.paper_figures import trajectories
 
 
 @pytest.fixture(scope="module")
@@ -72,5 +73,5 @@ def test_same_seed_same_data(tree, mixture):
 
 
 def test_the_figure_is_made_of_the_data(tree):
-    (figure,) = study.figures(tree).values()
+    figure = trajectories(tree["mixture"].to_dataset())
     assert len(figure.axes) == 3

@@ -21,7 +21,7 @@ from gpmcflow.execution import array_digest
 from gpmcflow.storage import write_results
 from gpmcflow.studies import parts as kept
 from gpmcflow.studies.problems import build_linear_model, prepare_data
-from gpmcflow.studies.split_hmc import study as split_hmc
+from gpmcflow.studies.split_hmc import runs as split_hmc
 from gpmcflow.studies.split_hmc.claims import order
 from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.studies.split_hmc.tables import tables
@@ -443,7 +443,8 @@ def test_claims():
 
 def test_illustrations_match_the_reference(tmp_path):
     """Spec, section 5.4: acceptance and lag-1 autocorrelation on the bivariate normal."""
-    from gpmcflow.studies.split_hmc.illustrations import figures, illustrate
+    from gpmcflow.studies.split_hmc.draw import illustrations as figures
+    from gpmcflow.studies.split_hmc.illustrations import illustrate
 
     tree, facts = illustrate(seed=1)
     path = tmp_path / "illustrations.nc"

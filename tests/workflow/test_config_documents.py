@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +14,27 @@ import pytest
 import yaml
 
 from gpmcflow.approximations.independent_sites import SITE_RULES
-from gpmcflow.config import (
-    check_config,
-    describe,
-    load_schema,
-    resolve,
-)
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.datasets import CATALOGUE
 from gpmcflow.evidence.ladders import LADDERS
-from gpmcflow.input_files import load_yaml
 from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.pipeline.config import (
+    check_config,
+    load_schema,
+)
+from gpmcflow.pipeline.schema_errors import describe, resolve
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.studies.frame.registry import PAPERS
 from gpmcflow.studies.problems import prepare_data
 from gpmcflow.studies.stated_models import check_models
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import METHODS, OF_UPDATE
-from gpmcflow.study_config import MODEL_CODE, STUDY_CHECKS
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
@@ -96,14 +94,6 @@ def expected_rows() -> list[str]:
         f"| `{path}` | {' or '.join(row['types'])} | {row['default']} | {row['meaning']} |"
         for path, row in found.items()
     ]
-
-
-def test_code_of_models_is_every_room_below_the_samplers():
-    """A change there makes every fit and every chain again."""
-    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
-    layers = contract["contracts"][0]["layers"]
-    below = " | ".join(layers[layers.index("gpmcflow.samplers") + 1 :]).split(" | ")
-    assert {name.removeprefix("gpmcflow.") for name in below} == set(MODEL_CODE)
 
 
 def test_readme_documents_every_key_of_the_schema_and_no_other():
@@ -243,17 +233,15 @@ def test_examples_of_the_readme_are_models(tmp_path, monkeypatch):
         assert build_joint_model(data, name, problem).dim > 1, name
 
 
-def test_each_study_has_its_rules_its_check_and_its_printed_numbers():
-    studies = set(load_schema()["properties"]["studies"]["properties"])
-    frame = {"analysis"}
-    assert set(STUDY_CHECKS) == studies
-    for folder, suffix in (("rules", "smk"), ("published", "yaml")):
-        found = {path.stem for path in (ROOT / "workflow" / folder).glob(f"*.{suffix}")}
-        assert studies <= found
-    shared = {"data", "report"}
-    assert {
-        path.stem for path in (ROOT / "workflow" / "rules").glob("*.smk")
-    } == studies | frame | shared
+def test_each_paper_has_its_folder_its_schema_and_its_printed_numbers():
+    """And no other shared file: rules, scripts and captions come from its `Study`."""
+    names = [study.name for study in PAPERS]
+    assert list(load_schema()["properties"]["studies"]["properties"]) == names
+    for place in ("schemas/studies/{}.yaml", "published/{}.yaml"):
+        assert all((ROOT / "workflow" / place.format(name)).is_file() for name in names)
+    for name in names:
+        package = ROOT / "gpmcflow" / "studies" / name
+        assert len(list(package.glob("*.py"))) <= 15 + 1  # beside __init__, which is empty
 
 
 def test_defaults_of_tuning_are_those_of_the_package():

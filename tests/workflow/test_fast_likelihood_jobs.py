@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import subprocess
@@ -12,11 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpmcflow.config import check_config
-from gpmcflow.forecast import forecast, forecast_table
-from gpmcflow.plan import planned_jobs
-from gpmcflow.studies.fast_likelihood.types import FAST_LIKELIHOOD_CODE
-from gpmcflow.study_config import count_runs
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.forecast import forecast, forecast_table
+from gpmcflow.pipeline.plan import count_runs, planned_jobs
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {
@@ -65,8 +62,9 @@ def test_the_jobs_are_those_of_snakemake(tmp_path):
     assert {rule: str(rules.count(rule)) for rule in rules} == {
         rule: n for rule, n in counts.items() if rule not in ("all", "total")
     }
-    figure = planned["results/fast_likelihood/figures/figure_2.png"]
-    assert figure.needs == tuple(f"results/fast_likelihood/{name}.nc" for name in RUNS[1:])
+    figures = planned["results/fast_likelihood/figures/figure_2.png"]
+    runs = [f"results/fast_likelihood/{name}.nc" for name in RUNS[1:]]
+    assert figures.needs == ("results/fast_likelihood/runs.csv", *runs)
 
 
 def test_whole_run_ends_in_tables_and_one_page(finished):
@@ -87,46 +85,6 @@ def test_more_data_sets_run_no_job_again(finished):
     counts = dict(re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE))
     assert counts["fast_likelihood_replicate"] == "2"  # the first type states its own number
     assert "fast_likelihood_tune" not in counts
-
-
-OTHER_KINDS = {  # what modules for all kinds of models take in for the others, and the registry
-    "samplers", "samplers.latent.problem", "samplers.joint.problem", "samplers.adaptation.pilot",
-    "models.tempered", "approximations.expectation_propagation", "samplers.latent.protocol",
-}  # fmt: skip
-OF_ALL_KINDS = ("samplers.sampling", "samplers.adaptation.step_sizes")
-
-
-def imports_of(module: str) -> set[str]:
-    """Modules of the package that a module names in its imports; a room, where it takes a name from it."""
-    path = (ROOT / "gpmcflow").joinpath(*module.split("."))
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("gpmcflow."):
-            name = node.module.removeprefix("gpmcflow.")
-            folder = (ROOT / "gpmcflow").joinpath(*name.split("."))
-            for each in node.names:
-                inside = (folder / f"{each.name}.py").is_file()
-                found.add(f"{name}.{each.name}" if inside else name)
-    return found - (OTHER_KINDS if module in OF_ALL_KINDS else set())
-
-
-def test_code_of_the_runs_is_all_they_import():
-    light = {"studies.problems", "studies.fast_likelihood.types"}  # a limit; what params hold
-    rooms = {
-        name
-        for name in FAST_LIKELIHOOD_CODE
-        if (ROOT / "gpmcflow" / name.replace(".", "/")).is_dir()
-    }
-    waiting, seen, needed = ["studies.fast_likelihood.study"], set(), {"execution"}
-    while waiting:
-        module = waiting.pop()
-        if module in seen | light or module.partition(".")[0] in ("execution", "storage", "errors"):
-            continue
-        seen.add(module)
-        needed.add(next((room for room in rooms if f"{module}.".startswith(f"{room}.")), module))
-        waiting += imports_of(module)
-    assert needed == set(FAST_LIKELIHOOD_CODE)
 
 
 def test_forecast_and_count_of_runs(tmp_path):

@@ -14,13 +14,13 @@ import pytest
 import xarray as xr
 import yaml
 
-from gpmcflow import disk
 from gpmcflow.cli import main
-from gpmcflow.config import check_config
 from gpmcflow.datasets import sources
-from gpmcflow.disk import human_bytes, require_disk
 from gpmcflow.errors import ResourceError
-from gpmcflow.forecast import (
+from gpmcflow.pipeline import disk
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.disk import human_bytes, require_disk
+from gpmcflow.pipeline.forecast import (
     Cost,
     Forecast,
     JobForecast,
@@ -34,10 +34,12 @@ from gpmcflow.forecast import (
     split_hmc,
     timing,
 )
-from gpmcflow.plan import PlannedJob, annealing_runs, method_settings, planned_jobs
+from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.storage import write_results
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais_study
-from gpmcflow.studies.split_hmc import study as split_hmc_study
+from gpmcflow.studies.frame.study import PlannedJob, Stage
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais_study
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.studies.split_hmc import runs as split_hmc_study
 from gpmcflow.studies.stages import approximate
 
 ROOT = Path(__file__).parents[2]
@@ -54,7 +56,7 @@ def config() -> dict:
 @pytest.fixture
 def still(monkeypatch):
     """Python starts in three seconds and 200 MB; a measurement is a single call."""
-    import gpmcflow.forecast as package
+    import gpmcflow.pipeline.forecast as package
 
     for module in (package, context):
         monkeypatch.setattr(module, "startup", lambda: (START, PROCESS))
@@ -73,10 +75,9 @@ def test_the_jobs_are_those_of_snakemake(tmp_path, config):
     assert Counter(job.rule for job in jobs) == {
         rule: n for rule, n in counts.items() if rule not in ("all", "total")
     }
-    outputs = [job.output for job in jobs]
+    outputs = [path for job in jobs for path in job.outputs.values()]
     for job in jobs:
-        assert f"{job.output}" in text
-        # none waits for a job that comes later, but for tables beside the first
+        assert all(path in text for path in job.outputs.values())
         assert set(job.needs) <= set(outputs)
     assert len(set(outputs)) == len(outputs)
 
@@ -122,6 +123,7 @@ def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch
     tuned = next(job for job in chains if job.method == "hmc")
     settings = config["studies"]["split_hmc"]["problems"]["simulated"]["hmc"]
     settings |= {"step_size": None, "n_steps": 3}
+    tuned = next(job for job in planned_jobs(config) if job.output == tuned.output)
     cost = split_hmc.chains_cost(context.Context(config, tmp_path), tuned)
     assert cost.seconds == pytest.approx(shared + (512 + 120) * each)
     config["execution"]["block_size"] = 1  # four blocks one after another, or side by side
@@ -142,12 +144,14 @@ def test_disk_of_chains_is_what_a_run_takes(tmp_path, config, monkeypatch):
     place.mkdir()
     here = context.Context(config, place)
     job = next(j for j in planned_jobs(config) if j.rule == "split_hmc_chains")
-    problem, method = config["problems"]["simulated"], method_settings(config, job)
-    method = {**method, "draws": 640, "chains": 8}
+    problem = config["problems"]["simulated"]
     config["studies"]["split_hmc"] |= {"draws": 640, "chains": 8}
     config["execution"]["segment_length"] = 40
     monkeypatch.setattr(split_hmc_study, "TIMED_SECONDS", 0.0)
     config["studies"]["split_hmc"]["problems"]["simulated"][job.method]["draws"] = None
+    job = next(j for j in planned_jobs(config) if j.output == job.output)
+    method = job.settings["method"]
+    assert (method["draws"], method["chains"]) == (640, 8)
     cost = split_hmc.chains_cost(here, job)
     dataset, execution = here.dataset("simulated"), config["execution"]
     fitted, _ = split_hmc_study.fit(dataset, problem, seed=1)
@@ -208,9 +212,8 @@ def test_many_cases_are_extrapolated_from_few(monkeypatch):
 
 
 def planned(name: str, seconds: float, memory: int = 1, cores: int = 1, needs=()) -> JobForecast:
-    return JobForecast(
-        PlannedJob("rule", name, needs=tuple(needs)), Cost(seconds, memory, 1), cores
-    )
+    stage = Stage("rule", "", {"output": name})
+    return JobForecast(PlannedJob(stage, {"files": needs}, {}, {}), Cost(seconds, memory, 1), cores)
 
 
 def test_time_to_the_end_waits_for_inputs_and_cores():

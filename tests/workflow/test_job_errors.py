@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpmcflow.clean import remove_state, unneeded_state
 from gpmcflow.errors import InputError, NumericalError, ResourceError, StorageError
-from gpmcflow.job_errors import LastError, name_this_run
-from gpmcflow.status import job_statuses
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.monitor.clean import remove_state, unneeded_state
+from gpmcflow.monitor.status import job_statuses
+from gpmcflow.studies.frame.job import workflow_job
+from gpmcflow.studies.frame.job_errors import LastError, name_this_run
 
 
 class Named(dict):

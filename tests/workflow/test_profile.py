@@ -13,20 +13,20 @@ import pytest
 import xarray as xr
 import yaml
 
-from gpmcflow.cluster_resources import (
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.storage import standard_attributes, write_results
+from gpmcflow.studies.analysis import costs
+from gpmcflow.studies.frame.resources import (
     WALLTIME_MINUTES,
     analysis_memory_mb,
     memory_mb,
     problem_sizes,
     runtime_minutes,
 )
-from gpmcflow.config import check_config
-from gpmcflow.storage import standard_attributes, write_results
-from gpmcflow.studies.analysis import costs
 from gpmcflow.studies.problems import MATRICES
-from gpmcflow.studies.rmhmc_ais import study as rmhmc_ais
-from gpmcflow.studies.split_hmc import study as split_hmc
-from gpmcflow.study_config import split_hmc_methods
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
+from gpmcflow.studies.split_hmc import runs as split_hmc
+from gpmcflow.studies.split_hmc.study import methods_of
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow" / "profiles" / "slurm"
@@ -142,7 +142,7 @@ def test_memory_limit_of_the_config_is_enough(config, data):
 
 
 def test_walltime_follows_the_work_and_the_attempt_up_to_an_hour(config, data):
-    method = split_hmc_methods(config["studies"]["split_hmc"])["simulated"]["hmc"]
+    method = methods_of(config["studies"]["split_hmc"])["simulated"]["hmc"]
 
     def minutes(n: int, attempt: int = 1, **changed) -> int:
         changed = {**method, **changed}

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from gpmcflow.cli import main
-from gpmcflow.run import Messages, snakemake_command
-from gpmcflow.verify import verify
+from gpmcflow.pipeline.run import Messages, snakemake_command
+from gpmcflow.pipeline.verify import verify
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from gpmcflow.cli import main; sys.exit(main())"]

@@ -18,14 +18,16 @@ import numpy as np
 import psutil
 import pytest
 
-from gpmcflow.clean import remove_state, unneeded_state
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import Execution, run
 from gpmcflow.execution.lock import state_lock
-from gpmcflow.status import job_statuses
-from gpmcflow.status_diagnostics import MOST_BYTES
-from gpmcflow.unfinished_runs import partial_results
+from gpmcflow.monitor.clean import remove_state, unneeded_state
+from gpmcflow.monitor.status import job_statuses
+from gpmcflow.monitor.status_diagnostics import MOST_BYTES
+from gpmcflow.monitor.unfinished_runs import partial_results
+from gpmcflow.studies.frame.resources import chains_of
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
 
 SIZES = {"n_chains": 6, "length": 120}
 PIECES = {"block_size": 4, "segment_length": 20}
@@ -193,7 +195,9 @@ def test_effective_size_of_annealing_weights(results):
 def test_segments_of_all_ladders_are_counted(results):
     folder = make_job(results, "a")
     method = {"particles": 6, "temperatures": [120, 30], "replicates": 2, "reverse": True}
-    manifest(folder / "run.json", **GRID, settings={"method": method})
+    runs = [[chains_of(method), length] for _, length in annealing_runs(method)]
+    manifest(folder / "job.json", **{**json.loads((folder / "job.json").read_text()), "runs": runs})
+    manifest(folder / "run.json", **GRID)
     # two blocks; forward and back 6 and 2 segments, and one for the start of each way back
     assert only(results).segments_total == 2 * 2 * (2 * 6 + 2 * 2 + 2)
 
@@ -261,7 +265,7 @@ def test_half_written_and_vanishing_files_do_no_harm(results):
 
 
 def test_little_is_read_of_a_long_run(results, monkeypatch):
-    import gpmcflow.status_diagnostics as diagnostics
+    import gpmcflow.monitor.status_diagnostics as diagnostics
 
     make_job(results, "a")
     size = 4 * 20 * 8

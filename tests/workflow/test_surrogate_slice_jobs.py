@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import os
 import re
@@ -14,15 +13,12 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from gpmcflow import samplers
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError
-from gpmcflow.forecast import forecast, forecast_table
-from gpmcflow.input_files import load_yaml
-from gpmcflow.plan import planned_jobs
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.forecast import forecast, forecast_table
+from gpmcflow.pipeline.plan import count_runs, planned_jobs
 from gpmcflow.storage import load_results
-from gpmcflow.studies.surrogate_slice.settings import JOINT_CODE, SURROGATE_SLICE_CODE
-from gpmcflow.study_config import count_runs
+from gpmcflow.storage.input_files import load_yaml
 
 ROOT = Path(__file__).parents[2]
 CONFIG = {
@@ -139,59 +135,6 @@ def test_wrong_data_end_in_one_line(tmp_path):
     ]
 
 
-WHOLE = {"covariances", "likelihoods", "numerics", "parameters"}  # counted as one
-OTHER_KINDS = {  # what modules for all kinds of models take in for the others, and the registry
-    "samplers", "samplers.latent.problem", "samplers.density.problem", "samplers.adaptation.pilot",
-    "samplers.adaptation.step_sizes", "models.tempered", "models.regression_density",
-    "approximations.expectation_propagation", "samplers.latent.protocol",
-}  # fmt: skip
-OF_ALL_KINDS = ("samplers.sampling", "samplers.adaptation.step_sizes")
-
-
-def imports_of(module: str) -> set[str]:
-    """Modules of the package that a module names in its imports; see `WHOLE`."""
-    path = (ROOT / "gpmcflow").joinpath(*module.split("."))
-    files = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
-    found = set()
-    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text()))):
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("gpmcflow."):
-            name = node.module.removeprefix("gpmcflow.")
-            package = name.partition(".")[0]
-            homes = {home_of(each.name) for each in node.names} if name == "samplers" else {name}
-            found |= {package} if package in WHOLE else homes
-    return found - (OTHER_KINDS if module in OF_ALL_KINDS else set())
-
-
-def home_of(name: str) -> str:
-    """Module of what the registry has under a name."""
-    found = getattr(getattr(samplers, name), "__module__", samplers.__name__)
-    return found.removeprefix("gpmcflow.")
-
-
-# Where representations do not go.
-SPLIT = (
-    "samplers.joint.split",
-    "models.joint_density",
-    "models.prior_structure",
-    "models.regression_density",
-)
-
-
-@pytest.mark.parametrize(("code", "left_out"), [(SURROGATE_SLICE_CODE, SPLIT), (JOINT_CODE, ())])
-def test_code_of_the_runs_is_all_they_import(code, left_out):
-    light = "studies.surrogate_slice.settings"  # its effect is in the params
-    waiting, needed = ["studies.surrogate_slice.study"], set()
-    while waiting:
-        module = waiting.pop()
-        if module in needed | {light} or module.startswith(left_out):
-            continue
-        if module.partition(".")[0] in ("execution", "storage", "errors"):
-            continue
-        needed.add(module)
-        waiting += imports_of(module)
-    assert needed == set(code) - {"execution"}
-
-
 def test_forecast_and_count_of_runs(tmp_path, config):
     assert count_runs(config) == 1 + 1 + 1 + 1
     found = forecast(config, folder=tmp_path)
@@ -206,7 +149,7 @@ def test_forecast_and_count_of_runs(tmp_path, config):
 
 
 def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
-    from gpmcflow.forecast import surrogate_slice as costs
+    from gpmcflow.studies.surrogate_slice import forecast as costs
 
     model = SimpleNamespace(
         dim=3,
@@ -254,7 +197,7 @@ def test_paper_has_its_problems_methods_and_sizes(monkeypatch):
 
 
 def test_data_with_options_that_are_not_here_are_not_downloaded(tmp_path, monkeypatch):
-    from gpmcflow.forecast import context
+    from gpmcflow.studies.frame import costs as context
 
     monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
     monkeypatch.setattr(context, "cache_folder", lambda: tmp_path)

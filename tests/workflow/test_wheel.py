@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.installation import workflow_home
+from gpmcflow.studies.frame.installation import workflow_home
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile", "MANIFEST.in")
@@ -69,7 +69,7 @@ def test_wheel_holds_every_file_of_the_workflow_and_no_other(unpacked):
     here = {path.relative_to(ROOT) for path in here if "__pycache__" not in path.parts}
     assert names == here | {Path("Snakefile"), Path("config/config.yaml")}
     assert (bundled / "Snakefile").read_bytes() == (ROOT / "Snakefile").read_bytes()
-    assert (unpacked / "gpmcflow" / "report_template.html").is_file()
+    assert (unpacked / "gpmcflow" / "report" / "template.html").is_file()
 
 
 def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
@@ -120,7 +120,7 @@ def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
 
 def test_clone_has_its_own_workflow_and_a_package_without_one_says_so(tmp_path, monkeypatch):
     assert workflow_home() == ROOT
-    monkeypatch.setattr("gpmcflow.installation.PACKAGE", tmp_path / "gpmcflow")
+    monkeypatch.setattr("gpmcflow.studies.frame.installation.PACKAGE", tmp_path / "gpmcflow")
     with pytest.raises(InputError, match=r"no workflow found.*install it again"):
         workflow_home()
     (tmp_path / "gpmcflow" / "bundled" / "workflow").mkdir(parents=True)

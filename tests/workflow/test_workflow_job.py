@@ -17,13 +17,13 @@ import pytest
 import xarray as xr
 
 from gpmcflow import storage
-from gpmcflow import workflow_job as module
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest, run
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.execution.waiting import Waiting
-from gpmcflow.job_log import configure_logging
-from gpmcflow.workflow_job import workflow_job
+from gpmcflow.studies.frame import job as module
+from gpmcflow.studies.frame.job import workflow_job
+from gpmcflow.studies.frame.job_log import configure_logging
 
 
 class Named(dict):
@@ -148,7 +148,7 @@ def test_state_folder_changes_with_whatever_changes_the_numbers(snakemake, tmp_p
 
 def test_results_have_a_sidecar_with_the_times(snakemake, tmp_path):
     with workflow_job(snakemake) as job:
-        job.write(xr.DataTree(xr.Dataset({"a": ("x", [1.0])})), {"seconds": {"fit": 2.0}})
+        job.write((xr.DataTree(xr.Dataset({"a": ("x", [1.0])})), {"seconds": {"fit": 2.0}}))
     sidecar = (tmp_path / "out.nc.json").read_text()
     for word in ("job_seconds", '"fit": 2.0', "versions", '"job_threads": 2'):
         assert word in sidecar
@@ -226,7 +226,7 @@ def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp
 def test_a_job_loads_no_statistics_before_it_needs_them(steps):
     """They take as long to load as all else together, and a cluster starts a job many times."""
     code = (
-        f"import sys; import gpmcflow.workflow_job, gpmcflow.studies.{steps};"
+        f"import sys; import gpmcflow.studies.frame.job, gpmcflow.studies.{steps};"
         "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib', 'dask') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpmcflow.input_files import load_json
+from gpmcflow.storage.input_files import load_json
 from gpmcflow.studies.analysis.page.page import answer_of
 
 

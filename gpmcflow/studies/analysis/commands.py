@@ -12,13 +12,14 @@ import pandas as pd
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
-from gpmcflow.config import check_config, config_problems
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError, refuse_unfit
-from gpmcflow.forecast import forecast, require_fit
-from gpmcflow.input_files import load_json, load_yaml
+from gpmcflow.pipeline.config import check_config, config_problems
+from gpmcflow.pipeline.forecast import forecast, require_fit
+from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.storage import csv_text, load_results, write_text
+from gpmcflow.storage.input_files import load_json, load_yaml
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
@@ -27,7 +28,6 @@ from gpmcflow.studies.analysis.reading import cells_of, prepare
 from gpmcflow.studies.analysis.study import RESERVED
 from gpmcflow.studies.analysis.summaries import predictions_of
 from gpmcflow.studies.stated_models import check_models
-from gpmcflow.study_config import count_runs
 
 
 def new(

@@ -14,8 +14,6 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
-from gpmcflow.forecast.context import Context, Cost
-from gpmcflow.forecast.timing import repeated, timed
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity, density_of
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
@@ -28,7 +26,9 @@ from gpmcflow.studies.analysis.leave_one_out import at_theta
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare
 from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places
+from gpmcflow.studies.frame.costs import Context, Cost
 from gpmcflow.studies.frame.study import PlannedJob
+from gpmcflow.studies.frame.timing import repeated, timed
 
 DENSE_MATRICES = 10  # n x n arrays alive at once
 BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions

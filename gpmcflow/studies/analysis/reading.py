@@ -12,9 +12,18 @@ import xarray as xr
 from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import unknown_name
-from gpmcflow.input_files import user_path
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
+from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis.data import data_tree
+from gpmcflow.studies.frame.job import Job
+
+
+def read(job: Job) -> xr.DataTree:
+    """The rows of an analysis as a model takes them; what became of rows and columns is written beside."""
+    name, settings = job.wildcards.analysis, job.settings
+    table = prepare(name, settings, ".", job.seed, f"analyses.{name}.data")
+    write_rows(Path(job.output.rows).parent, table)
+    return tree_of(name, settings, table, job.seed)
 
 
 def prepare(

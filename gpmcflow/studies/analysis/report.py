@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 import gpmcflow
 from gpmcflow.execution import chain_generators
@@ -32,8 +33,9 @@ from gpmcflow.studies.analysis.scores import (
     score_kind,
     shown_model,
 )
-from gpmcflow.studies.analysis.study import result_files
+from gpmcflow.studies.analysis.study import kinds_of
 from gpmcflow.studies.analysis.summaries import Places
+from gpmcflow.studies.frame.job import Job
 
 N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
 
@@ -42,8 +44,7 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
     """What the jobs of each model left in the folder of an analysis."""
     results = {}
     for model in settings["models"]:
-        kinds = result_files("", settings)
-        paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds}
+        paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds_of(settings)}
         trees = {kind: load_results(path) for kind, path in paths.items()}
         seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
         covariance = model_statement(settings, model, data.target.kind)["covariance"]
@@ -52,6 +53,13 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
             covariance, trees["fit"], *own, seconds, evidence=trees.get("evidence")
         )
     return results
+
+
+def report(job: Job) -> None:
+    """Tables, predictions and the page of an analysis."""
+    write_result_text(yaml.safe_dump(job.settings, sort_keys=False), job.output.config)
+    folder, config = Path(job.output.report).parent, job.config["config_file"]
+    write_report(folder, job.wildcards.analysis, job.settings, seed=job.seed, config=config)
 
 
 def write_report(

@@ -1,10 +1,6 @@
-"""The jobs of an analysis: from files to a results tree. Settings are those of the config, by key."""
+"""The jobs of each model of an analysis: from files to a results tree."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import xarray as xr
 
@@ -14,95 +10,76 @@ from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.analysis import averaged_evidence, fitting
 from gpmcflow.studies.analysis.data import Data, data_of
 from gpmcflow.studies.analysis.models import build_model, model_statement
+from gpmcflow.studies.frame.job import Job
 
 SEGMENT = 50  # draws between two checkpoints
 
 
 class _Step:
-    """Data, model and attributes of a job."""
+    """Data, model and attributes of a job of one model."""
 
-    def __init__(self, path: str | Path, names: Any, params: Any) -> None:
-        self.settings, self.seed = params.settings, params.seed
-        self.key = (names.analysis, names.model)
-        stored = load_results(path)
+    def __init__(self, job: Job) -> None:
+        self.job, self.settings = job, job.settings
+        analysis, model = job.wildcards.analysis, job.wildcards.model
+        stored = load_results(job.input.data)
         self.data: Data = data_of(stored)
-        where = f"analyses.{names.analysis}"
-        self.model: GPModel = build_model(self.settings, names.model, self.data, where)
+        self.model: GPModel = build_model(self.settings, model, self.data, f"analyses.{analysis}")
+        self.streams = {"seed": job.seed, "key": (analysis, model)}
         kind = self.data.target.kind
         self.attributes = standard_attributes(
-            settings={"problem": model_statement(self.settings, names.model, kind)},
-            seed=self.seed,
+            settings={"problem": model_statement(self.settings, model, kind)},
+            seed=job.seed,
             data_checksum=stored.attrs["data_checksum"],
-            name=names.analysis,
+            name=analysis,
         )
 
-    def told(self, tree: xr.DataTree) -> xr.DataTree:
+    def stamped(self, tree: xr.DataTree) -> xr.DataTree:
         """The tree with attributes that say what it was made of."""
         return with_attributes(tree, self.attributes)
 
-    def execution(self, settings: Mapping, state_dir: str | None) -> Execution:
-        """A block a chain, checkpoints in ``state_dir``."""
+    def execution(self) -> Execution:
+        """A block a chain, checkpoints in the job's folder."""
+        settings = self.job.execution
         about = {"model": self.attributes["settings"], "data": self.attributes["data_checksum"]}
         return Execution(
             workers=int(settings["workers"]),
             scheduler=settings["scheduler"] or None,
             block_size=1,
             segment_length=SEGMENT,
-            state_dir=state_dir,
+            state_dir=self.job.state_dir(),
             settings=about,
-            progress=": ".join(self.key),
+            progress=": ".join(self.streams["key"]),
         )
 
 
-def fit_step(path: str | Path, names: Any, params: Any) -> xr.DataTree:
-    """The quick fit of a model; see `fitting.fit`. ``names`` are wildcards, ``params`` settings and seed."""
-    step = _Step(path, names, params)
-    tree = fitting.fit(
-        step.model, step.data, step.settings["evidence"], seed=step.seed, key=step.key
-    )
-    return step.told(tree)
+def fit(job: Job) -> xr.DataTree:
+    """The quick fit of a model; see `fitting.fit`."""
+    step = _Step(job)
+    evidence = step.settings["evidence"]
+    return step.stamped(fitting.fit(step.model, step.data, evidence, **step.streams))
 
 
-def draw_step(
-    path: str | Path, names: Any, params: Any, *, execution: Mapping, state_dir: str | None
-) -> xr.DataTree:
-    """Posterior draws of a model, resumed from ``state_dir``."""
-    step = _Step(path, names, params)
-    return fitting.draw(
-        step.model,
-        step.settings["sampling"],
-        seed=step.seed,
-        key=step.key,
-        execution=step.execution(execution, state_dir),
-    )
+def draw(job: Job) -> xr.DataTree:
+    """Posterior draws of a model."""
+    step = _Step(job)
+    how = step.execution()
+    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
 
 
-def summary_step(path: str | Path, draws: str | Path, names: Any, params: Any) -> xr.DataTree:
+def summarise(job: Job) -> xr.DataTree:
     """What the draws of a model say; see `fitting.summarise`."""
-    step = _Step(path, names, params)
-    tree = fitting.summarise(
-        step.model, load_results(draws), step.data, seed=step.seed, key=step.key
-    )
-    return step.told(tree)
+    step, draws = _Step(job), load_results(job.input.draws)
+    return step.stamped(fitting.summarise(step.model, draws, step.data, **step.streams))
 
 
-def evidence_step(
-    path: str | Path,
-    draws: str | Path,
-    names: Any,
-    params: Any,
-    *,
-    execution: Mapping,
-    state_dir: str | None,
-) -> xr.DataTree:
+def evidence(job: Job) -> xr.DataTree:
     """Log evidence of a model, averaged over its hyperparameters; see `averaged_evidence.evidence_of`."""
-    step = _Step(path, names, params)
+    step = _Step(job)
     return averaged_evidence.evidence_of(
         step.model,
-        load_results(draws),
+        load_results(job.input.draws),
         step.settings["evidence"],
         scale=step.data.target.scale,
-        seed=step.seed,
-        key=step.key,
-        execution=step.execution(execution, state_dir),
+        execution=step.execution(),
+        **step.streams,
     )

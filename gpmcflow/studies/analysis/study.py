@@ -6,20 +6,20 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.input_files import is_file, user_path
-from gpmcflow.studies.frame.study import PlannedJob, Study
+from gpmcflow.storage.input_files import is_file, user_path
+from gpmcflow.studies.frame.resources import Ask, analysis_memory_mb, small
+from gpmcflow.studies.frame.study import PlannedJob, Stage, Study
 
 KEYS = (  # of an analysis, which stand at the top of the config of one
     "title", "data", "units", "likelihood", "models", "priors", "quick", "share", "sampling", "evidence",
 )  # fmt: skip
-RESERVED = (
-    "data", "logs", "benchmarks", "rmhmc_ais", "split_hmc", "fast_likelihood", "surrogate_slice",
-)  # fmt: skip
+_OTHERS = (path.parent.name for path in Path(__file__).parents[1].glob("*/study.py"))
+RESERVED = ("data", "logs", "benchmarks", *sorted({*_OTHERS} - {"analysis", "frame"}))
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 AT_MAXIMUM = ("temperatures", "particles")  # settings of the evidence at the best hyperparameters
 AVERAGED = ("route", "draws", "target_error")  # and of that averaged over them
@@ -85,14 +85,10 @@ def averages(settings: Mapping[str, Any]) -> bool:
     return enough and not settings["quick"] and settings["evidence"]["route"] != "maximum"
 
 
-def result_files(name: str, settings: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The files of each model of an analysis by kind; of a quick one only fit."""
+def kinds_of(settings: Mapping[str, Any]) -> list[str]:
+    """The results files of each model of an analysis; of a quick one only fit."""
     kinds = ["fit"] if settings["quick"] else ["fit", "posterior", "summary"]
-    kinds += ["evidence"] * averages(settings)
-    return {
-        kind: [f"results/{name}/{model}/{kind}.nc" for model in settings["models"]]
-        for kind in kinds
-    }
+    return kinds + ["evidence"] * averages(settings)
 
 
 def settings_of(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -106,41 +102,94 @@ def evidence_settings(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]
     return {**settings_of(settings), "evidence": own}
 
 
-def ladder_threads(config: Mapping[str, Any], name: str) -> int:
+def ladder_threads(config: Mapping[str, Any], job: PlannedJob) -> int:
     """As many as chains where a ladder may be run; the values of a bridge are few."""
-    route = config["analyses"][name]["evidence"]["route"]
-    return 1 if route == "two_ended" else draw_threads(config, name)
+    return 1 if job.settings["evidence"]["route"] == "two_ended" else draw_threads(config, job)
 
 
-def draw_threads(config: Mapping[str, Any], name: str) -> int:
+def draw_threads(config: Mapping[str, Any], job: PlannedJob) -> int:
     """As many as chains, each of which is a block of its own; a cluster's workers are elsewhere."""
-    chains = config["analyses"][name]["sampling"]["chains"]
+    chains = config["analyses"][job.problem]["sampling"]["chains"]
     return 1 if config["execution"]["scheduler"] else int(chains)
+
+
+def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+    structure = job.settings["models"][job.method]["structure"]
+    return analysis_memory_mb(config, job.inputs["data"], threads, attempt, structure)
+
+
+def _model_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
+    """A stage of each model, `steps.<kind>`."""
+    one = small(minutes=30)
+    return Stage(
+        f"analysis_{kind}",
+        f"gpmcflow.studies.analysis.steps:{kind}",
+        {"results": f"results/{{analysis}}/{{model}}/{file}.nc"},
+        ask=Ask(threads or one.threads, _megabytes, one.minutes),
+    )
+
+
+READ = Stage(
+    "analysis_read",
+    "gpmcflow.studies.analysis.reading:read",
+    {
+        "results": "results/{analysis}/data.nc",
+        "rows": "results/{analysis}/rows.csv",
+        "columns": "results/{analysis}/columns.csv",
+        "new": "results/{analysis}/new_rows.csv",
+    },
+    local=True,
+)
+FIT = _model_stage("fit", "fit")
+DRAW = _model_stage("draw", "posterior", draw_threads)
+SUMMARISE = _model_stage("summarise", "summary")
+EVIDENCE = _model_stage("evidence", "evidence", ladder_threads)
+TABLES = ("effects", "rug", "hyperparameters", "checks")
+REPORT = Stage(
+    "analysis_report",
+    "gpmcflow.studies.analysis.report:report",
+    {
+        "report": "results/{analysis}/report.html",
+        "info": "results/{analysis}/info.json",
+        "models": "results/{analysis}/models.csv",
+        "relevance": "results/{analysis}/relevance.csv",
+        **{name: f"results/{{analysis}}/{name}.csv" for name in TABLES},
+        "config": "results/{analysis}/config.yaml",
+    },
+    local=True,
+)
 
 
 def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     """Read the file, then fit, draw and summarise each model, and weigh its evidence, then report."""
     for name, settings in config["analyses"].items():
-        folder, files = f"results/{name}", result_files(name, settings)
-        data = f"{folder}/data.nc"
-        yield PlannedJob("analysis_read", data, name)
-        for k, model in enumerate(settings["models"]):
-            yield PlannedJob("analysis_fit", files["fit"][k], name, model, (data,))
+        read = READ.job({"files": files_of(settings)}, {"data": settings["data"]}, analysis=name)
+        yield read
+        results, own = [], evidence_settings(settings, *AT_MAXIMUM)
+        for model in settings["models"]:
+            names, data = {"analysis": name, "model": model}, {"data": read.output}
+            results.append(FIT.job(data, own, **names))
             if not settings["quick"]:
-                draws, summary = files["posterior"][k], files["summary"][k]
-                yield PlannedJob("analysis_draw", draws, name, model, (data,))
-                yield PlannedJob("analysis_summarise", summary, name, model, (data, draws))
+                draw = DRAW.job(data, settings_of(settings, "sampling"), **names)
+                drawn = data | {"draws": draw.output}
+                results += [draw, SUMMARISE.job(drawn, own, **names)]
             if averages(settings):
-                output = files["evidence"][k]
-                yield PlannedJob("analysis_evidence", output, name, model, (data, draws))
-        needs = (data, *(path for paths in files.values() for path in paths))
-        yield PlannedJob("analysis_report", f"{folder}/report.html", name, needs=needs)
+                averaged = evidence_settings(settings, *AVERAGED)
+                results.append(EVIDENCE.job(drawn, averaged, **names))
+        yield from results
+        outputs = [job.output for job in results]
+        inputs = {
+            "data": read.output,
+            "tables": list(read.outputs.values())[1:],
+            "results": outputs,
+        }
+        yield REPORT.job(inputs, settings, analysis=name)
 
 
 ANALYSIS = Study(
-    key="analyses",
-    check=check,
-    jobs=jobs,
+    "analysis",
+    check,
+    jobs,
     costs="gpmcflow.studies.analysis.costs:COSTS",
     answers="gpmcflow.studies.analysis.answers:answers",
 )

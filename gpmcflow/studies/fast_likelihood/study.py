@@ -1,308 +1,117 @@
-"""The fast-likelihood study of Wang & Neal (2013): tuning, and all methods on one data set."""
+"""Study fast_likelihood as the workflow sees it: exact samplers of GP regression through fast stand-ins."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from gpmcflow.approximations.nystrom import Nystrom
-from gpmcflow.approximations.stand_in_quality import log_ratio_sd
-from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time, run_rule_time
-from gpmcflow.execution import Execution, code_digest, pin_blas, remember, require_memory
-from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_widths
-from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import standard_attributes, with_attributes
-from gpmcflow.studies.fast_likelihood.checks import algebra_checks
-from gpmcflow.studies.fast_likelihood.costs import (
-    eigen_seconds,
-    method_seconds,
-    nominal_cost,
+from gpmcflow.errors import InputError
+from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
+from gpmcflow.studies.frame.resources import small
+from gpmcflow.studies.frame.study import (
+    PUBLISHED,
+    PlannedJob,
+    Stage,
+    Study,
+    figures_stage,
+    published_file,
+    tables_stage,
 )
-from gpmcflow.studies.fast_likelihood.data import STUDY, Problem, generator, make_problem
-from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood.types import FAST_LIKELIHOOD_CODE
-from gpmcflow.studies.problems import limit_bytes
 
-log = logging.getLogger(__name__)
-LAYERS = 3  # densities of the method with the most of them
-QUALITY_DRAWS = 60
-NOMINAL_GRADIENT = 3.0  # exact evaluations that a gradient counts for, in tuning
-LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments are longer here
-MATRICES = 8  # (n, n) float64 arrays alive at once
-
-
-def kept(series: np.ndarray) -> np.ndarray:
-    """The last two thirds of the iterations (..., N), from which the paper's estimates are."""
-    return series[..., series.shape[-1] // 3 :]
-
-
-def make_bench(
-    settings: dict, replicate: int, seed: int, purpose: str = "", state_dir: Any = None
-) -> Bench:
-    """Return data set ``replicate`` of a type with its subset and its pilot, which is remembered.
-
-    ``purpose`` tells the data for tuning from those of the results. Streams of data, subset, pilot and
-    chains are separate; all methods see the same data.
-    """
-    problem = make_problem(settings, replicate, seed, f"{purpose}data")
-    key = (str(settings["data"]), replicate)
-    rng = generator(seed, f"{purpose}subset", *key)
-    n = problem.model.n_cases
-    order, columns = rng.permutation(n), rng.permutation(n)
-    identity = {"data": problem.model.digest(), "pilot": settings["pilot"], "seed": int(seed)}
-    identity |= {"key": [purpose, *key]}
-
-    def find() -> dict:
-        sweeps = settings["pilot"]
-        found = find_widths(
-            RegressionDensity(problem.model),
-            problem.guess,
-            generator(seed, f"{purpose}pilot", *key),
-            n_sweeps=sweeps,
-            n_dropped=sweeps // 6,
-        )
-        return {name: getattr(found, name) for name in ("draws", "values", "sd", "n_calls")}
-
-    arrays = remember(state_dir, f"{purpose}pilot_{replicate}", identity, find)
-    pilot = DensityPilot(arrays["draws"], arrays["values"], arrays["sd"], arrays["n_calls"].item())
-    stream = lambda name: generator(seed, f"{purpose}{name}", *key)  # noqa: E731
-    return Bench(problem, pilot, settings["sizes"], order, columns, stream)
+NAME = "fast_likelihood"
+# One job has one chain of every method on one data set, which they share, and the pilot of them all.
+# Data sets can be added later: their number is in no job's settings.
+TUNE = Stage(
+    "fast_likelihood_tune",
+    "gpmcflow.studies.fast_likelihood.runs:tune_job",
+    {"results": "results/fast_likelihood/{type}/tuning.nc"},
+    ask=small(1500, 30),
+)
+REPLICATE = Stage(
+    "fast_likelihood_replicate",
+    "gpmcflow.studies.fast_likelihood.runs:replicate_job",
+    {"results": "results/fast_likelihood/{type}/replicate_{replicate}.nc"},
+    ask=small(1500, 30),
+)
+TABLES = tables_stage(
+    NAME,
+    {
+        "verdict": "Printed numbers and claims beside those of this run.",
+        "runs": "One row for each type and method: autocorrelation time with its standard error, "
+        "acceptance, calls of each density, and costs with the pilot, also relative to standard slice "
+        "sampling.",
+    },
+)
+PAPERS_FIGURE = 2  # whose type is that of the paper's figure 2
 
 
-def tune(
-    name: str,
-    settings: dict,
-    tuning: dict,
-    *,
-    seed: int,
-    execution: dict,
-    state_dir: Any = None,
-) -> tuple[xr.DataTree, dict]:
-    """Choose each method's setting on data sets of their own: widths, or leapfrog steps of HMC.
+def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
+    """Refuse what does not go together."""
+    path = f"{where}: studies.{NAME}"
+    for name, settings in fast_likelihood_types(config["studies"][NAME]).items():
+        place = f"{path}.types.{name}"
+        if settings["data"] == "diabetes" and settings["n"] > REAL_CASES:
+            raise InputError(f"{place}.n: found {settings['n']}; allowed: at most {REAL_CASES}")
+        if not settings["methods"]:
+            raise InputError(
+                f"{place}.methods: none of them has a size in the paper for this type; give sizes, or "
+                "other methods"
+            )
+        if "standard" not in settings["methods"]:
+            raise InputError(
+                f"{place}.methods: found without standard, to which all others are compared; add it"
+            )
+        for key, size in settings["sizes"].items():
+            sizes = size if isinstance(size, list) else [] if size is None else [size]
+            if len(sizes) > 2:
+                raise InputError(f"{place}.sizes.{key}: found {len(sizes)}; allowed: one or two")
+            if max(sizes, default=0) > settings["n"]:
+                raise InputError(
+                    f"{place}.sizes.{key}: found {size}; allowed: at most n = {settings['n']}"
+                )
 
-    Every method gets the same: all its settings, on each tuning data set, for as many iterations. Of
-    these the one of least cost is taken, in the geometric mean: the autocorrelation time of the log
-    likelihood times exact evaluations an iteration. Those of stand-ins count at their share of
-    floating-point operations, so that the choice does not depend on a clock. All settings of a method
-    share its pilot. Group ``runs`` (run) and ``chosen`` (method), and
-    ``checks`` of claims in words.
-    """
-    pin_blas()
-    methods = list(dict.fromkeys(tuned_name(method) for method in settings["methods"]))
-    methods = [method for method in methods if len(settings_of(method)) > 1]
-    rows, benches = [], []
-    for replicate in range(tuning["replicates"]):
-        bench = make_bench(settings, replicate, seed, "tuning ", state_dir)
-        benches.append(bench)
-        for method in methods:
-            for setting in settings_of(method):
-                run = bench.run(method, setting)
-                tree = _chain(
-                    run, (name, method, setting, replicate, "tuning"), tuning["iterations"], seed,
-                    execution, state_dir, quiet=True,
-                )  # fmt: skip
-                stats = tree["sample_stats"].to_dataset()
-                tau = float(initial_monotone_sequence_time(kept(stats["log_likelihood"].values))[0])
-                each = _nominal_equivalents(run, stats, bench)
-                accepted = float(stats["acceptance_rate"].mean())
-                rows.append((method, setting, replicate, tau, each, tau * each, accepted))
-        log.info("%s: data set %d of %d for tuning", name, replicate + 1, tuning["replicates"])
-    columns = ("method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance")
-    runs = {
-        column: ("run", np.array(values))
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-    } if rows else {}  # fmt: skip
-    chosen = {method: _least_cost(method, rows) for method in methods}
-    bench = benches[0]
-    groups = {
-        "runs": xr.Dataset(runs),
-        "chosen": xr.Dataset(
-            {"setting": ("method", np.array([chosen[m] for m in methods], dtype=str))},
-            {"method": np.array(methods, dtype=str)},
-        ),
-        "checks": xr.Dataset({k: ((), v) for k, v in algebra_checks(bench).items()}),
+
+def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+    """The tuning and the data sets of each type, then tables and figures."""
+    study = config["studies"][NAME]
+    types, runs, tunings = fast_likelihood_types(study), {}, []
+    for name, settings in types.items():
+        own = {key: value for key, value in settings.items() if key != "replicates"}
+        shared = {key: value for key, value in own.items() if key != "iterations"}
+        tune = TUNE.job({}, {"settings": shared, "tuning": study["tuning"]}, type=name)
+        yield tune
+        tunings.append(tune.output)
+        runs[name] = []
+        for k in range(settings["replicates"]):
+            inputs = {"tuning": tune.output}
+            run = REPLICATE.job(inputs, {"settings": own}, type=name, replicate=str(k))
+            yield run
+            runs[name].append(run.output)
+    every = [path for paths in runs.values() for path in paths]
+    inputs = {"tunings": tunings, "runs": every, PUBLISHED: published_file(NAME)}
+    yield TABLES.job(inputs)
+    shown = next((n for n in types if types[n]["data"] == PAPERS_FIGURE), next(iter(types)))
+    captions = {
+        "figure_2": f"{shown}: autocorrelation of the log likelihood for the discretizing chain, and for "
+        "tempered transitions where they were run; a thin line a data set.",
+        "cost": "What an iteration costs against the autocorrelation time, a panel a type; on a dashed "
+        "line an effective draw costs the same, on the solid one as much as by standard slice sampling.",
     }
-    attributes = _attributes(name, settings, bench.problem, seed, tuning=tuning)
-    facts = {"code": code_digest(*FAST_LIKELIHOOD_CODE)}
-    return with_attributes(xr.DataTree.from_dict(groups), attributes), facts
+    inputs = {"runs": TABLES.outputs["runs"], "series": runs[shown]}
+    yield figures_stage(NAME, captions).job(inputs, {"title": shown})
 
 
-def replicate_runs(
-    name: str,
-    settings: dict,
-    replicate: int,
-    tuned: xr.DataTree,
-    *,
-    seed: int,
-    execution: dict,
-    state_dir: Any = None,
-    memory_limit_gb: float | None = None,
-) -> tuple[xr.DataTree, dict]:
-    """One chain of every method on one data set, each at the setting that tuning chose.
-
-    Groups: ``posterior`` (theta: method, chain, draw, theta_dim); ``sample_stats`` (method, chain,
-    draw: log_likelihood, lp, acceptance_rate, accepted, and n_calls, n_gradients, n_failed by
-    density); ``methods`` (method: autocorrelation times by the initial monotone sequence and by the
-    run rule, acceptance, calls per iteration, pilot, setting, D = sd(log pi - log pi*) of each stand-in
-    on the baseline's draws). The sidecar has CPU seconds: of an iteration of each method, and of a
-    call of each density.
-    """
-    pin_blas()
-    n = settings["n"]
-    require_memory(8 * MATRICES * n * n, limit_bytes(memory_limit_gb), f"{name}, n = {n}")
-    bench = make_bench(settings, replicate, seed, "", state_dir)
-    chosen = tuned["chosen"].to_dataset()
-    chosen = dict(zip(chosen["method"].values, chosen["setting"].values, strict=True))
-    trees, rows, seconds, draws = [], [], {}, bench.pilot.draws
-    for method in settings["methods"]:
-        setting = str(chosen.get(tuned_name(method), ""))
-        run = bench.run(method, setting)
-        tree = _chain(
-            run, (name, method, replicate), settings["iterations"], seed, execution, state_dir
-        )
-        if method == "standard":
-            draws = tree["posterior/theta"].values[0]
-        trees.append(tree)
-        rows.append(_method_row(setting, run, tree, bench, draws))
-        seconds[method] = method_seconds(run, bench)
-    groups = _groups(settings["methods"], trees, rows)
-    seconds["eigen_exact"] = eigen_seconds(bench)
-    attributes = _attributes(name, settings, bench.problem, seed, replicate=replicate)
-    facts = {"seconds": seconds, "code": code_digest(*FAST_LIKELIHOOD_CODE)}
-    return with_attributes(xr.DataTree.from_dict(groups), attributes), facts
-
-
-def _chain(
-    run: Run,
-    key: tuple,
-    iterations: int,
-    seed: int,
-    execution: dict,
-    state_dir: Any,
-    quiet: bool = False,
-) -> xr.DataTree:
-    """One chain, in memory; its segments are below the state folder of the job."""
-    folder = None if state_dir is None else Path(state_dir) / "-".join(map(str, key))
-    return sample(
-        run.densities,
-        run.sampler,
-        n_chains=1,
-        n_draws=iterations,
-        n_warmup=0,
-        start=run.start,
-        seed=seed,
-        key=(STUDY, *key),
-        execution=Execution(
-            segment_length=LONGER_SEGMENTS * int(execution["segment_length"]),
-            state_dir=folder,
-            progress=False if quiet else ": ".join(map(str, key[:2])),
-        ),
-    ).load()
-
-
-def _least_cost(method: str, rows: list[tuple]) -> str:
-    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
-    costs = {}
-    for setting in settings_of(method):
-        here = [row for row in rows if row[:2] == (method, setting)]
-        costs[setting] = (
-            float(np.mean([np.log(row[5]) for row in here])),
-            -float(np.mean([row[6] for row in here])),
-        )
-    return min(costs, key=costs.get)
-
-
-def _nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:
-    """Exact evaluations an iteration, at nominal costs."""
-    calls = zip(run.densities, _mean_calls(stats), strict=True)
-    each = sum(nominal_cost(density, bench.problem) * float(count) for density, count in calls)
-    return each + NOMINAL_GRADIENT * float(stats["n_gradients"].values[..., 0].mean())
-
-
-def _mean_calls(stats: xr.Dataset) -> np.ndarray:
-    return stats["n_calls"].values[0].mean(axis=0)
-
-
-def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray) -> dict:
-    stats = tree["sample_stats"].to_dataset()
-    series = kept(stats["log_likelihood"].values[0])
-    theta = kept(tree["posterior/theta"].values[0].T)
-    stand_ins = run.densities[1:]
-    chosen = draws[np.linspace(0, len(draws) - 1, min(QUALITY_DRAWS, len(draws))).astype(int)]
-    quality = [log_ratio_sd(bench.exact.fresh(), d.fresh(), chosen) for d in stand_ins]
-    pad = [np.nan] * (LAYERS - len(run.densities))
-    m = [len(d.columns) if isinstance(d, Nystrom) else _cases(d) for d in stand_ins]
-    return {
-        "setting": setting,
-        "tau": float(initial_monotone_sequence_time(series)),
-        "tau_run_rule": float(run_rule_time(series)),
-        "acceptance": float(stats["acceptance_rate"].mean()),
-        "mean_log_likelihood": float(series.mean()),
-        "sd_log_likelihood": float(series.std(ddof=1)),
-        "theta_mean": theta.mean(axis=1),
-        "theta_sd": theta.std(axis=1, ddof=1),
-        "theta_tau": initial_monotone_sequence_time(theta),
-        "calls": np.array([*_mean_calls(stats), *pad]),
-        "gradients": float(stats["n_gradients"].values[..., 0].mean()),
-        "pilot_calls": run.pilot_calls,
-        "pilot_gradients": run.pilot_gradients,
-        "D": np.array([0.0, *quality, *pad]),
-        "m": np.array([bench.problem.model.n_cases, *m, *pad]),
-    }
-
-
-def _cases(density: Any) -> float:
-    """Cases a stand-in uses; a fitted density has none."""
-    return 0.0 if density.model is None else float(density.model.n_cases)
-
-
-def _groups(methods: list[str], trees: list[xr.DataTree], rows: list[dict]) -> dict:
-    names = np.array(methods, dtype=str)
-    dims = {
-        "theta_mean": ("theta_dim",), "theta_sd": ("theta_dim",), "theta_tau": ("theta_dim",),
-        "calls": ("density",), "D": ("density",), "m": ("density",),
-    }  # fmt: skip
-    columns = {
-        name: (("method", *dims.get(name, ())), np.array([row[name] for row in rows]))
-        for name in rows[0]
-    }
-    theta_dim = trees[0]["posterior"].coords["theta_dim"]
-    index = {"method": names, "theta_dim": theta_dim}
-    density = {"density": np.arange(LAYERS)}
-    stats = [tree["sample_stats"].to_dataset() for tree in trees]
-    first = {"method": names, "chain": stats[0]["chain"], "draw": stats[0]["draw"]}
-    plain = ("log_likelihood", "lp", "acceptance_rate", "accepted", "diverging")
-    series = {
-        name: (("method", "chain", "draw"), np.stack([s[name].values for s in stats]))
-        for name in plain
-    }
-    for name in ("n_calls", "n_gradients", "n_failed"):
-        values = [
-            np.pad(s[name].values, ((0, 0), (0, 0), (0, LAYERS - s.sizes["density"])))
-            for s in stats
-        ]
-        series[name] = (("method", "chain", "draw", "density"), np.stack(values))
-    theta = np.stack([tree["posterior/theta"].values for tree in trees])
-    return {
-        "posterior": xr.Dataset(
-            {"theta": (("method", "chain", "draw", "theta_dim"), theta)},
-            first | {"theta_dim": theta_dim},
-        ),
-        "sample_stats": xr.Dataset(series, first | density),
-        "methods": xr.Dataset(columns, index | density),
-    }
-
-
-def _attributes(name: str, settings: dict, problem: Problem, seed: int, **more: Any) -> dict:
-    return standard_attributes(
-        settings={"type": settings, **more},
-        seed=seed,
-        data_checksum=problem.checksum,
-        study=STUDY,
-        problem=name,
-    )
+STUDY = Study(
+    NAME,
+    check,
+    jobs,
+    title="Fast likelihood approximations (Wang & Neal 2013)",
+    costs="gpmcflow.studies.fast_likelihood.forecast:COSTS",
+    collect="gpmcflow.studies.fast_likelihood.parts:collect",
+    tables="gpmcflow.studies.fast_likelihood.tables:tables",
+    runs=lambda settings: sum(
+        len(kind["methods"]) * kind["replicates"]
+        for kind in fast_likelihood_types(settings).values()
+    ),
+)

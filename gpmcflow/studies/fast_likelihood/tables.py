@@ -7,16 +7,13 @@ rows that were kept where the runs were not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-import yaml
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.storage import open_results
 from gpmcflow.studies.fast_likelihood.claims import claim_rows
 from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.fast_likelihood.estimates import (
@@ -26,36 +23,17 @@ from gpmcflow.studies.fast_likelihood.estimates import (
 )
 from gpmcflow.studies.fast_likelihood.parts import replicate_part, tuning_part
 from gpmcflow.studies.fast_likelihood.types import TYPES
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
 
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
 
 
-def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
-    """Frames "runs" and "verdict" from the result files of the study."""
-    parts = [
-        tuning_part(path) if Path(path).stem == "tuning" else replicate_part(path) for path in paths
-    ]
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
-
-
-def shown_series(
-    paths: Sequence[str | Path], methods: Sequence[str] = ("sod", "tempered")
-) -> dict[str, np.ndarray]:
-    """Log likelihood of each method on each data set, (data set, draw), the first third left out.
-
-    Methods that were not run are left out; if none was, the baseline is shown.
-    """
-    found: dict[str, list[np.ndarray]] = {}
-    for path in paths:
-        tree = open_results(path)
-        stats = tree["sample_stats/log_likelihood"]
-        present = [m for m in methods if m in stats["method"].values] or ["standard"]
-        for method in present:
-            series = stats.sel({"method": method, "chain": 0}).values
-            found.setdefault(method, []).append(series[len(series) // 3 :])
-        tree.close()
-    return {method: np.stack(rows) for method, rows in found.items()}
+def summarise(job: Job) -> dict[str, pd.DataFrame]:
+    """Frames "runs" and "verdict" from the results files of a run."""
+    parts = [tuning_part(path) for path in job.input.tunings]
+    parts += [replicate_part(path) for path in job.input.runs]
+    return of_this_run(tables(parts, job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -19,22 +19,6 @@ UNTUNED = "standard_wide"  # standard slice sampling that needs no pilot
 METHODS = (*PAPER_METHODS, *LEVERS, UNTUNED)
 GRID = (1, 2, 4, 8)  # of r and s
 RANKS = (10, 30, 50, 70, 95)  # per cent of the cases
-# What the numbers of a data set depend on: other studies may change without a week of runs lost.
-_CODE = """
-covariances likelihoods numerics parameters
-models.basis_regression models.basis_structure models.dense_structure models.description
-models.gp_model models.joint_density models.kronecker_structure models.latent_gaussian
-models.linear_maps models.log_density models.model_checks models.prior_structure
-models.regression_density models.site_adjoint models.weight_posterior
-approximations.eigen approximations.fitted_density approximations.low_rank approximations.nystrom
-approximations.single_precision approximations.stand_in_quality approximations.subset_of_data
-samplers.adaptation.density_pilot samplers.adaptation.step_sizes samplers.density samplers.problem
-samplers.program samplers.protocol samplers.results samplers.sampling samplers.structure_notes
-diagnostics.autocorrelation diagnostics.monotone_sequence execution
-studies.fast_likelihood.study studies.fast_likelihood.checks studies.fast_likelihood.costs
-studies.fast_likelihood.data studies.fast_likelihood.methods
-"""
-FAST_LIKELIHOOD_CODE = tuple(_CODE.split())
 
 
 @dataclass(frozen=True)

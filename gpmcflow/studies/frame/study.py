@@ -6,21 +6,128 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+
+from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.studies.frame.resources import Ask, small
+
+Files = str | Sequence[str]
+PUBLISHED = "published"  # name of the input with the printed numbers of a paper
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Jobs of one rule of Snakemake: what they call, what they write and what they ask a machine for.
+
+    Attributes
+    ----------
+    rule:
+        Its name, which begins with that of the study.
+    entry:
+        "module:function", called with a `pipeline.workflow_job.Job`. It returns what is written: a tree, or
+        (tree, facts of the sidecar), for an output named results; a table for each output by its name;
+        pairs of a path and a figure; or None where it has written by itself.
+    outputs:
+        Name -> path with wildcards in braces. An output named results has a sidecar beside it.
+    captions:
+        Path of an output -> what it shows, for the reports.
+    ask:
+        Threads, memory and time.
+    local:
+        Whether it runs where Snakemake does, as it takes seconds.
+    in_blocks:
+        Whether the size of blocks of chains is part of what its numbers depend on.
+    """
+
+    rule: str
+    entry: str
+    outputs: Mapping[str, str]
+    captions: Mapping[str, str] = field(default_factory=dict)
+    ask: Ask = field(default_factory=small)
+    local: bool = False
+    in_blocks: bool = False
+
+    @property
+    def files(self) -> dict[str, str]:
+        """All outputs, sidecars among them."""
+        sidecar = (
+            {"sidecar": f"{self.outputs['results']}.json"} if "results" in self.outputs else {}
+        )
+        return {**self.outputs, **sidecar}
+
+    @property
+    def log(self) -> str:
+        """Path of the log, by the first output, or by the rule where that has no name for them all."""
+        return self._beside("logs", ".log")
+
+    @property
+    def benchmark(self) -> str:
+        """Path of Snakemake's own measurement."""
+        return self._beside("benchmarks", ".tsv")
+
+    def _beside(self, folder: str, suffix: str) -> str:
+        path = PurePosixPath(next(iter(self.outputs.values()))).relative_to("results")
+        if path.suffix != ".nc":  # one of several tables, figures or pages
+            path = path.parent / re.sub(f"^({path.parts[0]}|analysis)_", "", self.rule)
+        return f"results/{folder}/{path.with_suffix(suffix)}"
+
+    def job(
+        self,
+        inputs: Mapping[str, Files] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        about: str | None = None,
+        **wildcards: str,
+    ) -> PlannedJob:
+        """One of its jobs."""
+        return PlannedJob(self, inputs or {}, settings or {}, wildcards, about)
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """One Snakemake job: its rule, the first file it declares, and the files it waits for."""
+    """One job of Snakemake: its stage, the files it waits for, and what it is told."""
 
-    rule: str
-    output: str
-    problem: str | None = None
-    method: str | None = None
-    needs: tuple[str, ...] = field(default=())
+    stage: Stage
+    inputs: Mapping[str, Files]
+    settings: Mapping[str, Any]
+    wildcards: Mapping[str, str]
+    about: str | None = None  #: the problem that it works on, where no wildcard is one
+
+    @property
+    def rule(self) -> str:
+        """Name of its rule."""
+        return self.stage.rule
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """Name -> file, without sidecars."""
+        return {name: path.format(**self.wildcards) for name, path in self.stage.outputs.items()}
+
+    @property
+    def output(self) -> str:
+        """The first file it declares."""
+        return next(iter(self.outputs.values()))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Files of other jobs that it waits for."""
+        inputs = (files for name, files in self.inputs.items() if name != PUBLISHED)
+        return tuple(f for files in inputs for f in ([files] if isinstance(files, str) else files))
+
+    @property
+    def problem(self) -> str | None:
+        """Problem, or analysis, that it works on."""
+        return self.about or self.wildcards.get("problem") or self.wildcards.get("analysis")
+
+    @property
+    def method(self) -> str | None:
+        """Method, type of data or model that it runs."""
+        names = (self.wildcards.get(key) for key in ("method", "type", "model"))
+        return next((name for name in names if name), None)
 
 
 @dataclass(frozen=True)
@@ -29,8 +136,8 @@ class Study:
 
     Attributes
     ----------
-    key:
-        Key of the config that its settings stand under.
+    name:
+        Of its folder of the package and of its folder of results.
     check:
         Called with the checked config, the start of messages and the folder that the workflow runs in; raises
         `InputError` for what a schema cannot see.
@@ -40,16 +147,74 @@ class Study:
         "module:name" of the mapping from rule to the function (context, job) that forecasts its cost.
     answers:
         "module:function" called with the config and the folder of the run, which gives what the first page
-        shows of it: pairs of a folder of results and its facts.
+        shows of it: pairs of a folder of results and its facts. "" for none.
+    title:
+        Of its section of the report; "" for none.
+    open_figures:
+        How many figures of the section are not folded away, by its settings; all by default.
+    collect, tables:
+        "module:function" of kept results: parts of the files below a folder, and tables, "verdict" among
+        them, of parts and printed numbers. "" for none.
+    runs:
+        How many times it runs a method on a problem, by its settings.
     """
 
-    key: str
+    name: str
     check: Callable[[Mapping[str, Any], str, Path], None]
     jobs: Callable[[Mapping[str, Any]], Iterator[PlannedJob]]
     costs: str
-    answers: str
+    answers: str = ""
+    title: str = ""
+    open_figures: Callable[[Mapping[str, Any]], int] | None = None
+    collect: str = ""
+    tables: str = ""
+    runs: Callable[[Mapping[str, Any]], int] | None = None
 
-    def load(self, name: str) -> Any:
+    def load(self, attribute: str) -> Any:
         """What an attribute of the form "module:name" names."""
-        module, attribute = getattr(self, name).split(":")
-        return getattr(importlib.import_module(module), attribute)
+        return load(getattr(self, attribute))
+
+    def section(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Title, tables and figures of its section of the report, None where it has none."""
+        jobs = list(self.jobs(config)) if self.title else []
+        if not jobs:
+            return None
+        tables = [path for job in jobs for path in job.outputs.values() if path.endswith(".csv")]
+        captions = {path: text for job in jobs for path, text in job.stage.captions.items()}
+        figures = [[path, text] for path, text in captions.items() if path.endswith(".png")]
+        section = {"title": self.title, "tables": tables, "figures": figures}
+        if self.open_figures:
+            section["n_open"] = self.open_figures(config["studies"][self.name])
+        return section
+
+
+def load(name: str) -> Any:
+    """What "module:name" names."""
+    module, attribute = name.split(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def tables_stage(study: str, tables: Mapping[str, str]) -> Stage:
+    """The tables of a study, name -> what it shows, made by its function ``tables.summarise``."""
+    outputs = {name: f"results/{study}/{name}.csv" for name in tables}
+    captions = {outputs[name]: text for name, text in tables.items()}
+    entry = f"gpmcflow.studies.{study}.tables:summarise"
+    return Stage(f"{study}_summarise", entry, outputs, captions, local=True)
+
+
+def figures_stage(study: str, figures: Mapping[str, str]) -> Stage:
+    """All figures of a study, name below its folder -> what it shows, drawn by its function ``draw.draw``."""
+    captions = {f"results/{study}/figures/{name}.png": text for name, text in figures.items()}
+    outputs = {re.sub(r"\W", "_", name): path for name, path in zip(figures, captions, strict=True)}
+    entry = f"gpmcflow.studies.{study}.draw:draw"
+    return Stage(f"{study}_figures", entry, outputs, captions, local=True)
+
+
+def published_file(study: str) -> str:
+    """File of the numbers a paper has in print."""
+    return str(workflow_home() / "workflow" / "published" / f"{study}.yaml")
+
+
+def data_file(config: Mapping[str, Any], problem: str) -> str:
+    """Where the data set of a problem is written."""
+    return f"results/data/{config['problems'][problem]['dataset']}.nc"

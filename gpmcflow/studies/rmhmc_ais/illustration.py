@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.figures.rmhmc_illustration import trajectories
-from gpmcflow.models.gaussian_mixture import GaussianMixture
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 from gpmcflow.studies.rmhmc_ais.mixture_metric import MixtureSystem, travel
 
 STUDY = "rmhmc_ais"
@@ -32,6 +31,11 @@ def three_gaussians() -> GaussianMixture:
     """Return the mixture of the illustration."""
     covariances = [[[a * a, c * a * b], [c * a * b, b * b]] for a, b, c in SCALES]
     return GaussianMixture(WEIGHTS, MEANS, np.array(covariances))
+
+
+def illustrate_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`illustrate` with the seed of a job."""
+    return illustrate(seed=job.seed)
 
 
 def illustrate(*, seed: int) -> tuple[xr.DataTree, dict]:
@@ -103,8 +107,3 @@ def tuned_step(system: MixtureSystem, rng: np.random.Generator) -> float:
         rate = found.acceptance_rate[:, -1].mean()
         low, high = (middle, high) if rate > HMC_ACCEPTANCE else (low, middle)
     return float(np.sqrt(low * high))
-
-
-def figures(tree: xr.DataTree) -> dict[str, Figure]:
-    """Figure 1 from `illustrate`'s data."""
-    return {"figure_1": trajectories(tree["mixture"].to_dataset())}

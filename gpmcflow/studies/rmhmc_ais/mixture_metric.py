@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.models.gaussian_mixture import GaussianMixture
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.samplers.latent.generalised_leapfrog import Solved, integrate
+from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 
 
 class Geometry(NamedTuple):

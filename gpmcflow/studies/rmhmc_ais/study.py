@@ -1,148 +1,214 @@
-"""The evidence study of Paquet & Fraccaro (2018): annealing from the prior and from EP."""
+"""Study rmhmc_ais as the workflow sees it: evidence by annealing, beside EP and its correction."""
 
 from __future__ import annotations
 
-import json
-import time
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
+from gpmcflow.errors import InputError
+from gpmcflow.studies.frame.checks import require_problem
+from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.study import (
+    PUBLISHED,
+    PlannedJob,
+    Stage,
+    Study,
+    data_file,
+    figures_stage,
+    published_file,
+    tables_stage,
+)
 
-from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.perturbative_correction import second_order_correction
-from gpmcflow.errors import NumericalError, unknown_name
-from gpmcflow.execution import chain_generators, require_memory, workers
-from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.storage import with_attributes
-from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
-from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
-from gpmcflow.studies.stages import execution_of, result_attributes
+NAME = "rmhmc_ais"
+APPROXIMATE = Stage(
+    "rmhmc_ais_approximate",
+    "gpmcflow.studies.stages:approximate_job",
+    {"results": "results/rmhmc_ais/{problem}/approximation.nc"},
+    ask=of_problem(minutes=30),
+)
+POSTERIOR = Stage(
+    "rmhmc_ais_posterior",
+    "gpmcflow.studies.stages:posterior_job",
+    {"results": "results/rmhmc_ais/{problem}/posterior.nc"},
+    ask=of_problem(workers=True, method="sampling"),
+    in_blocks=True,
+)
+EVIDENCE = Stage(
+    "rmhmc_ais_evidence",
+    "gpmcflow.studies.rmhmc_ais.runs:evidence_job",
+    {"results": "results/rmhmc_ais/{problem}/evidence/{method}.nc"},
+    ask=of_problem(workers=True, method="method"),
+    in_blocks=True,
+)
+MAP = Stage(
+    "rmhmc_ais_hyperparameter_map",
+    "gpmcflow.studies.rmhmc_ais.runs:hyperparameter_map_job",
+    {"results": "results/rmhmc_ais/map.nc"},
+    ask=of_problem(minutes=60),
+)
+ILLUSTRATE = Stage(
+    "rmhmc_ais_illustrate",
+    "gpmcflow.studies.rmhmc_ais.illustration:illustrate_job",
+    {"results": "results/rmhmc_ais/illustration.nc"},
+    ask=small(),
+)
+TABLES = tables_stage(
+    NAME,
+    {
+        "verdict": "Printed numbers and claims beside those of this run.",
+        "which_method": "The methods of each problem by the time they take to a standard error of 0.05 "
+        "nats, the pilot included. Methods whose estimates raised an alarm have no time: their weights "
+        "have collapsed, and their errors mean nothing.",
+        "evidence": "One row for each method, ladder length and replicate: the log evidence with its "
+        "standard error, effective size and bootstrap interval, what it cost, and the reasons not to "
+        "trust it, if there are any.",
+        "approximations": "One row for each problem: log evidence by Laplace and EP, the second-order "
+        "correction, and test errors.",
+    },
+)
 
-STUDY = "rmhmc_ais"
-ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
-STATISTICS = 8  # numbers kept for each particle and temperature
 
-
-def evidence(
-    dataset: xr.Dataset,
-    approximation: xr.DataTree,
-    problem: dict,
-    method: dict,
-    *,
-    problem_name: str,
-    method_name: str,
-    seed: int,
-    execution: dict,
-    state_dir: Any = None,
-    memory_limit_gb: float | None = None,
-) -> tuple[xr.DataTree, dict]:
-    """All runs of one method on one problem: its ladder lengths and replicates.
-
-    Groups: ``evidence`` (n_temperatures, replicate), those of the route the method takes (see
-    `evidence_routes`), and ``pilot`` (stage) where one was run. The sidecar has the seconds of each run and
-    of the pilot.
-    """
-    forecast = memory_forecast(
-        dataset.sizes["case"], method, execution, on_disk=state_dir is not None
-    )
-    require_memory(forecast, limit_bytes(memory_limit_gb), f"{method_name} on {problem_name}")
-    model = model_of(dataset, approximation, problem)
-    path = TemperedPath(reference_of(approximation, model, method["reference"]))
-    kind = method.get("kind", "ais")
-    if kind not in ROUTES:
-        raise unknown_name(f"{method_name}: kind", kind, ROUTES)
-    how = execution_of(
-        execution,
-        settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
-    )
-    with workers(how.pool, how.workers) as pool:
-        found = ROUTES[kind](
-            Setting(
-                path=path,
-                method=method,
-                seed=seed,
-                key=(STUDY, dataset.attrs["name"], problem_name, method_name),
-                label=f"{problem_name} {method_name}",
-                execution=replace(how, scheduler=pool, state_dir=state_dir),
+def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
+    """Refuse what does not go together."""
+    settings, path = config["studies"][NAME], f"{where}: studies.{NAME}"
+    for position, name in enumerate(settings["problems"]):
+        require_problem(name, config["problems"], "gp", f"{path}.problems[{position}]")
+    if settings["map"] is not None:
+        require_problem(settings["map"]["problem"], config["problems"], "gp", f"{path}.map.problem")
+    for name, method in settings["methods"].items():
+        stated = [key for key in ("step_size", "n_steps") if method.get(key) is not None]
+        if len(stated) == 1:
+            raise InputError(
+                f"{path}.methods.{name}.{stated[0]}: found without its partner; "
+                "give step_size and n_steps together, or neither"
             )
+        _check_route(f"{path}.methods.{name}", method)
+
+
+def _check_route(path: str, method: Mapping[str, Any]) -> None:
+    """Settings of a method that do not go together."""
+    riemannian = method.get("sampler") == "rmhmc"
+    if method.get("fixed_iters") is not None and not riemannian:
+        raise InputError(
+            f"{path}.fixed_iters: found with sampler: {method['sampler']}; allowed: with rmhmc only"
         )
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
-    groups = {"evidence": found.table, **found.groups}
-    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": found.seconds}
-
-
-def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> int:
-    """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
-    kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
-    chains, rows, kept = method.get("particles", 0), 1, method["replicates"]
-    if kind == "parallel_tempering":  # a chain is a ladder, of which a draw keeps every temperature
-        chains, rows, kept = (
-            method["replicates"],
-            n_temperatures,
-            method["draws"] + method["warmup"],
+    if riemannian and method.get("coordinates") == "mode":
+        raise InputError(
+            f"{path}.coordinates: found mode with sampler: rmhmc, whose metric follows the curvature "
+            "by itself; leave coordinates out"
         )
-    elif kind == "sequential_monte_carlo":  # a chain is a replicate, with all its particles
-        adaptive = method.get("adaptive_particles") or {}
-        chains, rows, kept = method["replicates"], adaptive.get("most", method["particles"]), 1
-    block = min(chains, int(execution["block_size"]))
-    in_flight = int(execution.get("workers", 1)) * block * rows
-    numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
-    numbers += STATISTICS * chains * n_temperatures * kept
-    if method.get("sampler") == "rmhmc":
-        numbers += in_flight * dim * dim  # each particle's own factor
-    if method.get("reverse"):
-        numbers += 3 * chains * dim  # the draws the reverse runs start from
-    if method.get("store_latents"):
-        stored = (
-            in_flight * int(execution["segment_length"]) if on_disk else chains * n_temperatures
+    if method.get("effective_fraction") is not None and len(method["temperatures"]) > 1:
+        raise InputError(
+            f"{path}.temperatures: found {len(method['temperatures'])} lengths with "
+            "effective_fraction, which makes one ladder of its own; give one number"
         )
-        numbers += 2 * stored * dim
-    return 8 * numbers
+    ancestors = method.get("moves", 0) + 1
+    if method.get("waste_free") and (
+        method["particles"] % ancestors or method["adaptive_particles"]
+    ):
+        raise InputError(
+            f"{path}.particles: with waste_free allowed: a fixed number, a multiple of moves + 1 = "
+            f"{ancestors}"
+        )
 
 
-def hyperparameter_map(
-    dataset: xr.Dataset,
-    problem: dict,
-    grid: dict,
-    *,
-    seed: int,
-    marked: dict[str, list[float]] | None = None,
-    n_draws: int = 1000,
-) -> tuple[xr.DataTree, dict]:
-    """EP evidence, size of the correction and sd of u under q over a grid of hyperparameters.
+def marked_settings(config: Mapping[str, Any]) -> dict[str, list[float]]:
+    """{problem: [log length scale, log signal sd]} of the problems on the map's data set.
 
-    Group ``map`` (log_length_scale, log_signal_sd); NaN where EP does not converge. sd(u) is that of
-    the log weights of plain importance sampling from the EP fit: a measure of how hard a setting is.
-    ``marked`` names settings (log length scale, log signal sd) that the figure points out.
+    Only stated, isotropic hyperparameters have a place on the map.
     """
-    lengths, signals = grid["log_length_scale"], grid["log_signal_sd"]
-    shape = (len(lengths), len(signals))
-    found = {name: np.full(shape, np.nan) for name in ("log_evidence_ep", "correction", "ratio_sd")}
-    began = time.perf_counter()
-    for i, length in enumerate(lengths):
-        for j, signal in enumerate(signals):
-            try:
-                fit = expectation_propagation(build_model(dataset, problem, length, signal))
-            except NumericalError:
-                continue
-            rng = chain_generators(seed, STUDY, dataset.attrs["name"], "map", i, j, chains=[0])
-            model = fit.sites.model
-            eta = fit.sites.predictor(rng.standard_normal((n_draws, model.dim))[0])
-            u = TemperedPath(fit.sites).log_ratio(eta, model.likelihood.log_density(eta, model.y))
-            found["log_evidence_ep"][i, j] = fit.log_evidence
-            found["correction"][i, j] = second_order_correction(fit)[-1]
-            found["ratio_sd"][i, j] = u.std()
-    dims = ("log_length_scale", "log_signal_sd")
-    table = xr.Dataset(
-        {name: (dims, values) for name, values in found.items()},
-        {"log_length_scale": lengths, "log_signal_sd": signals},
-        {"marked": json.dumps(marked or {}, sort_keys=True)},
-    )
-    tree = with_attributes(
-        xr.DataTree.from_dict({"map": table}),
-        result_attributes(dataset, seed, problem=problem, grid=grid),
-    )
-    return tree, {"seconds": {"map": time.perf_counter() - began}}
+    problems, settings = config["problems"], config["studies"][NAME]
+    dataset = problems[settings["map"]["problem"]]["dataset"]
+    places = {}
+    for name in settings["problems"]:
+        stated = problems[name]["hyperparameters"]
+        place = [stated.get("log_length_scale"), stated.get("log_signal_sd")]
+        numbers = all(isinstance(value, (int, float)) for value in place)
+        if problems[name]["dataset"] == dataset and numbers:
+            places[name] = [float(value) for value in place]
+    return places
+
+
+def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+    """Fits, posterior draws and evidences of each problem, the map, then tables and figures."""
+    settings = config["studies"][NAME]
+    methods, results = settings["methods"], {}
+    for problem in settings["problems"]:
+        data, known = data_file(config, problem), {"problem": config["problems"][problem]}
+        fit = APPROXIMATE.job({"data": data}, known, problem=problem)
+        inputs = {"data": data, "approximation": fit.output}
+        results[problem] = [fit]
+        if settings["sampling"]:
+            sampling = known | {"sampling": settings["sampling"]}
+            results[problem].append(POSTERIOR.job(inputs, sampling, problem=problem))
+        for name, method in methods.items():
+            told = known | {"method": method}
+            results[problem].append(EVIDENCE.job(inputs, told, problem=problem, method=name))
+        yield from results[problem]
+    planned = [job for own in results.values() for job in own]
+    inputs = {
+        f"{stage.rule.removeprefix(NAME + '_')}": [j.output for j in planned if j.stage is stage]
+        for stage in (APPROXIMATE, POSTERIOR, EVIDENCE)
+    }
+    if settings["map"]:
+        problem = settings["map"]["problem"]
+        told = {
+            "problem": config["problems"][problem],
+            "grid": settings["map"],
+            "marked": marked_settings(config),
+        }
+        job = MAP.job({"data": data_file(config, problem)}, told, about=problem)
+        yield job
+        inputs["map"] = job.output
+    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)})
+    if settings["illustrations"]:
+        job = ILLUSTRATE.job()
+        yield job
+        inputs["illustration"] = job.output
+    inputs["tables"] = [TABLES.outputs["evidence"], TABLES.outputs["approximations"]]
+    yield figures_stage(NAME, _captions(settings)).job(inputs, {"methods": methods})
+
+
+def _captions(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Path of each figure -> what it shows."""
+    kinds = {name: method["kind"] for name, method in settings["methods"].items()}
+    own = {
+        "evidence_against_time": "log evidence against compute time and floating-point operations, with "
+        "error bars; lines are EP, corrected EP and Laplace."
+    }
+    if "ais" in kinds.values():
+        own |= {
+            "effective_size": "effective size of the weights along the longest ladder.",
+            "acceptance": "acceptance rate and tuned step size along the longest ladder.",
+        }
+    if settings["sampling"]:
+        own["posterior"] = "convergence of the posterior draws."
+    for name, kind in kinds.items():
+        if kind in ("ais", "importance_sampling"):
+            own[f"log_weights_{name}"] = f"log weights of {name}."
+    captions = {
+        f"{problem}/{name}": f"{problem}: {text}"
+        for name, text in own.items()
+        for problem in settings["problems"]
+    }
+    if settings["map"]:
+        captions["map"] = "EP evidence over the hyperparameters."
+    if settings["illustrations"]:
+        captions["figure_1"] = (
+            "HMC and Riemannian-manifold HMC from the same start on a mixture of three Gaussians."
+        )
+    return captions
+
+
+STUDY = Study(
+    NAME,
+    check,
+    jobs,
+    title="Evidence by annealing (Paquet & Fraccaro 2018)",
+    costs="gpmcflow.studies.rmhmc_ais.forecast:COSTS",
+    collect="gpmcflow.studies.rmhmc_ais.parts:collect",
+    tables="gpmcflow.studies.rmhmc_ais.tables:tables",
+    open_figures=lambda settings: len(settings["problems"]),
+    runs=lambda settings: len(settings["problems"]) * len(settings["methods"]),
+)

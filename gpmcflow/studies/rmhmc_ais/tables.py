@@ -10,30 +10,25 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.rmhmc_ais.claims import claim_rows, hardest_setting_rows, reference_estimate
 from gpmcflow.studies.rmhmc_ais.parts import STUDY, approximation_part, evidence_part, map_part
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run
 
 
-def summarise(
-    approximations: dict[str, Path],
-    evidence: Iterable[Path],
-    posteriors: dict[str, Path],
-    map_path: Path | None,
-    published: Path,
-) -> dict[str, pd.DataFrame]:
-    """Frames "evidence", "approximations", "which_method" and "verdict" from result files.
-
-    ``approximations`` and ``posteriors`` map problem names to files.
-    """
-    parts = [approximation_part(p, path, posteriors.get(p)) for p, path in approximations.items()]
-    parts += [evidence_part(path) for path in evidence]
-    if map_path is not None:
-        parts.append(map_part(map_path))
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
+def summarise(job: Job) -> dict[str, pd.DataFrame]:
+    """Frames "evidence", "approximations", "which_method" and "verdict" from the results files of a run."""
+    posteriors = {Path(path).parent.name: path for path in job.input.posterior}
+    parts = []
+    for path in job.input.approximate:
+        problem = Path(path).parent.name
+        parts.append(approximation_part(problem, path, posteriors.get(problem)))
+    parts += [evidence_part(path) for path in job.input.evidence]
+    if "map" in job.input.keys():  # noqa: SIM118 (a named list, no mapping)
+        parts.append(map_part(job.input.map))
+    return of_this_run(tables(parts, job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

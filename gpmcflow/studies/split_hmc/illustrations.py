@@ -1,25 +1,20 @@
-"""Illustrations of the split Hamiltonian paper (Figures 1-4), and figures of the study's runs."""
+"""Data of the illustrations of the split Hamiltonian paper, Figures 1-4."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.execution import chain_generators
-from gpmcflow.figures import split_hmc as run_panels
-from gpmcflow.figures import split_hmc_paper as paper
 from gpmcflow.likelihoods import Gaussian, Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import LatentHMC, RandomWalkMetropolis, Sampler
-from gpmcflow.storage import open_results, standard_attributes, with_attributes
+from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.frame.job import Job
 
 STUDY = "split_hmc"
 MEAN = np.array([3.0, 3.0])
@@ -32,7 +27,11 @@ BIVARIATE: dict[str, Sampler] = {
 }
 SHOWN, N_CHAINS, N_ITERATIONS = 30, 40, 400
 N_CASES, THETA, FRACTION = 100, np.array([0.5, 1.0, -1.0]), 0.3
-MAX_LAG = 60
+
+
+def illustrate_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`illustrate` with the seed of a job."""
+    return illustrate(seed=job.seed)
 
 
 def illustrate(*, seed: int) -> tuple[xr.DataTree, dict]:
@@ -132,36 +131,3 @@ def _regression(seed: int) -> xr.Dataset:
         },
         {"grid": grid, "feature": ["x_1", "x_2"], "parameter": ["alpha", "beta_1", "beta_2"]},
     )
-
-
-def figures(tree: xr.DataTree) -> dict[str, Figure]:
-    """Figures 1-4 from `illustrate`'s data."""
-    states = tree["bivariate"].to_dataset()["state"]
-    shown = [states.sel({"method": name}).values for name in ("hmc", "rwm_small")]
-    found = {k: v.values for k, v in tree["regression"].to_dataset().variables.items()}
-    grid, mode, y01 = found["grid"], found["mode"], (found["y"] > 0).astype(int)
-    fast = found["fast"].astype(bool)
-    curves = [found[k] for k in ("energy", "gaussian_energy", "slope", "gaussian_slope")]
-    return {
-        "figure_1": paper.trajectories(*shown, MEAN, COVARIANCE),
-        "figure_2": paper.data_and_line(found["x"], y01, mode),
-        "figure_3": paper.normal_split(grid, *curves, mode[1]),
-        "figure_4": paper.data_split(
-            found["x"], y01, mode, fast, grid, found["slope"], found["fast_slope"], mode[1]
-        ),
-    }
-
-
-def run_figures(paths: Mapping[str, str | Path]) -> dict[str, Figure]:
-    """Traces of the first chain and mean autocorrelations of one problem's runs, by method."""
-    series = {}
-    for method, path in paths.items():
-        series[method] = open_results(path)["trace/log_likelihood"].values
-    label = "log likelihood (nats)"
-    shortest = min(values.shape[1] for values in series.values())
-    return {
-        "traces": run_panels.traces({k: v[0] for k, v in series.items()}, label),
-        "autocorrelation": run_panels.autocorrelations(
-            series, "log likelihood", min(MAX_LAG, shortest - 1)
-        ),
-    }

@@ -1,310 +1,134 @@
-"""The split Hamiltonian study of Shahbaba, Lan, Johnson & Neal (2014): fits and chains."""
+"""Study split_hmc as the workflow sees it: split Hamiltonian Monte Carlo beside other samplers."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
+from gpmcflow.errors import InputError
+from gpmcflow.studies.frame.checks import require_problem
+from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.study import (
+    PUBLISHED,
+    PlannedJob,
+    Stage,
+    Study,
+    data_file,
+    figures_stage,
+    published_file,
+    tables_stage,
+)
 
-from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.laplace import laplace
-from gpmcflow.approximations.multinomial_laplace import multinomial_laplace
-from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
-from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
-from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
-from gpmcflow.models.tempered import Target
-from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
-from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
-from gpmcflow.samplers.latent.problem import LatentProblem
-from gpmcflow.samplers.program import ChainProgram
-from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import with_attributes
-from gpmcflow.studies.problems import build_linear_model, limit_bytes
-from gpmcflow.studies.stages import execution_of, result_attributes
-from gpmcflow.study_config import MODEL_CODE
-
-Model = LatentGaussianModel | MultinomialLogit
-Base = PrincipalAxes | DenseGaussian
-
-STUDY = "split_hmc"
-# Each iteration takes one step size, uniform between 0.8 and 1 of the largest.
-MEAN_STEP, JITTER = 0.9, 1.0 / 9.0
-MATRICES = 6  # (n, d) float64 arrays alive at once: design, factors in both orders, work space
-TIMED_SECONDS = 2.0
-RANKED_FRACTION = 0.4  # of the cases, whose ranks by curvature and by |eta| are compared
-TUNING_ROUNDS = 40
-
-
-@dataclass(frozen=True)
-class Slopes:
-    """Sums of squares of the paper's diagnostics: of the slopes, and of all parameters."""
-
-    intercepts: tuple[int, ...] = (0,)
-
-    names = ("squared_slopes", "squared_norm")
-
-    def __call__(self, latent: np.ndarray) -> np.ndarray:
-        """Sum of beta_j^2 without the intercepts, and |theta|^2, (chain, 2)."""
-        norm = np.einsum("ij,ij->i", latent, latent)
-        intercepts = latent[:, list(self.intercepts)]
-        return np.column_stack([norm - np.einsum("ij,ij->i", intercepts, intercepts), norm])
+NAME = "split_hmc"
+FIT = Stage(
+    "split_hmc_fit",
+    "gpmcflow.studies.split_hmc.runs:fit_job",
+    {"results": "results/split_hmc/{problem}/fit.nc"},
+    ask=of_problem(minutes=30),
+)
+# One thread: two of these jobs side by side beat two workers in one.
+CHAINS = Stage(
+    "split_hmc_chains",
+    "gpmcflow.studies.split_hmc.runs:chains_job",
+    {"results": "results/split_hmc/{problem}/{method}.nc"},
+    ask=of_problem(method="method"),
+    in_blocks=True,
+)
+ILLUSTRATE = Stage(
+    "split_hmc_illustrate",
+    "gpmcflow.studies.split_hmc.illustrations:illustrate_job",
+    {"results": "results/split_hmc/illustrations.nc"},
+    ask=small(),
+)
+TABLES = tables_stage(
+    NAME,
+    {
+        "verdict": "Printed numbers and claims beside those of this run.",
+        "runs": "One row for each problem and method: step size, acceptance rate, autocorrelation times "
+        "with their standard errors, and what an independent draw costs.",
+    },
+)
+RUN_FIGURES = {
+    "traces": "traces of each method.",
+    "autocorrelation": "autocorrelation of each method.",
+}
+ILLUSTRATIONS = {
+    "figure_1": "Hamiltonian Monte Carlo and random walk Metropolis on a bivariate normal.",
+    "figure_2": "Two features, two classes and the fitted boundary.",
+    "figure_3": "The potential energy and its slope, and those of its Gaussian part.",
+    "figure_4": "The cases nearest to the boundary, and the slope of the potential energy that they make "
+    "up.",
+}
 
 
-def fit(
-    dataset: xr.Dataset, problem: dict, *, seed: int, memory_limit_gb: float | None = None
-) -> tuple[xr.DataTree, dict]:
-    """Mode and Laplace fit of a regression problem.
+def methods_of(settings: Mapping[str, Any]) -> dict[str, dict[str, dict]]:
+    """{problem: {method: settings}}, each with its chains, draws and thin.
 
-    Group ``map``: theta by parameter, potential U = -log likelihood - log prior without its constant,
-    log likelihood, sum of squared slopes, frequencies omega. Group ``approximation`` (but for a
-    multinomial logit): sites of each case, log evidence. The sidecar has the CPU seconds the mode took.
+    The draws of a method go before those of the study.
     """
-    _require_memory(dataset, problem, 1, memory_limit_gb, f"fit of {dataset.attrs['name']}")
-    model = build_linear_model(dataset, problem)
-    groups = {}
-    if isinstance(model, MultinomialLogit):
-        base, iterations = multinomial_laplace(model)
-        seconds = _cpu_seconds(partial(multinomial_laplace, model))
-    else:
-        found = laplace(model)
-        seconds = _cpu_seconds(partial(laplace, model))
-        base, iterations = found.sites.principal_axes, found.iterations
-        groups["approximation"] = xr.Dataset(
-            {
-                "site_precision": ("case", base.precision),
-                "site_shift": ("case", base.shift),
-                "log_evidence": ((), found.log_evidence),
-            },
-            {"case": dataset["case"]},
-        )
-        eta = np.abs(base.predictor_mean)
-        fast = base.split_cases(RANKED_FRACTION).case_indices[0]
-        nearest = np.argsort(eta, kind="stable")[: len(fast)]
-        groups["approximation"]["ranking_differences"] = len(np.setdiff1d(fast, nearest))
-    theta = base.mean
-    log_likelihood = float(_log_likelihood(model, base))
-    scale = float(problem["prior_sd"]) ** -2.0
-    groups["map"] = xr.Dataset(
-        {
-            "theta": ("parameter", theta),
-            "potential": ((), 0.5 * scale * float(theta @ theta) - log_likelihood),
-            "log_likelihood": ((), log_likelihood),
-            "squared_slopes": ((), float(slopes_of(model)(theta[None])[0, 0])),
-            "frequency": ("direction", base.frequencies),
-            "iterations": ((), iterations),
-        },
-        {"parameter": _parameter_names(dataset, model), "direction": np.arange(model.dim)},
-    )
-    attributes = result_attributes(dataset, seed, problem=problem)
-    tree = xr.DataTree.from_dict(groups)
-    return with_attributes(tree, attributes), {"seconds": {"map": seconds}}
-
-
-def _cpu_seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of a second turn, which does not load libraries or compiled code."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
-def _log_likelihood(model: Model, base: Base) -> float:
-    if isinstance(model, MultinomialLogit):
-        return model.cases.evaluate(base.mean[None])[1][0]
-    return model.likelihood.log_density(base.predictor_mean[None], model.y)[0]
-
-
-def slopes_of(model: Model) -> Slopes:
-    """Sums of squares for a model: a multinomial logit has an intercept a class."""
-    if isinstance(model, MultinomialLogit):
-        return Slopes(tuple(range(0, model.dim, model.design.shape[1])))
-    return Slopes()
-
-
-def _parameter_names(dataset: xr.Dataset, model: Model) -> list[str]:
-    names = ["intercept", *map(str, dataset["feature"].values)]
-    if isinstance(model, MultinomialLogit):
-        return [f"class_{k}_{name}" for k in range(model.n_classes) for name in names]
-    return names
-
-
-def chains(
-    dataset: xr.Dataset,
-    fitted: xr.DataTree,
-    problem: dict,
-    method: dict,
-    *,
-    problem_name: str,
-    method_name: str,
-    seed: int,
-    execution: dict,
-    state_dir: Any = None,
-    memory_limit_gb: float | None = None,
-) -> tuple[xr.DataTree, dict]:
-    """Chains of one method on one problem, from the mode, without burn-in, as published.
-
-    Groups of `gpmcflow.samplers.sampling.sample`: ``trace`` (chain, iteration) holds the log
-    likelihood, the sums of squares, acceptance and cost of every iteration, ``posterior`` every
-    thin-th parameter vector. The sidecar has the CPU seconds of one iteration of one chain, measured
-    on a few iterations after the run, so that a resumed run has them too.
-    """
-    what = f"{method_name} on {problem_name}"
-    _require_memory(dataset, problem, method["chains"], memory_limit_gb, what)
-    key = (STUDY, dataset.attrs["name"], problem_name, method_name)
-    target = target_of(dataset, fitted, problem, method)
-    sampler, tuned = sampler_of(method, target, seed, key, state_dir)
-    thin = int(method["thin"])
-    n_draws = max(1, int(method["draws"]) // thin)
-    target = target.in_coordinates(sampler.coordinates(target.base))
-    mode = fitted["map/theta"].values
-    summary = slopes_of(target.model)
-    tree = sample(
-        target,
-        sampler,
-        n_chains=int(method["chains"]),
-        n_draws=n_draws,
-        n_warmup=0,
-        thin=thin,
-        start=mode,
-        keep_latents=summary,
-        seed=seed,
-        key=key,
-        execution=execution_of(
-            execution,
-            state_dir=state_dir,
-            settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
-            progress=f"{problem_name}: {method_name}",
-        ),
-    )
-    program = ChainProgram(LatentProblem(target, mode[None]), sampler, summary=summary)
-    seconds = _seconds_per_iteration(program, int(method["chains"]), seed, key)
-    attributes = result_attributes(dataset, seed, problem=problem, method=method)
-    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
-    tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
-    return with_attributes(tree, attributes), {
-        "seconds": {"iteration": seconds},
-        "code": code_digest(*MODEL_CODE, "samplers", "studies.split_hmc.study"),
-    }
-
-
-def target_of(
-    dataset: xr.Dataset, fitted: xr.DataTree, problem: dict, method: dict
-) -> Target | MultinomialTarget:
-    """Posterior in the coordinates of the Laplace fit, or of an EP fit."""
-    model = build_linear_model(dataset, problem)
-    if isinstance(model, MultinomialLogit):
-        mode = fitted["map/theta"].values
-        return MultinomialTarget(DenseGaussian(model, mode, model.hessian(mode)))
-    if method.get("gaussian", "laplace") == "ep":
-        return Target.posterior(expectation_propagation(model).sites)
-    sites = fitted["approximation"]
-    base = GaussianSites(model, sites["site_precision"].values, sites["site_shift"].values)
-    return Target.posterior(base)
-
-
-def sampler_of(
-    method: dict, target: Target | MultinomialTarget, seed: int, key: tuple, state_dir: Any
-) -> tuple[Sampler, dict]:
-    """Sampler of a method, and what a pilot found (acceptance, gradients) where one was needed."""
-    names = {"flow", "inner_steps", "fraction", "order", "n_steps"}
-    stated = {name: method[name] for name in names if method.get(name) is not None}
-    fields = SAMPLERS[method["sampler"]].__dataclass_fields__
-    if "jitter" in fields:
-        stated["jitter"] = JITTER
-    sampler = make_sampler(method["sampler"], **stated)
-    if "step_size" not in fields:
-        return sampler, {}
-    if method.get("step_size") is not None:
-        scale = MEAN_STEP if "jitter" in fields else 1.0
-        return replace(sampler, step_size=scale * method["step_size"]), {}
-    tuning = TuningSettings(
-        target_acceptance=method.get("target_acceptance"),
-        n_steps=method.get("n_steps"),
-        rounds=TUNING_ROUNDS,
-    )
-    target = target.in_coordinates(sampler.coordinates(target.base))
-
-    def tune() -> dict:
-        rng = chain_generators(seed, *key, "pilot", chains=range(tuning.n_particles))
-        tuner = StepSizeTuner(tuning, sampler)
-        tuner.tune(rng, target, sampler.init(target, rng.standard_normal((target.dim,))))
-        return {
-            "step_size": tuner.step_size,
-            "n_steps": tuner.n_steps,
-            "pilot_acceptance": tuner.acceptance_rate,
-            "pilot_gradients": tuner.n_gradient / tuning.n_particles,
+    shared = {key: settings[key] for key in ("chains", "draws", "thin")}
+    return {
+        problem: {
+            name: {**method, **shared, "draws": method["draws"] or settings["draws"]}
+            for name, method in methods.items()
         }
-
-    identity = {
-        "target": target.digest(),
-        "sampler": repr(sampler),
-        "tuning": repr(tuning),
-        "seed": int(seed),
-        "key": list(key),
+        for problem, methods in settings["problems"].items()
     }
-    kept = remember(state_dir, "pilot", identity, tune)
-    found = {name: value.item() for name, value in kept.items()}
-    return sampler.with_steps(found.pop("step_size"), found.pop("n_steps")), found
 
 
-def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr.Dataset:
-    """Settings used: largest step size, steps, cases of the fast part, and the stability numbers."""
-    step = float(sampler.step_size) / (MEAN_STEP if hasattr(sampler, "jitter") else 1.0)
-    found = {
-        "step_size": step,
-        "n_steps": int(sampler.n_steps),
-        "dim": target.dim,
-        "n_cases": len(target.model.y),
-    } | tuned
-    frequencies = getattr(target.base, "frequencies", None)
-    if frequencies is not None:
-        found["largest_angle"] = float(frequencies[-1] * step)
-        found["smallest_angle"] = float(frequencies[0] * step * sampler.n_steps)
-    if hasattr(sampler, "inner_steps"):
-        found["fast_cases"] = target.base.parts[0].n_cases
-        found["inner_angle"] = _fast_frequency(target) * step / sampler.inner_steps
-    return xr.Dataset({name: ((), value) for name, value in found.items()})
+def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
+    """Refuse what does not go together."""
+    settings, path = config["studies"][NAME], f"{where}: studies.{NAME}"
+    for problem, methods in methods_of(settings).items():
+        require_problem(problem, config["problems"], "linear", f"{path}.problems")
+        for name, method in methods.items():
+            place = f"{path}.problems.{problem}.{name}"
+            if name == "fit":
+                raise InputError(f"{place}: the name of the file of the Gaussian fit; rename it")
+            if method.get("step_size") is not None and method["n_steps"] is None:
+                raise InputError(f"{place}.step_size: found without n_steps; give n_steps, too")
+            if method["draws"] % settings["thin"]:
+                raise InputError(
+                    f"{path}.thin: found {settings['thin']}; allowed: what divides the draws of each "
+                    f"method, and {problem}.{name} has {method['draws']}"
+                )
 
 
-def _fast_frequency(target: Target | MultinomialTarget) -> float:
-    """Largest frequency omega_0 of U_0 at the mode, of the prior and the fast cases.
-
-    By central differences of its gradient along the axes, in coordinates of unit mass.
-    """
-    base, step = target.base, 1e-4
-    move = step * np.diag(base.frequencies)
-    both = np.concatenate([move, -move])
-    fast = base.parts[0].gradient(both) - target.sites_gradient(both)
-    slope = (both - fast) * base.frequencies
-    hessian = (slope[: len(move)] - slope[len(move) :]) / (2.0 * step)
-    return float(np.sqrt(np.linalg.eigvalsh(0.5 * (hessian + hessian.T))[-1]))
-
-
-def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key: tuple) -> float:
-    """CPU seconds of one iteration of one chain, n_chains in lockstep: the median of five turns."""
-    rng = chain_generators(seed, *key, "timing", chains=range(n_chains))
-    carry, _ = program.advance(rng, program.start(rng), 0, 2)
-    began = time.process_time()
-    carry, _ = program.advance(rng, carry, 0, 3)
-    each = (time.process_time() - began) / 3
-    turns = []
-    n_iterations = max(3, int(TIMED_SECONDS / 5 / each))
-    for _ in range(5):
-        began = time.process_time()
-        carry, _ = program.advance(rng, carry, 0, n_iterations)
-        turns.append((time.process_time() - began) / n_iterations / n_chains)
-    return float(np.median(turns))
+def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+    """A fit and the chains of each method of each problem, then tables and figures."""
+    settings = config["studies"][NAME]
+    methods, fits, chains, illustrations = methods_of(settings), [], [], []
+    figures = {"cost": "What an independent draw costs in gradients; hollow: as printed."}
+    for problem in methods:
+        known = {"problem": config["problems"][problem]}
+        fit = FIT.job({"data": data_file(config, problem)}, known, problem=problem)
+        yield fit
+        fits.append(fit.output)
+        for name, method in methods[problem].items():
+            inputs = {"data": data_file(config, problem), "fit": fit.output}
+            run = CHAINS.job(inputs, known | {"method": method}, problem=problem, method=name)
+            yield run
+            chains.append(run.output)
+        figures |= {f"{problem}/{key}": f"{problem}: {text}" for key, text in RUN_FIGURES.items()}
+    if settings["illustrations"]:
+        yield ILLUSTRATE.job()
+        illustrations = [ILLUSTRATE.outputs["results"]]
+        figures |= ILLUSTRATIONS
+    inputs = {"fits": fits, "chains": chains, "illustrations": illustrations}
+    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)})
+    shown = {"runs": TABLES.outputs["runs"], "chains": chains, "illustrations": illustrations}
+    yield figures_stage(NAME, figures).job(shown)
 
 
-def _require_memory(
-    dataset: xr.Dataset, problem: dict, n_chains: int, limit_gb: float | None, what: str
-) -> None:
-    """Refuse, before work starts, what would not fit."""
-    n, d = dataset.sizes["case"], dataset.sizes["feature"] + 1
-    numbers = MATRICES * n * d + 8 * n * n_chains
-    require_memory(8 * numbers, limit_bytes(limit_gb), what)
+STUDY = Study(
+    NAME,
+    check,
+    jobs,
+    title="Split Hamiltonian Monte Carlo (Shahbaba, Lan, Johnson & Neal 2014)",
+    costs="gpmcflow.studies.split_hmc.forecast:COSTS",
+    collect="gpmcflow.studies.split_hmc.parts:collect",
+    tables="gpmcflow.studies.split_hmc.tables:tables",
+    open_figures=lambda settings: 1,
+    runs=lambda settings: sum(map(len, settings["problems"].values())),
+)

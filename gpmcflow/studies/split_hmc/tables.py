@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from gpmcflow.diagnostics.autocorrelation import is_underestimate
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.split_hmc.claims import claim_rows
 from gpmcflow.studies.split_hmc.parts import SERIES, chain_part, fit_part, illustrations_part
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, compare, of_this_run, verdict_row
@@ -42,21 +41,12 @@ FIRST_COLUMNS = [
 PRECISION = 0.15  # an autocorrelation time with a larger relative error resolves nothing
 
 
-def summarise(
-    fits: dict[str, Path],
-    chains: dict[tuple[str, str], Path],
-    published: Path,
-    illustrations: Path | None = None,
-) -> dict[str, pd.DataFrame]:
-    """Frames "runs" and "verdict" from the result files of the study.
-
-    ``fits`` maps problem names to files, ``chains`` (problem, method).
-    """
-    parts = [fit_part(path) for path in fits.values()]
-    parts += [chain_part(path) for path in chains.values()]
-    if illustrations is not None:
-        parts.append(illustrations_part(illustrations))
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
+def summarise(job: Job) -> dict[str, pd.DataFrame]:
+    """Frames "runs" and "verdict" from the results files of a run."""
+    parts = [fit_part(path) for path in job.input.fits]
+    parts += [chain_part(path) for path in job.input.chains]
+    parts += [illustrations_part(path) for path in job.input.illustrations]
+    return of_this_run(tables(parts, job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -12,6 +12,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint.representations import representation
 from gpmcflow.samplers.joint.workspace import JointWorkspace
 from gpmcflow.storage import standard_attributes, with_attributes
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.surrogate_slice.settings import STUDY
 
 LENGTHS = (0.1, 0.5, 2.0)  # of figure 1
@@ -20,6 +21,11 @@ CURRENT, PROPOSED = 0.3, 1.5  # length scales of figure 2
 N_CASES, NOISE_SD, N_BURN = 40, 0.3, 200
 JITTER = 1e-6
 METHODS = ("prior-white", "surr-site")
+
+
+def illustrate_job(job: Job) -> xr.DataTree:
+    """`illustrate` with the seed of a job."""
+    return illustrate(seed=job.seed)
 
 
 def illustrate(seed: int) -> xr.DataTree:

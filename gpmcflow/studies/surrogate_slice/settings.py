@@ -14,30 +14,6 @@ METHODS = (*REPRESENTATIONS, JOINT)
 BASELINE = "surr-site"  # what the paper's bars are relative to
 SHARED = ("elliptical", "iterations", "warmup", "thin", "chains", "replicates")
 OF_UPDATE = {"slice": ("width", "max_steps"), "metropolis": ("scale", "joint", "proposal")}
-# What the numbers of a run depend on: other studies may change without days of runs lost.
-_CODE = """
-numerics parameters covariances likelihoods
-models.description models.gp_model models.model_checks models.latent_gaussian models.linear_maps
-models.log_density approximations.independent_sites
-samplers.protocol samplers.problem samplers.program samplers.results samplers.sampling
-samplers.structure_notes
-samplers.density.protocol samplers.density.univariate_slice
-samplers.joint.hyperparameter_updates samplers.joint.problem samplers.joint.representations
-samplers.joint.surrogate_slice samplers.joint.whitened_factors samplers.joint.workspace execution
-studies.stated_models studies.surrogate_slice.pace studies.surrogate_slice.problems
-studies.surrogate_slice.study
-"""
-SURROGATE_SLICE_CODE = tuple(_CODE.split())
-_JOINT_CODE = """
-approximations.basis_sites approximations.expectation_propagation approximations.frozen_search
-approximations.frozen_sites approximations.rank_one_sites models.basis_regression
-models.basis_structure models.case_part models.dense_structure models.gaussian_sites
-models.joint_density models.kronecker_structure models.prior_structure
-models.regression_density models.site_adjoint models.weight_posterior
-samplers.adaptation.joint_mode samplers.adaptation.joint_pilot samplers.adaptation.step_sizes
-samplers.joint.split_dynamics samplers.joint.split_hmc
-"""
-JOINT_CODE = (*SURROGATE_SLICE_CODE, *_JOINT_CODE.split())
 
 
 def surrogate_slice_methods(study: Mapping) -> dict[str, dict[str, dict]]:
@@ -75,25 +51,6 @@ def _complete(study: Mapping, name: str, given: Mapping) -> dict:
 def run_settings(method: Mapping) -> dict:
     """Settings a job depends on: all but the number of jobs."""
     return {key: value for key, value in method.items() if key != "replicates"}
-
-
-def code_of(method: Mapping) -> tuple[str, ...]:
-    """Modules the numbers of a method's runs depend on."""
-    return JOINT_CODE if method["representation"] == JOINT else SURROGATE_SLICE_CODE
-
-
-def replicate_files(study: Mapping) -> dict[str, dict[str, list[str]]]:
-    """Return {problem: {method: files of its jobs}}."""
-    return {
-        problem: {
-            name: [
-                f"results/{STUDY}/{problem}/{name}/replicate_{k}.nc"
-                for k in range(method["replicates"])
-            ]
-            for name, method in methods.items()
-        }
-        for problem, methods in surrogate_slice_methods(study).items()
-    }
 
 
 def likelihood_name(problem: Mapping) -> str:

@@ -1,158 +1,185 @@
-"""The surrogate-slice study of Murray & Adams (2010): chains of one method on one problem."""
+"""Study surrogate_slice as the workflow sees it: slice sampling of covariance hyperparameters."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.execution import Execution, code_digest, pin_blas, require_memory
-from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers import JointSplitHMC
-from gpmcflow.samplers.sampling import sample
-from gpmcflow.storage import standard_attributes, with_attributes
-from gpmcflow.studies.surrogate_slice.pace import seconds_of_pilots, seconds_per_iteration
-from gpmcflow.studies.surrogate_slice.problems import (
-    at_key,
-    build_joint_model,
-    published_names,
-    sampler_of,
-    start_of,
+from gpmcflow.errors import InputError
+from gpmcflow.studies.frame.checks import require_problem
+from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.study import (
+    PUBLISHED,
+    PlannedJob,
+    Stage,
+    Study,
+    data_file,
+    figures_stage,
+    published_file,
+    tables_stage,
 )
-from gpmcflow.studies.surrogate_slice.settings import JOINT, STUDY, code_of
+from gpmcflow.studies.surrogate_slice.settings import (
+    JOINT,
+    METHODS,
+    OF_UPDATE,
+    SURROGATES,
+    WITHOUT_SITES,
+    has_counts,
+    likelihood_name,
+    run_settings,
+    shown_method,
+    surrogate_slice_methods,
+)
 
-SEGMENT_FACTOR = 10  # an iteration of one chain is small: segments are longer here
-LARGEST_DENSE = 1000  # cases
-TAIL = 0.05  # of the intensity's interval, on each side
-
-
-def replicate_chains(
-    dataset: xr.Dataset,
-    problem_name: str,
-    problem: Mapping,
-    method_name: str,
-    method: Mapping,
-    replicate: int,
-    *,
-    seed: int,
-    execution: Mapping,
-    state_dir: Any = None,
-    memory_limit: int | None = None,
-) -> tuple[xr.DataTree, dict]:
-    """Chains of one method on one problem, with random streams keyed by (problem, method, replicate).
-
-    Returns the tree of `sample`; ``observed_data`` has the events of a point pattern (event,
-    feature), and for counts group ``intensity`` (case: mean, lower, upper of exp(f + c), 5 % and 95 %). The
-    sidecar has CPU seconds: of an iteration, one core and one BLAS thread, at states the chains were in
-    after burn-in, of all iterations kept, of an iteration with a dense covariance where a method uses the
-    model's Kronecker one, as the paper had none, and of the pilots of joint split HMC.
-
-    Raises `InputError` with the path of the config's key.
-    """
-    pin_blas()
-    n, what = dataset.sizes["case"], f"{problem_name}: {method_name}"
-    model = build_joint_model(dataset, problem_name, problem)
-    thin, joint = int(method["thin"]), method["representation"] == JOINT
-    require_memory(8 * numbers_held(model, joint), memory_limit, what)
-    start = start_of(model, problem_name, problem)
-    try:
-        tree = sample(
-            model,
-            JointSplitHMC() if joint else sampler_of(method),
-            n_chains=method["chains"],
-            n_draws=method["iterations"] // thin,
-            n_warmup=method["warmup"] // thin,
-            thin=thin,
-            start=start,
-            seed=seed,
-            key=(STUDY, problem_name, method_name, replicate),
-            execution=Execution(
-                segment_length=max(1, SEGMENT_FACTOR * int(execution["segment_length"]) // thin),
-                state_dir=state_dir,
-                progress=what,
-            ),
-        ).load()
-    except (InputError, NumericalError) as error:
-        raise type(error)(where_in_config(problem_name, method_name, error)) from None
-    each = seconds_per_iteration(model, method, tree)
-    dense = None
-    if model.kronecker and not joint and n <= LARGEST_DENSE:
-        dense = seconds_per_iteration(model.with_structure("dense"), method, tree)
-    sampled = json.loads(tree.attrs["settings"])
-    attributes = standard_attributes(
-        settings={
-            "problem": dict(problem),
-            "method": dict(method),
-            "replicate": int(replicate),
-            "sampler": sampled,
-        },
-        seed=seed,
-        data_checksum=dataset.attrs["checksum"],
-        study=STUDY,
-        problem=problem_name,
-        method=method_name,
-        dataset=dataset.attrs["name"],
-    )
-    seconds = {"iteration": each, "total": each * method["iterations"] * method["chains"]}
-    seconds |= {"dense_iteration": dense, "pilot": seconds_of_pilots(tree, each) if joint else None}
-    facts = {"seconds": seconds, "code": code_digest(*code_of(method))}
-    groups = xr.DataTree.from_dict(_groups(dataset, model, tree))
-    return with_attributes(groups, attributes), facts
+NAME = "surrogate_slice"
+# One thread: two of these jobs side by side beat two workers in one.
+REPLICATE = Stage(
+    "surrogate_slice_replicate",
+    "gpmcflow.studies.surrogate_slice.runs:replicate_job",
+    {"results": "results/surrogate_slice/{problem}/{method}/replicate_{replicate}.nc"},
+    ask=of_problem(minutes=30),
+)
+ILLUSTRATE = Stage(
+    "surrogate_slice_illustrate",
+    "gpmcflow.studies.surrogate_slice.illustrations:illustrate_job",
+    {"results": "results/surrogate_slice/illustrations.nc"},
+    ask=small(),
+)
+TABLES = tables_stage(
+    NAME,
+    {
+        "verdict": "Printed numbers and claims beside those of this run.",
+        "which_sampler": "Samplers by CPU seconds to 100 effective samples of what a chain mixes slowest "
+        "in, the complete-data log likelihood, a hyperparameter or a latent value: burn-in or pilot, and "
+        "iterations.",
+        "efficiency": "One row for each problem and method: effective samples of the complete-data log "
+        "likelihood per hyperparameter setting, covariance construction, likelihood evaluation and "
+        "second, with standard errors over the chains, and relative to surr-site.",
+        "posterior": "Posterior means and standard deviations of the hyperparameters by each method: all "
+        "methods have the same target.",
+    },
+)
+FIGURE_3 = {
+    "figure_3": "Effective samples per likelihood evaluation, covariance construction and second, "
+    "relative to surr-site, with standard errors over the chains; burn-in and pilots are not counted. A "
+    "gradient of joint-split counts as one of each, and takes the time of several; bars above 8 are cut, "
+    "their height written on them."
+}
+ILLUSTRATIONS = {
+    "figure_1": "Three functions from the same whitened draw, and what each of them leaves of the "
+    "posterior of the length scale.",
+    "figure_2": "Proposals of another length scale by prior whitening and by surrogate data.",
+}
 
 
-def numbers_held(model: GPModel, joint: bool) -> int:
-    """Most numbers that a job holds at a time, beside its draws: also those of the dense timing of a grid."""
-    dense = model.kronecker and not joint and model.n_cases <= LARGEST_DENSE
-    return model.numbers_held + (10 * model.n_cases**2 if dense else 0)
+def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
+    """Refuse what does not go together."""
+    study, problems = config["studies"][NAME], config["problems"]
+    path = f"{where}: studies.{NAME}"
+    for problem, methods in study["problems"].items():
+        require_problem(problem, problems, "joint", f"{path}.problems")
+        for name, method in methods.items():
+            _check_representation(f"{path}.problems.{problem}.{name}", name, method)
+    for problem, methods in surrogate_slice_methods(study).items():
+        for name, method in methods.items():
+            place = f"{path}.problems.{problem}.{name}"
+            _check_sites(place, method, problems[problem])
+            for key in ("iterations", "warmup"):
+                if method[key] % method["thin"]:
+                    raise InputError(
+                        f"{place}.thin: found {method['thin']}; allowed: what divides {key}, which are "
+                        f"{method[key]}"
+                    )
+            if method["elliptical"] == 0 and method["representation"] not in SURROGATES:
+                raise InputError(
+                    f"{place}.elliptical: found 0 with representation {method['representation']}, which "
+                    f"then never reaches all latents; allowed: with {' or '.join(SURROGATES)} only"
+                )
 
 
-def _groups(dataset: xr.Dataset, model: GPModel, tree: xr.DataTree) -> dict[str, xr.Dataset]:
-    """Groups of a results file: those of the chains, names of features, events and intensity."""
-    groups = {name: node.to_dataset().drop_attrs() for name, node in tree.children.items()}
-    names = published_names(model.names)
-    for name, group in groups.items():
-        if "theta_dim" in group.coords:
-            groups[name] = group.assign_coords(theta_dim=names)
-    feature = dataset["feature"]
-    groups["constant_data"] = groups["constant_data"].assign_coords(feature=feature)
-    names = [f"event_{name}" for name in feature.values]
-    if all(name in dataset.coords for name in names):
-        events = np.stack([dataset[name].values for name in names], axis=-1)
-        found = groups["observed_data"].assign(events=(("event", "feature"), events))
-        groups["observed_data"] = found.assign_coords(feature=feature)
-    if model.likelihood.counts:
-        groups["intensity"] = intensity(model, tree)
-    return groups
+def _check_representation(place: str, name: str, method: Mapping[str, Any]) -> None:
+    kind = method.get("representation", name)
+    if kind not in METHODS:
+        raise InputError(
+            f"{place}.representation: missing, and the method's name is none; give one of "
+            f"{', '.join(METHODS)}"
+        )
+    if kind == JOINT:
+        _check_joint_split(place, method)
+    stated = [key for key in ("sites", "site_variance") if key in method]
+    stated += ["site_scale"] if method["site_scale"] != 1.0 else []
+    if stated and kind in WITHOUT_SITES:
+        raise InputError(
+            f"{place}.{stated[0]}: found with representation {kind}, which has no sites; leave it out"
+        )
+    if "site_variance" in method and method["site_scale"] != 1.0:
+        raise InputError(
+            f"{place}.site_variance: found with site_scale, which it overrides; leave one out"
+        )
 
 
-def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
-    """Posterior of the expected counts exp(f + c) of each case: mean, and 5 % and 95 % quantiles."""
-    posterior = tree["posterior"].to_dataset()
-    free = "mean" in model.names
-    offset = (
-        posterior["mean"].values[..., None]
-        if free
-        else model.mean_at(model.full(model.prior_median()))
-    )
-    rates = np.exp(posterior["latent"].values + offset).reshape(-1, model.n_cases)
-    rates *= model.likelihood.exposure
-    lower, upper = np.quantile(rates, [TAIL, 1.0 - TAIL], axis=0)
-    found = {"mean": rates.mean(0), "lower": lower, "upper": upper}
-    return xr.Dataset(
-        {name: ("case", values) for name, values in found.items()},
-        {"case": np.arange(model.n_cases)},
-    )
+def _check_joint_split(place: str, method: Mapping[str, Any]) -> None:
+    """Settings of slice sampling and of Metropolis updates, which joint split HMC has no use for."""
+    usual = {"update": "slice", "width": 1.0, "max_steps": 1, "site_scale": 1.0}
+    slicing = {"sites", "site_variance", "elliptical", *usual, *OF_UPDATE["metropolis"]}
+    stated = [key for key in method if key in slicing and method[key] != usual.get(key)]
+    if stated:
+        raise InputError(
+            f"{place}.{stated[0]}: found with representation {JOINT}, which sets itself up; leave it out"
+        )
 
 
-def where_in_config(problem: str, method: str, error: Exception) -> str:
-    """Message of what a sampler refuses, with the path of the key in the config."""
-    text, path = str(error).removeprefix("sample: "), f"config: problems.{problem}"
-    if "is a sampler of hyperparameters and latents, found" in text:
-        return f"{path}: no parameter has a hyperprior; give one, or use model: gp"
-    if text.startswith("model: "):
-        return at_key(path, error)
-    return f"config: studies.{STUDY}.problems.{problem}.{method}: {text}"
+def _check_sites(place: str, method: Mapping[str, Any], problem: Mapping[str, Any]) -> None:
+    """An expansion of a likelihood that has no maximum."""
+    name = likelihood_name(problem)
+    if method["sites"] == "taylor" and name not in ("gaussian", "poisson"):
+        raise InputError(
+            f"{place}.sites: found taylor with likelihood {name}, which has no maximum to expand at; "
+            "allowed: standard, laplace, moments"
+        )
+
+
+def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+    """The replicates of each method on each problem, then tables and figures."""
+    study, runs, intensities = config["studies"][NAME], [], []
+    captions = dict(FIGURE_3)
+    for problem, methods in surrogate_slice_methods(study).items():
+        settings = config["problems"][problem]
+        inputs = {"data": data_file(config, problem)}
+        for name, method in methods.items():
+            told = {"problem": settings, "method": run_settings(method)}
+            for k in range(method["replicates"]):
+                names = {"problem": problem, "method": name, "replicate": str(k)}
+                run = REPLICATE.job(inputs, told, **names)
+                yield run
+                runs.append(run.output)
+                if has_counts(settings) and name == shown_method(methods) and k == 0:
+                    intensities.append(run.output)
+                    captions[f"{problem}/intensity"] = (
+                        f"{problem}: posterior intensity over the events."
+                    )
+    yield TABLES.job({"runs": runs, PUBLISHED: published_file(NAME)})
+    inputs = {"efficiency": TABLES.outputs["efficiency"], "intensities": intensities}
+    if study["illustrations"]:
+        job = ILLUSTRATE.job()
+        yield job
+        inputs["illustrations"] = job.output
+        captions |= ILLUSTRATIONS
+    yield figures_stage(NAME, captions).job(inputs)
+
+
+STUDY = Study(
+    NAME,
+    check,
+    jobs,
+    title="Slice sampling covariance hyperparameters (Murray & Adams 2010)",
+    costs="gpmcflow.studies.surrogate_slice.forecast:COSTS",
+    collect="gpmcflow.studies.surrogate_slice.parts:collect",
+    tables="gpmcflow.studies.surrogate_slice.tables:tables",
+    runs=lambda settings: sum(
+        method["replicates"]
+        for methods in surrogate_slice_methods(settings).values()
+        for method in methods.values()
+    ),
+)

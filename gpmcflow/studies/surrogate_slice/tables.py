@@ -7,14 +7,13 @@ kept where the runs were not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
+from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.surrogate_slice.agreement import (
     agreement_rows,
     exact_rows,
@@ -39,10 +38,9 @@ TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
 
 
-def summarise(paths: Sequence[str | Path], published: str | Path) -> dict[str, pd.DataFrame]:
-    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the result files of the study."""
-    parts = [replicate_part(path) for path in paths]
-    return of_this_run(tables(parts, yaml.safe_load(Path(published).read_text())))
+def summarise(job: Job) -> dict[str, pd.DataFrame]:
+    """Frames "verdict", "which_sampler", "efficiency" and "posterior" from the results files of a run."""
+    return of_this_run(tables([replicate_part(path) for path in job.input.runs], job.published()))
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

@@ -10,15 +10,14 @@ import pytest
 import yaml
 
 import gpmcflow as gp
-from gpmcflow.config import check_config
 from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results, write_text
-from gpmcflow.studies.analysis import fitting
+from gpmcflow.studies.analysis import fitting, steps
 from gpmcflow.studies.analysis.data import data_of, data_tree
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare, tree_of, write_rows
 from gpmcflow.studies.analysis.report import write_report
-from gpmcflow.studies.analysis.steps import draw_step, evidence_step, fit_step, summary_step
 from gpmcflow.studies.analysis.study import averages
 
 SETTINGS = {
@@ -146,25 +145,27 @@ def analysis():
         prepared = prepare(name, settings, folder, seed, "data")
         write_rows(results, prepared)
         write_results(tree_of(name, settings, prepared, seed), results / "data.nc", sidecar={})
-        params = SimpleNamespace(settings=settings, seed=seed)
-        execution = {"workers": 1, "scheduler": None}
         for model in settings["models"]:
-            names, place = SimpleNamespace(analysis=name, model=model), results / model
-            tree = fit_step(results / "data.nc", names, params)
-            write_results(tree, place / "fit.nc", sidecar={"job_seconds": 1.0})
+            place = results / model
+            job = SimpleNamespace(
+                input=SimpleNamespace(data=results / "data.nc", draws=place / "posterior.nc"),
+                wildcards=SimpleNamespace(analysis=name, model=model),
+                settings=settings,
+                seed=seed,
+                execution={"workers": 1, "scheduler": None},
+                state_dir=lambda: None,
+            )
+            write_results(steps.fit(job), place / "fit.nc", sidecar={"job_seconds": 1.0})
             if settings["quick"]:
                 continue
             with _short_pilots():
-                draws = draw_step(
-                    results / "data.nc", names, params, execution=execution, state_dir=None
-                )
+                draws = steps.draw(job)
             write_results(draws, place / "posterior.nc", sidecar={"job_seconds": 2.0})
-            tree = summary_step(results / "data.nc", place / "posterior.nc", names, params)
-            write_results(tree, place / "summary.nc", sidecar={"job_seconds": 4.0})
+            summary = steps.summarise(job)
+            write_results(summary, place / "summary.nc", sidecar={"job_seconds": 4.0})
             if averages(settings):
-                places = (results / "data.nc", place / "posterior.nc")
-                tree = evidence_step(*places, names, params, execution=execution, state_dir=None)
-                write_results(tree, place / "evidence.nc", sidecar={"job_seconds": 8.0})
+                evidence = steps.evidence(job)
+                write_results(evidence, place / "evidence.nc", sidecar={"job_seconds": 8.0})
         write_text(yaml.safe_dump(settings, sort_keys=False), results / "config.yaml")
 
         def report():

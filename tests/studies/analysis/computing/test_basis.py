@@ -10,16 +10,16 @@ import gpmcflow as gp
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import Conditional
 from gpmcflow.approximations.predictive import by_blocks, log_predictive_density
-from gpmcflow.config import check_config
 from gpmcflow.errors import InputError, ResourceError
-from gpmcflow.forecast import forecast, require_fit
-from gpmcflow.forecast.context import Context
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.studies.analysis import commands, costs, fitting
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.fitting import fit, summarise
 from gpmcflow.studies.analysis.leave_one_out import at_theta
 from gpmcflow.studies.analysis.study import jobs
+from gpmcflow.studies.frame.costs import Context
 
 PRIORS = {"reach": {"distribution": "norm", "parameters": {"loc": 0.3, "scale": 0.3}}}
 TEXTS = {

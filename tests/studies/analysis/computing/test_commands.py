@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from gpmcflow.cli import main
-from gpmcflow.config import check_config, config_problems
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.evidence.given_draws import LEAST_DRAWS
-from gpmcflow.forecast import forecast
-from gpmcflow.forecast.context import Context
+from gpmcflow.pipeline.config import check_config, config_problems
+from gpmcflow.pipeline.forecast import forecast
 from gpmcflow.studies.analysis.commands import check, new
 from gpmcflow.studies.analysis.costs import COSTS, Unit
 from gpmcflow.studies.analysis.study import ANALYSIS, FEWEST_DRAWS, expanded, jobs
+from gpmcflow.studies.frame.costs import Context
 
 
 def problems(path) -> list[str]:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gpmcflow.report import Answer, build_report
+from gpmcflow.report.page import Answer, build_report
 from gpmcflow.studies.analysis.answers import answers
 from gpmcflow.studies.analysis.page import html
 from gpmcflow.studies.analysis.page.canvas import Canvas, plain, top_left

@@ -1,0 +1,1 @@
+"""What runs have left on disk while they go on: their progress, and what can be cleared away."""

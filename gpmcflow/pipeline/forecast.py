@@ -1,0 +1,220 @@
+"""Memory, disk and time of a config before anything runs: `gpmcflow forecast`."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from gpmcflow.errors import ResourceError
+from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
+from gpmcflow.monitor.status import clock
+from gpmcflow.pipeline.disk import free_disk, human_bytes, require_disk
+from gpmcflow.pipeline.plan import planned_jobs
+from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.studies.frame.study import PlannedJob
+from gpmcflow.studies.frame.timing import share_of_core, startup
+from gpmcflow.studies.problems import limit_bytes
+
+__all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
+
+BUSY = 0.7  # share of a core below which the time now is told, too
+TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside the start of Python
+
+
+def _prepare_cost(context: Context, job: PlannedJob) -> Cost | None:
+    found = context.data(Path(job.output).stem)
+    if found is None:
+        return None
+    seconds, dataset = found
+    return context.single(seconds, 4 * dataset.nbytes, dataset.nbytes)
+
+
+@dataclass(frozen=True)
+class JobForecast:
+    """One job and what it needs; None where its data set is not on this machine."""
+
+    job: PlannedJob
+    cost: Cost | None
+    cores: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a config needs, and what there is."""
+
+    jobs: list[JobForecast]
+    cores: int
+    seconds: float  #: from the first job to the last, if the cores have nothing else to do
+    share: float  #: of a core that each of so many jobs would get now
+    memory: int  #: bytes of the largest jobs that fill the cores
+    memory_limit: int
+    disk: int
+    disk_free: int | None
+    folder: str
+    notes: tuple[str, ...] = ()  #: models that would do better in another way
+
+    @property
+    def in_words(self) -> str:
+        """Time and memory in a few words."""
+        busy = self.share < BUSY
+        now = f" ({_spoken(self.seconds / self.share)} while the machine is as busy as now)" * busy
+        cores = f"{self.cores} core{'s' * (self.cores > 1)}"
+        return f"about {_spoken(self.seconds)} on {cores}{now}, {human_bytes(self.memory)}"
+
+    @property
+    def unknown(self) -> list[JobForecast]:
+        """Jobs whose data set is not here."""
+        return [job for job in self.jobs if job.cost is None]
+
+
+def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forecast:
+    """Forecast memory, disk and time of a checked config from short measurements on this machine.
+
+    The data sets that are here are loaded and fitted (a subset of those with many cases), and a few
+    transitions of each method are timed with one block of chains at full size. Seconds are those of a
+    quiet machine, for tables and figures a few each; divided by `share` they are those of this one if
+    it stays as busy as it is. Jobs whose data are not here are left out of the sums. `folder` is where
+    the workflow runs.
+    """
+    pin_blas()
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".forecast-") as place:
+        context = Context(config, Path(place), Path(folder), cores)
+        jobs = [_job(context, job) for job in planned_jobs(config)]
+    limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
+    return Forecast(
+        jobs,
+        cores,
+        _makespan(jobs, cores),
+        share_of_core(min(cores, os.cpu_count() or cores)),
+        _peak_memory(jobs, cores),
+        limit,
+        sum(job.cost.disk for job in jobs if job.cost),
+        free_disk(folder),
+        str(folder),
+        tuple(context.notes),
+    )
+
+
+def require_fit(found: Forecast) -> None:
+    """Raise `ResourceError`, with the numbers, if a job cannot fit into memory or all into the disk."""
+    largest = max((job for job in found.jobs if job.cost), key=lambda job: job.cost.memory)
+    try:
+        require_memory(largest.cost.memory, found.memory_limit, largest.job.output)
+    except ResourceError as error:
+        raise ResourceError("; ".join([str(error), *found.notes[:1]])) from None
+    if found.memory > found.memory_limit:
+        raise ResourceError(
+            f"{found.cores} cores: the largest jobs need {human_bytes(found.memory)} side by side, "
+            f"over the limit of {human_bytes(found.memory_limit)}; use fewer cores, or tell "
+            "Snakemake with --resources mem_mb=... what may be used."
+        )
+    require_disk(found.disk, found.folder, "the results and their state")
+
+
+@cache
+def _costs() -> dict[str, Callable[[Context, PlannedJob], Cost | None]]:
+    """Rule -> forecast of its cost; tables, figures and pages have none."""
+    own = {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
+    return {"prepare": _prepare_cost, **own}
+
+
+def _job(context: Context, job: PlannedJob) -> JobForecast:
+    cores, cost = job.stage.ask.threads(context.config, job), _costs().get(job.rule)
+    if cost is None:
+        seconds, memory = startup()
+        return JobForecast(job, Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES), 1)
+    if job.problem in context.config["problems"] and context.dataset(job.problem) is None:
+        return JobForecast(job, None, cores)
+    return JobForecast(job, cost(context, job), cores)
+
+
+def _makespan(jobs: list[JobForecast], cores: int) -> float:
+    """Seconds until the last job ends if each starts as soon as its inputs and its cores are there."""
+    ends: dict[str, float] = {}
+    waiting = list(jobs)
+    running: list[tuple[float, str, int]] = []
+    free, now = cores, 0.0
+    while waiting or running:
+        ready = [j for j in waiting if all(ends.get(need, now + 1) <= now for need in j.job.needs)]
+        for job in ready:
+            wanted = min(job.cores, cores)
+            if wanted <= free:
+                waiting.remove(job)
+                free -= wanted
+                seconds = job.cost.seconds if job.cost else 0.0
+                heapq.heappush(running, (now + seconds, job.job.output, wanted))
+        now, output, given = heapq.heappop(running)
+        ends[output] = now
+        free += given
+    return now
+
+
+def _peak_memory(jobs: list[JobForecast], cores: int) -> int:
+    """Bytes of the largest jobs that run side by side."""
+    total, free = 0, cores
+    for job in sorted((j for j in jobs if j.cost), key=lambda j: -j.cost.memory):
+        wanted = min(job.cores, cores)
+        if wanted <= free:
+            free -= wanted
+            total += job.cost.memory
+    return total
+
+
+def _spoken(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90:
+        return f"{max(5, 5 * round(seconds / 5)):g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def forecast_table(found: Forecast) -> str:
+    """Return a forecast as a table for people: a row for each rule and problem, then the totals."""
+    groups: dict[tuple[str, str], list[JobForecast]] = {}
+    for job in found.jobs:
+        known = job.job.rule in _costs()
+        key = (job.job.rule, job.job.problem or "") if known else ("tables, figures, report", "")
+        groups.setdefault(key, []).append(job)
+    rows = [("rule", "problem", "jobs", "cores", "time each", "time", "memory", "disk")]
+    for (rule, problem), jobs in groups.items():
+        rows.append((rule, problem, str(len(jobs)), str(jobs[0].cores), *_cells(jobs)))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    free = "unknown" if found.disk_free is None else human_bytes(found.disk_free)
+    work = sum(job.cost.seconds * job.cores for job in found.jobs if job.cost)
+    lines += [
+        "",
+        f"time    {clock(found.seconds)} on {found.cores} cores ({clock(work)} of one core), "
+        f"{clock(found.seconds / found.share)} if they stay as busy as now ({found.share:.0%} free)",
+        f"memory  {human_bytes(found.memory)} side by side, limit {human_bytes(found.memory_limit)}",
+        f"disk    {human_bytes(found.disk)}, state included; free {free}",
+    ]
+    if found.unknown:
+        lines.append(
+            f"unknown {len(found.unknown)} jobs, whose data are not on this machine: not in the totals"
+        )
+    return "\n".join(lines)
+
+
+def _cells(jobs: list[JobForecast]) -> tuple[str, ...]:
+    costs = [job.cost for job in jobs if job.cost]
+    if len(costs) < len(jobs):
+        return ("unknown",) * 4
+    seconds = [cost.seconds for cost in costs]
+    each = clock(min(seconds))
+    if clock(max(seconds)) != each:
+        each += f" - {clock(max(seconds))}"
+    return (
+        each,
+        clock(sum(seconds)),
+        human_bytes(max(cost.memory for cost in costs)),
+        human_bytes(sum(cost.disk for cost in costs)),
+    )

@@ -1,0 +1,119 @@
+"""The jobs a config stands for, from which the rules of the workflow are made. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
+from gpmcflow.studies.frame.registry import studies_of
+from gpmcflow.studies.frame.study import PUBLISHED, PlannedJob, Stage
+
+PREPARE = Stage(
+    "prepare",
+    "gpmcflow.studies.stages:prepare_job",
+    {"results": "results/data/{dataset}.nc"},
+    local=True,
+)
+REPORT = Stage(
+    "build_report",
+    "gpmcflow.report.page:report_job",
+    {"report": "results/report.html"},
+    local=True,
+)
+
+
+def planned_jobs(config: dict[str, Any]) -> list[PlannedJob]:
+    """Return the jobs of a checked config, each after those it needs."""
+    studies = studies_of(config)
+    jobs = [job for study in studies for job in study.jobs(config)]
+    needed = {path for job in jobs for path in job.needs}
+    names = dict.fromkeys(problem["dataset"] for problem in config["problems"].values())
+    prepared = [_prepare(config, name) for name in names]
+    prepared = [job for job in prepared if job.output in needed]
+    outputs = [path for job in jobs for path in job.outputs.values()]
+    shown = {
+        "tables": [p for p in outputs if p.endswith(".csv") and not _of_analysis(config, p)],
+        "figures": [p for p in outputs if p.endswith(".png")],
+        "answers": [p for p in outputs if p.endswith("/report.html")],
+        PUBLISHED: str(REPORT_TEMPLATE),
+    }
+    sections = {study.name: study.section(config) for study in studies}
+    settings = {"sections": {name: section for name, section in sections.items() if section}}
+    return [*prepared, *jobs, REPORT.job(shown, settings)]
+
+
+def _prepare(config: dict[str, Any], dataset: str) -> PlannedJob:
+    settings = config["datasets"].get(dataset)
+    inputs = {"csv": settings["csv"]} if settings and "csv" in settings else {}
+    return PREPARE.job(inputs, {"dataset": settings}, dataset=dataset)
+
+
+def _of_analysis(config: dict[str, Any], path: str) -> bool:
+    return Path(path).parent.name in config["analyses"]
+
+
+def count_runs(config: Mapping[str, Any]) -> int:
+    """Return how many times the papers' studies of a config run a method on a problem."""
+    return sum(
+        study.runs(config["studies"][study.name]) for study in studies_of(config) if study.runs
+    )
+
+
+class Plan:
+    """The jobs of a checked config as rules of Snakemake ask for them: by stage and wildcards."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self.config, self.jobs = config, planned_jobs(config)
+        self._jobs = {self._key(job.stage, job.wildcards): job for job in self.jobs}
+
+    @staticmethod
+    def _key(stage: Stage, wildcards: Mapping[str, str]) -> tuple:
+        return stage.rule, *sorted(wildcards.items())
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Each once, in the order of the jobs."""
+        return list({job.rule: job.stage for job in self.jobs}.values())
+
+    @property
+    def outputs(self) -> list[str]:
+        """All files the jobs write: one that was deleted comes back, whatever was made of it."""
+        patterns = ((job, path) for job in self.jobs for path in job.stage.files.values())
+        return [path.format(**job.wildcards) for job, path in patterns]
+
+    def constraints(self, stage: Stage) -> dict[str, str]:
+        """Wildcard -> expression of its values."""
+        values = [job.wildcards for job in self.jobs if job.rule == stage.rule]
+        return {
+            name: "|".join(sorted({re.escape(own[name]) for own in values})) for name in values[0]
+        }
+
+    def inputs(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
+        """Files by name, as a function of wildcards."""
+        return lambda wildcards: dict(self._job(stage, wildcards).inputs)
+
+    def settings(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
+        """What the job is told, as a function of wildcards."""
+        return lambda wildcards: dict(self._job(stage, wildcards).settings)
+
+    def threads(self, stage: Stage) -> Callable[[Any], int]:
+        """As a function of wildcards."""
+        return lambda wildcards: stage.ask.threads(self.config, self._job(stage, wildcards))
+
+    def megabytes(self, stage: Stage) -> Callable[[Any, int, int], int]:
+        """As a function of wildcards, threads and attempt."""
+        ask = stage.ask.megabytes
+        return lambda wildcards, threads, attempt: ask(
+            self.config, self._job(stage, wildcards), threads, attempt
+        )
+
+    def minutes(self, stage: Stage) -> Callable[[Any, int], int]:
+        """As a function of wildcards and attempt."""
+        ask = stage.ask.minutes
+        return lambda wildcards, attempt: ask(self.config, self._job(stage, wildcards), attempt)
+
+    def _job(self, stage: Stage, wildcards: Any) -> PlannedJob:
+        return self._jobs[self._key(stage, dict(wildcards.items()))]

@@ -1,0 +1,234 @@
+"""`gpmcflow run`: check a config, run its workflow beside it, and show a line for each finished step."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gpmcflow.errors import InputError, ResourceError
+from gpmcflow.execution.lock import state_lock
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.verify import verify
+from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.studies.frame.installation import workflow_home
+
+_STARTED = re.compile(r"(?:local)?rule (\w+):$")
+_FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
+_FINISHED = re.compile(r"Finished jobid: (\d+) ")
+_STEPS = re.compile(r"(\d+) of (\d+) steps")
+_TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
+
+
+def check_for_run(path: str | Path) -> dict:
+    """Return a config, checked as it will be run, beside itself.
+
+    Raises `InputError` or `StorageError` in one line, as `check_config` and `check_models` do.
+    """
+    from gpmcflow.studies.stated_models import check_models
+
+    folder = Path(path).resolve().parent
+    config = check_config(load_yaml(path), where=str(path), folder=folder, path=path)
+    check_models(config, where=str(path))
+    return config
+
+
+def run(
+    path: str | Path,
+    cores: int | None = None,
+    options: Sequence[str] = (),
+    *,
+    quick: bool = False,
+) -> int:
+    """Run the workflow of a config file in the file's folder; return Snakemake's exit code.
+
+    ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
+    printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
+    ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
+    Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
+    every result file is compared with its checksum; a damaged or missing one is a line, and exit code 1.
+    """
+    checked, config = check_for_run(path), Path(path).resolve()
+    if quick:
+        if len(checked["analyses"]) != 1 or checked["studies"]:
+            raise InputError(f"{path}: --quick is for the config of one analysis; leave it out")
+        options = ("--config", "quick=True", *options)
+    elif checked["analyses"]:
+        from gpmcflow.pipeline.forecast import forecast, require_fit
+
+        cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
+        require_fit(cost)
+        print("\n".join([cost.in_words, *cost.notes]), flush=True)
+    told = not options or (quick and len(options) == 2)
+    began = time.monotonic()
+    messages = Messages(config.parent) if told else None
+    code, came = _snakemake(snakemake_command(config, cores, options), config.parent, messages)
+    if came and code:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+    elif code and messages is not None:
+        print("\n".join(messages.failure()), file=sys.stderr)
+    elif code == 0 and (results := config.parent / "results").is_dir():
+        problems = verify(os.path.relpath(results)).problems
+        for line in problems:
+            print(f"gpmcflow run: {line}", file=sys.stderr)
+        code = 1 if problems else 0
+    if told and code == 0:
+        print(f"done in {_duration(time.monotonic() - began)}")
+        for name in (*checked["analyses"], *(["."] if checked["studies"] else [])):
+            report = config.parent / "results" / name / "report.html"
+            print(f"report: {os.path.relpath(report)}")
+    return code if code >= 0 else 128 - code
+
+
+def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> tuple[int, list]:
+    """Run Snakemake to its end; return its exit code, and the signals that came meanwhile.
+
+    Its lines go through ``messages``, or, without, where they would go anyway.
+    """
+    pipe = None if messages is None else subprocess.PIPE
+    with _alone(folder) as lock:
+        process = subprocess.Popen(
+            command,
+            stdout=pipe,
+            stderr=pipe and subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_hear_interrupts,
+            pass_fds=[lock],
+        )
+        threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
+        with _stopped_by_signals(process) as came:
+            if messages is not None:
+                for line in messages.steps(process.stdout):
+                    print(line, flush=True)
+            return process.wait(), came
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[int]:
+    """Hold the lock of the folder a workflow runs in, and give its descriptor, for Snakemake to inherit.
+
+    Snakemake's own lock outlives a Snakemake that was killed; this one is the kernel's, and ends with the
+    last process that has it. Raises `ResourceError` if another run has either.
+    """
+    notes = folder / ".snakemake"
+    with state_lock(notes / "gpmcflow") as lock:
+        if any((notes / "locks").glob("*.lock")):
+            raise ResourceError(
+                f"{folder}: a Snakemake without gpmcflow run is at work here, or was killed; wait until it "
+                "has ended, or remove its lock: snakemake --unlock, with the options it was started with"
+            )
+        yield lock
+
+
+def _end_orphans(process: subprocess.Popen) -> None:
+    """When Snakemake was killed, stop the jobs it leaves behind; they save what they have."""
+    process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def _hear_interrupts() -> None:
+    """Let SIGINT stop the child also where this process ignores it, as in the background of a script."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -> list[str]:
+    """Return the command that runs the package's own workflow beside a config file."""
+    return [
+        *(sys.executable, "-m", "snakemake", "--snakefile", str(workflow_home() / "Snakefile")),
+        *("--configfile", str(config), "--directory", str(config.parent)),
+        *(
+            "--cores",
+            "all" if cores is None else str(cores),
+            "--rerun-incomplete",
+            "--nolock",
+            *options,
+        ),
+    ]
+
+
+class Messages:
+    """What Snakemake says while it runs in a folder, read line by line."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = os.path.relpath(folder)
+        self._jobs: dict[str, tuple[str, str, float]] = {}  # jobid -> rule, wildcards, start
+        self._errors: list[str] = []  # of our jobs, and which rule failed with its log
+        self._last: list[str] = []
+
+    def steps(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield a line for each finished job: its number, what it was, and how long it took."""
+        rule, job, seconds, failed = "", "", 0.0, False
+        for line in map(str.rstrip, lines):
+            self._last = [*self._last, line][-_TAIL:]
+            if started := _STARTED.match(line):
+                rule, failed = started[1], False
+            elif line.startswith("Error in rule "):
+                self._errors.append(f"failed: {line.removeprefix('Error in rule ').rstrip(':')}")
+                failed = True
+            elif line.startswith("ERROR: "):  # a job's own, in one line
+                self._errors.append(line.removeprefix("ERROR: "))
+            elif field := _FIELD.match(line):
+                key, value = field.groups()
+                if key == "log" and failed:
+                    log = os.path.join(self._folder, value.split(" (check log")[0])
+                    self._errors[-1] += f", log: {os.path.normpath(log)}"
+                elif key == "jobid" and not failed:
+                    job = value
+                    self._jobs[job] = rule, "", time.monotonic()
+                elif key == "wildcards" and job in self._jobs:
+                    names = " ".join(part.split("=", 1)[-1] for part in value.split(", "))
+                    self._jobs[job] = self._jobs[job][0], names, self._jobs[job][2]
+            elif finished := _FINISHED.match(line):
+                job = finished[1]
+                began = self._jobs.get(job, ("", "", time.monotonic()))[2]
+                seconds = time.monotonic() - began
+            elif steps := _STEPS.match(line):
+                name, names, _ = self._jobs.get(job, ("", "", 0.0))
+                if name != "all":  # the last step, which does nothing
+                    what = f"{name.replace('_', ' ')}  {names}".rstrip()
+                    total = str(int(steps[2]) - 1)
+                    number = f"{steps[1]:>{len(total)}}/{total}"
+                    yield f"{number}  {what:<56}  {_duration(seconds):>8}"
+
+    def failure(self) -> list[str]:
+        """Return what went wrong: the jobs' own errors, else the last lines."""
+        end = f"gpmcflow run: not finished; what is finished stays in {self._folder}/results"
+        return [*(self._errors or self._last), end]
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(process: subprocess.Popen) -> Iterator[list[int]]:
+    """Stop Snakemake's process group by SIGINT on any signal; give a list that holds those that came.
+
+    Snakemake has a session of its own, so that a Ctrl-C reaches it and its jobs once, from here. Its own
+    handler of SIGTERM takes a lock and hangs where it interrupts a holder of that lock.
+    """
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        came.append(number)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

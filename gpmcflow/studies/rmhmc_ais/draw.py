@@ -1,0 +1,59 @@
+"""Figures of study rmhmc_ais from its results files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from gpmcflow.figures import (
+    acceptance_and_step_size,
+    effective_size_by_temperature,
+    evidence_against_time,
+    hyperparameter_map,
+    log_weights,
+    posterior_summary,
+)
+from gpmcflow.storage import load_results, open_results, read_csv
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.rmhmc_ais.paper_figures import trajectories
+
+
+def draw(job: Job) -> Iterator[tuple[str, Figure]]:
+    """All figures of a run, by their names below its folder."""
+    methods = job.settings["methods"]
+    evidence, approximations = (read_csv(path) for path in job.input.tables)
+    for problem, paths in _by_problem(job.input.evidence, 1).items():
+        yield (
+            f"{problem}/evidence_against_time",
+            evidence_against_time(evidence, approximations, problem, methods=methods),
+        )
+        kinds = {name: methods[name]["kind"] for name in paths}
+        annealed = {name: open_results(paths[name]) for name in paths if kinds[name] == "ais"}
+        if annealed:
+            looks = {"title": problem, "methods": list(methods)}
+            yield (
+                f"{problem}/effective_size",
+                effective_size_by_temperature(annealed, **looks),
+            )
+            yield f"{problem}/acceptance", acceptance_and_step_size(annealed, **looks)
+        for name, path in paths.items():
+            if kinds[name] in ("ais", "importance_sampling"):
+                yield f"{problem}/log_weights_{name}", log_weights(path, title=f"{problem}: {name}")
+    for path in job.input.posterior:
+        problem = Path(path).parent.name
+        yield f"{problem}/posterior", posterior_summary(load_results(path), title=problem)
+    if "map" in job.input.keys():  # noqa: SIM118 (a named list, no mapping)
+        yield "map", hyperparameter_map(load_results(job.input.map))
+    if "illustration" in job.input.keys():  # noqa: SIM118
+        mixture = load_results(job.input.illustration)["mixture"].to_dataset()
+        yield "figure_1", trajectories(mixture)
+
+
+def _by_problem(paths: list[str], depth: int) -> dict[str, dict[str, str]]:
+    """Problem -> method -> file, the problem being that many folders above the file's own."""
+    files: dict[str, dict[str, str]] = {}
+    for path in map(Path, paths):
+        files.setdefault(path.parents[depth].name, {})[path.stem] = str(path)
+    return files

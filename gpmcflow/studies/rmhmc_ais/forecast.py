@@ -1,0 +1,303 @@
+"""Costs of the jobs of study rmhmc_ais.
+
+Data sets of many cases are fitted on a subset, which tells stages and steps; what a gradient costs
+is measured at full size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.approximations.conditional import State, conditional
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.laplace import tempered_mode
+from gpmcflow.evidence.annealing_program import AnnealingProgram
+from gpmcflow.evidence.ladders import make_ladder
+from gpmcflow.evidence.parallel_tempering import batch_steps
+from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
+from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.tempering_program import TemperingProgram
+from gpmcflow.execution import Program, chain_generators
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.tempered import Target, TemperedPath
+from gpmcflow.samplers import Sampler, make_sampler
+from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
+from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from gpmcflow.samplers.latent.problem import LatentProblem
+from gpmcflow.samplers.program import ChainProgram
+from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.study import PlannedJob
+from gpmcflow.studies.frame.timing import repeated, seconds_by_cases, seconds_per_transition, timed
+from gpmcflow.studies.problems import MATRICES, build_model
+from gpmcflow.studies.rmhmc_ais import evidence_routes
+from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
+from gpmcflow.studies.rmhmc_ais.illustration import illustrate
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.studies.stages import approximate
+
+PILOT_PARTICLES = 32
+SEARCHES = {False: 30, True: 60}  # EP fits a search for one, or all, length scales takes, about
+STEPS = 8  # gradients of the transitions that are timed
+
+
+@dataclass(frozen=True)
+class SmallPilot:
+    """A pilot with few particles on few cases; None where the method needs none."""
+
+    pilot: Pilot | None
+    per_particle: float  #: its steps for each particle
+    path: TemperedPath  #: of the full size
+
+
+def approximate_cost(context: Context, job: PlannedJob) -> Cost:
+    """Fits at stated hyperparameters, and the EP fits of a search where one is asked for."""
+    dataset, stated = context.dataset(job.problem), _stated(context, job.problem)
+    seconds = _first_call(context, job.problem)
+    seconds += seconds_by_cases(lambda data: approximate(data, stated, seed=0), dataset)
+    wanted, n_fits = context.config["problems"][job.problem]["hyperparameters"], 0
+    if wanted.get("select") == "grid":
+        n_fits = len(wanted["log_length_scale"]) * len(wanted["log_signal_sd"])
+    elif wanted.get("select") == "maximum":
+        n_fits = SEARCHES[bool(wanted.get("ard"))]
+    if n_fits:
+        seconds += n_fits * seconds_by_cases(lambda data: _ep(data, stated), dataset)
+    return context.single(seconds, _matrices(context, job.problem))
+
+
+def posterior_cost(context: Context, job: PlannedJob) -> Cost:
+    """Pilot, chains from the EP fit, and predictions averaged over at most 1000 draws."""
+    sampling = job.settings["sampling"]
+    found = _pilot(context, job.problem, {"reference": "ep", **sampling})
+    sampler = make_sampler(sampling["sampler"])
+    sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    program = ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
+    n_draws = sampling["draws"] + sampling["warmup"]
+    grid = context.grid(sampling["chains"], n_draws)
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, sampling)
+    seconds += n_draws * context.turns(grid) * seconds_per_transition(program, block_of(grid))
+    on_disk, state, draws = context.on_disk(program, grid)
+    dataset, model = context.dataset(job.problem), path.model
+    if "X_test" in dataset and model.likelihood.binary:
+        few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
+        once, _ = timed(lambda: conditional(State(model, few), X_test).mean_response())
+        seconds += once * min(1000, sampling["chains"] * sampling["draws"]) / len(few)
+    return context.job(seconds + on_disk, _matrices(context, job.problem), state + draws)
+
+
+def evidence_cost(context: Context, job: PlannedJob) -> Cost:
+    """Pilot, then every ladder and replicate, forward and back, block after block."""
+    method = job.settings["method"]
+    found = _pilot(context, job.problem, method)
+    if method["kind"] in ("parallel_tempering", "sequential_monte_carlo"):
+        return _inside_cost(context, job, method, found)
+    sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    block = min(context.execution["block_size"], method["particles"])
+    gradient = _seconds_per_gradient(path, sampler, block)
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
+    rebase = 0.0
+    n_bases = len(found.pilot.betas) if found.pilot else max(method.get("temperatures") or [1])
+    if method.get("coordinates") == "mode":  # the pilot and each ladder find the modes
+        mode, (sites, _) = timed(lambda: tempered_mode(path, 0.5))
+        rebase, _ = timed(lambda: sampler.coordinates(sites).factor)
+        seconds += n_bases * (mode + rebase) * (1 + len(method["temperatures"]))
+    n_bytes = 0
+    for name, length in annealing_runs(method):
+        grid, steps = context.grid(method["particles"], length), _steps(method, found, length)
+        n_gradient = steps.sum() + length
+        if name.endswith("_start"):
+            n_gradient = evidence_routes.REVERSE_DRAWS * steps[-1]
+        seconds += context.turns(grid) * (n_gradient * gradient + min(length, n_bases) * rebase)
+        on_disk, state, draws = context.on_disk(_program(path, sampler, method, name, length), grid)
+        seconds += on_disk
+        n_bytes += state if name.startswith("reverse") else state + draws
+    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
+    return context.job(seconds, memory, n_bytes)
+
+
+def _inside_cost(context: Context, job: PlannedJob, method: dict, found: SmallPilot) -> Cost:
+    """Pilot, then ladders or particle systems, each a chain: one step of each is timed."""
+    sampler = make_sampler(method["sampler"])
+    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
+    n_bytes = 0
+    for _, length in annealing_runs(method):
+        n_temperatures = max(method["temperatures"])
+        if method["kind"] == "sequential_monte_carlo":
+            n_temperatures = length = min(length, max(len(found.pilot.betas), n_temperatures))
+        grid = context.grid(method["replicates"], length)
+        schedule = _schedule(path, sampler, method, found, n_temperatures)
+        if method["kind"] == "parallel_tempering":
+            step_size, n_steps = batch_steps(schedule)
+            program = TemperingProgram(path, sampler, schedule.betas, step_size, n_steps)
+        else:
+            adaptive = method["adaptive_particles"]
+            particles = AdaptiveParticles(**adaptive).least if adaptive else method["particles"]
+            program = ParticleProgram(
+                path, sampler, schedule, particles, method["moves"], method["waste_free"]
+            )
+        block = block_of(grid)
+        rng = chain_generators(0, "forecast", chains=range(block))
+        carry, _ = program.advance(rng, program.start(rng), 0, 1)  # a first stage has no move
+        step = repeated(lambda: program.advance(rng, carry, 1, 2))  # noqa: B023
+        seconds += context.turns(grid) * length * step
+        on_disk, state, draws = context.on_disk(program, grid)
+        seconds, n_bytes = seconds + on_disk, n_bytes + state + draws
+    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
+    return context.job(seconds, memory, n_bytes)
+
+
+def _schedule(
+    path: TemperedPath, sampler: Sampler, method: dict, found: SmallPilot, n_temperatures: int
+) -> Schedule:
+    """Ladder and steps as the pilot of the subset has them."""
+    betas = make_ladder(method["ladder"], n_temperatures, found.pilot)
+    if method.get("step_size") is not None:
+        stated = sampler.with_steps(method["step_size"], method["n_steps"])
+        return Schedule.constant(betas, stated)
+    return Schedule.from_pilot(found.pilot, path, betas)
+
+
+def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
+    """A program with the outputs of a run; only forward ones keep latents."""
+    if name.endswith("_start"):
+        return ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
+    schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), sampler)
+    latents = bool(method.get("store_latents")) and not name.startswith("reverse")
+    return AnnealingProgram(path, sampler, schedule, latents)
+
+
+def map_cost(context: Context, job: PlannedJob) -> Cost:
+    """One cell in the middle of the grid, times the cells."""
+    grid = job.settings["grid"]
+    names = ("log_length_scale", "log_signal_sd")
+    cell = {name: [sorted(grid[name])[len(grid[name]) // 2]] for name in names}
+    settings = context.config["problems"][job.problem]
+    first = _first_call(context, job.problem)
+    each = seconds_by_cases(
+        lambda data: rmhmc_ais.hyperparameter_map(data, settings, cell, seed=0),
+        context.dataset(job.problem),
+    )
+    n_cells = math.prod(len(grid[name]) for name in names)
+    return context.single(first + n_cells * each, _matrices(context, job.problem))
+
+
+def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
+    """The illustration is small: it is made."""
+    return context.single(timed(lambda: illustrate(seed=0))[0], 0)
+
+
+def _matrices(context: Context, problem: str) -> int:
+    return MATRICES * 8 * context.dataset(problem).sizes["case"] ** 2
+
+
+def _stated(context: Context, problem: str) -> dict:
+    """The problem, with typical hyperparameters in place of those that are to be found."""
+    settings = context.config["problems"][problem]
+    wanted = settings["hyperparameters"]
+    if wanted.get("select", "stated") == "stated":
+        return settings
+    if wanted["select"] == "grid":
+        length = float(np.median(wanted["log_length_scale"]))
+        signal = float(np.median(wanted["log_signal_sd"]))
+    else:
+        X = context.small(problem)["X"].values[:100]
+        apart = np.linalg.norm(X[:, None] - X, axis=-1)
+        length, signal = float(np.log(np.median(apart[apart > 0.0]))), 1.0
+    stated = {"select": "stated", "log_length_scale": length, "log_signal_sd": signal}
+    return {**settings, "hyperparameters": stated}
+
+
+def _ep(dataset: Any, problem: dict) -> Any:
+    chosen = problem["hyperparameters"]
+    length, signal = chosen["log_length_scale"], chosen["log_signal_sd"]
+    return expectation_propagation(build_model(dataset, problem, length, signal))
+
+
+def _first_call(context: Context, problem: str) -> float:
+    """Seconds the first fit of a process takes more than the next: it loads compiled code."""
+    few, stated = context.small(problem), _stated(context, problem)
+
+    def make() -> float:
+        first, again = (timed(lambda: _ep(few, stated))[0] for _ in range(2))
+        return max(first - again, 0.0)
+
+    return context.once(("first", str(stated["likelihood"])), make)
+
+
+def _references(context: Context, problem: str) -> tuple[GaussianSites, GaussianSites]:
+    """EP fit of the subset, and a Gaussian of the full size with sites of its strength."""
+
+    def make() -> tuple[GaussianSites, GaussianSites]:
+        few, dataset, stated = context.small(problem), context.dataset(problem), None
+        stated = _stated(context, problem)
+        sites = _ep(few, stated).sites
+        if few.sizes == dataset.sizes:
+            return sites, sites
+        chosen = stated["hyperparameters"]
+        model = build_model(dataset, stated, chosen["log_length_scale"], chosen["log_signal_sd"])
+        tau = np.full(model.n_cases, np.median(sites.precision))
+        return sites, GaussianSites(model, tau, np.zeros(model.n_cases))
+
+    return context.once(("references", problem), make)
+
+
+def _pilot(context: Context, problem: str, method: dict) -> SmallPilot:
+    few, full = _references(context, problem)
+    if method["reference"] == "prior":
+        few, full = GaussianSites.prior(few.model), GaussianSites.prior(full.model)
+    path, ladder = TemperedPath(full), method.get("ladder")
+    plain = method.get("kind") == "importance_sampling"
+    if plain or (method.get("step_size") is not None and ladder in ("linear", "power")):
+        return SmallPilot(None, 0.0, path)
+    tuning = TuningSettings(**{**(method.get("tuning") or {}), "n_particles": PILOT_PARTICLES})
+    found = find_pilot(
+        TemperedPath(few),
+        make_sampler(method["sampler"]),
+        method.get("coordinates", "reference"),
+        tuning,
+        seed=0,
+        key=("forecast", problem),
+    )
+    steps = TuningSettings(**(method.get("tuning") or {})).rounds * found.n_steps[1:]
+    return SmallPilot(found, float(steps.sum() + 2 * steps[0]), path)
+
+
+def _pilot_seconds(
+    found: SmallPilot, path: TemperedPath, sampler: Sampler, settings: dict
+) -> float:
+    """Seconds of the pilot with all its particles, at full size."""
+    if found.pilot is None:
+        return 0.0
+    tuning = TuningSettings(**(settings.get("tuning") or {}))
+    return found.per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
+
+
+def _steps(method: dict, found: SmallPilot, length: int) -> np.ndarray:
+    """Gradients of the transition at each temperature of a ladder."""
+    if method.get("n_steps") is not None or found.pilot is None:
+        return np.full(length, method.get("n_steps") or 0)
+    betas = make_ladder(method["ladder"], length, found.pilot)[1:]
+    return np.rint(np.interp(betas, found.pilot.betas, found.pilot.n_steps))
+
+
+def _seconds_per_gradient(path: TemperedPath, sampler: Sampler, n_chains: int) -> float:
+    """Seconds a batch takes for one of the gradients of a transition, its other work shared out."""
+    target, tried = path.target(0.5), sampler.with_steps(float(sampler.step_size), STEPS)
+    rng = chain_generators(0, "forecast", chains=range(n_chains))
+    state = tried.init(target, rng.standard_normal((path.model.dim,)))
+    return repeated(lambda: tried.step(rng, target, state)) / STEPS
+
+
+COSTS = {
+    "rmhmc_ais_approximate": approximate_cost,
+    "rmhmc_ais_evidence": evidence_cost,
+    "rmhmc_ais_posterior": posterior_cost,
+    "rmhmc_ais_hyperparameter_map": map_cost,
+    "rmhmc_ais_illustrate": illustrate_cost,
+}

@@ -1,0 +1,165 @@
+"""The evidence study of Paquet & Fraccaro (2018): annealing from the prior and from EP."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.perturbative_correction import second_order_correction
+from gpmcflow.errors import NumericalError, unknown_name
+from gpmcflow.execution import chain_generators, require_memory, workers
+from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.storage import load_results, with_attributes
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.frame.resources import chains_of
+from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
+from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES, Setting
+from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.studies.stages import execution_of, result_attributes
+
+STUDY = "rmhmc_ais"
+ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
+STATISTICS = 8  # numbers kept for each particle and temperature
+
+
+def evidence_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`evidence` of the data and the EP fit of a job."""
+    dataset, fitted = job.dataset(), load_results(job.input.approximation)
+    method = job.settings["method"]
+    runs = [(chains_of(method), length) for _, length in annealing_runs(method)]
+    run = job.run_settings(dataset, runs)
+    return evidence(dataset, fitted, **job.settings, **job.names, **run)
+
+
+def hyperparameter_map_job(job: Job) -> tuple[xr.DataTree, dict]:
+    """`hyperparameter_map` of the data of a job."""
+    return hyperparameter_map(job.dataset(), **job.settings, seed=job.seed)
+
+
+def evidence(
+    dataset: xr.Dataset,
+    approximation: xr.DataTree,
+    problem: dict,
+    method: dict,
+    *,
+    problem_name: str,
+    method_name: str,
+    seed: int,
+    execution: dict,
+    state_dir: Any = None,
+    memory_limit_gb: float | None = None,
+) -> tuple[xr.DataTree, dict]:
+    """All runs of one method on one problem: its ladder lengths and replicates.
+
+    Groups: ``evidence`` (n_temperatures, replicate), those of the route the method takes (see
+    `evidence_routes`), and ``pilot`` (stage) where one was run. The sidecar has the seconds of each run and
+    of the pilot.
+    """
+    forecast = memory_forecast(
+        dataset.sizes["case"], method, execution, on_disk=state_dir is not None
+    )
+    require_memory(forecast, limit_bytes(memory_limit_gb), f"{method_name} on {problem_name}")
+    model = model_of(dataset, approximation, problem)
+    path = TemperedPath(reference_of(approximation, model, method["reference"]))
+    kind = method.get("kind", "ais")
+    if kind not in ROUTES:
+        raise unknown_name(f"{method_name}: kind", kind, ROUTES)
+    how = execution_of(
+        execution,
+        settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
+    )
+    with workers(how.pool, how.workers) as pool:
+        found = ROUTES[kind](
+            Setting(
+                path=path,
+                method=method,
+                seed=seed,
+                key=(STUDY, dataset.attrs["name"], problem_name, method_name),
+                label=f"{problem_name} {method_name}",
+                execution=replace(how, scheduler=pool, state_dir=state_dir),
+            )
+        )
+    attributes = result_attributes(dataset, seed, problem=problem, method=method)
+    attributes |= {"study": STUDY, "problem": problem_name, "method": method_name}
+    groups = {"evidence": found.table, **found.groups}
+    return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": found.seconds}
+
+
+def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> int:
+    """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
+    kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
+    chains, rows, kept = method.get("particles", 0), 1, method["replicates"]
+    if kind == "parallel_tempering":  # a chain is a ladder, of which a draw keeps every temperature
+        chains, rows, kept = (
+            method["replicates"],
+            n_temperatures,
+            method["draws"] + method["warmup"],
+        )
+    elif kind == "sequential_monte_carlo":  # a chain is a replicate, with all its particles
+        adaptive = method.get("adaptive_particles") or {}
+        chains, rows, kept = method["replicates"], adaptive.get("most", method["particles"]), 1
+    block = min(chains, int(execution["block_size"]))
+    in_flight = int(execution.get("workers", 1)) * block * rows
+    numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
+    numbers += STATISTICS * chains * n_temperatures * kept
+    if method.get("sampler") == "rmhmc":
+        numbers += in_flight * dim * dim  # each particle's own factor
+    if method.get("reverse"):
+        numbers += 3 * chains * dim  # the draws the reverse runs start from
+    if method.get("store_latents"):
+        stored = (
+            in_flight * int(execution["segment_length"]) if on_disk else chains * n_temperatures
+        )
+        numbers += 2 * stored * dim
+    return 8 * numbers
+
+
+def hyperparameter_map(
+    dataset: xr.Dataset,
+    problem: dict,
+    grid: dict,
+    *,
+    seed: int,
+    marked: dict[str, list[float]] | None = None,
+    n_draws: int = 1000,
+) -> tuple[xr.DataTree, dict]:
+    """EP evidence, size of the correction and sd of u under q over a grid of hyperparameters.
+
+    Group ``map`` (log_length_scale, log_signal_sd); NaN where EP does not converge. sd(u) is that of
+    the log weights of plain importance sampling from the EP fit: a measure of how hard a setting is.
+    ``marked`` names settings (log length scale, log signal sd) that the figure points out.
+    """
+    lengths, signals = grid["log_length_scale"], grid["log_signal_sd"]
+    shape = (len(lengths), len(signals))
+    found = {name: np.full(shape, np.nan) for name in ("log_evidence_ep", "correction", "ratio_sd")}
+    began = time.perf_counter()
+    for i, length in enumerate(lengths):
+        for j, signal in enumerate(signals):
+            try:
+                fit = expectation_propagation(build_model(dataset, problem, length, signal))
+            except NumericalError:
+                continue
+            rng = chain_generators(seed, STUDY, dataset.attrs["name"], "map", i, j, chains=[0])
+            model = fit.sites.model
+            eta = fit.sites.predictor(rng.standard_normal((n_draws, model.dim))[0])
+            u = TemperedPath(fit.sites).log_ratio(eta, model.likelihood.log_density(eta, model.y))
+            found["log_evidence_ep"][i, j] = fit.log_evidence
+            found["correction"][i, j] = second_order_correction(fit)[-1]
+            found["ratio_sd"][i, j] = u.std()
+    dims = ("log_length_scale", "log_signal_sd")
+    table = xr.Dataset(
+        {name: (dims, values) for name, values in found.items()},
+        {"log_length_scale": lengths, "log_signal_sd": signals},
+        {"marked": json.dumps(marked or {}, sort_keys=True)},
+    )
+    tree = with_attributes(
+        xr.DataTree.from_dict({"map": table}),
+        result_attributes(dataset, seed, problem=problem, grid=grid),
+    )
+    return tree, {"seconds": {"map": time.perf_counter() - began}}

@@ -1,0 +1,63 @@
+"""Figures of study split_hmc from its results files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from gpmcflow.storage import load_results, open_results, read_csv
+from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.split_hmc import figures as run_panels
+from gpmcflow.studies.split_hmc import paper_figures as paper
+from gpmcflow.studies.split_hmc.illustrations import COVARIANCE, MEAN
+
+MAX_LAG = 60
+
+
+def draw(job: Job) -> Iterator[tuple[str, Figure]]:
+    """All figures of a run, by their names below its folder."""
+    yield "cost", run_panels.cost_comparison(read_csv(job.input.runs))
+    chains: dict[str, dict[str, str]] = {}
+    for path in map(Path, job.input.chains):
+        chains.setdefault(path.parent.name, {})[path.stem] = str(path)
+    for problem, paths in chains.items():
+        for name, figure in run_figures(paths).items():
+            yield f"{problem}/{name}", figure
+    for path in job.input.illustrations:
+        yield from illustrations(load_results(path)).items()
+
+
+def illustrations(tree: xr.DataTree) -> dict[str, Figure]:
+    """Figures 1-4 from `illustrate`'s data."""
+    states = tree["bivariate"].to_dataset()["state"]
+    shown = [states.sel({"method": name}).values for name in ("hmc", "rwm_small")]
+    found = {k: v.values for k, v in tree["regression"].to_dataset().variables.items()}
+    grid, mode, y01 = found["grid"], found["mode"], (found["y"] > 0).astype(int)
+    fast = found["fast"].astype(bool)
+    curves = [found[k] for k in ("energy", "gaussian_energy", "slope", "gaussian_slope")]
+    return {
+        "figure_1": paper.trajectories(*shown, MEAN, COVARIANCE),
+        "figure_2": paper.data_and_line(found["x"], y01, mode),
+        "figure_3": paper.normal_split(grid, *curves, mode[1]),
+        "figure_4": paper.data_split(
+            found["x"], y01, mode, fast, grid, found["slope"], found["fast_slope"], mode[1]
+        ),
+    }
+
+
+def run_figures(paths: Mapping[str, str | Path]) -> dict[str, Figure]:
+    """Traces of the first chain and mean autocorrelations of one problem's runs, by method."""
+    series = {}
+    for method, path in paths.items():
+        series[method] = open_results(path)["trace/log_likelihood"].values
+    label = "log likelihood (nats)"
+    shortest = min(values.shape[1] for values in series.values())
+    return {
+        "traces": run_panels.traces({k: v[0] for k, v in series.items()}, label),
+        "autocorrelation": run_panels.autocorrelations(
+            series, "log likelihood", min(MAX_LAG, shortest - 1)
+        ),
+    }

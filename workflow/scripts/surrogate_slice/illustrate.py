@@ -1,9 +1,0 @@
-"""Data of the paper's figures 1 and 2."""
-
-from gpmcflow.workflow_job import workflow_job
-
-if __name__ == "__main__":
-    with workflow_job(snakemake) as job:
-        from gpmcflow.studies.surrogate_slice.illustrations import illustrate
-
-        job.write(illustrate(seed=snakemake.params.seed))
