@@ -1,0 +1,87 @@
+"""Tables of the certification page, each from one committed file, with the command that made the file."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+from scipy.stats import chisquare
+
+BINS, N_RANKED = 20, 99  # as in benchmarks/calibration.py
+STUDIES = {
+    "rmhmc_ais": "Paquet & Fraccaro (2018)",
+    "split_hmc": "Shahbaba, Lan, Johnson & Neal (2014)",
+    "fast_likelihood": "Wang & Neal (2013)",
+    "surrogate_slice": "Murray & Adams (2010)",
+}
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """The table with its index as first column."""
+    table = table.reset_index()
+    rows = [table.columns, ["---"] * table.shape[1], *table.astype(str).values.tolist()]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows) + "\n"
+
+
+def benchmark(root: Path, name: str) -> ModuleType:
+    """The script of a benchmark, whose own functions make its tables."""
+    folder = str(root / "benchmarks")
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return importlib.import_module(name)
+
+
+def calibration(root: Path) -> pd.DataFrame:
+    """p-value of uniform ranks, for each structure of the prior and each function."""
+    ranks = pd.read_csv(root / "benchmarks" / "calibration.csv")
+    edges = [k * (N_RANKED + 1) / BINS - 0.5 for k in range(BINS + 1)]
+    rows = [
+        (structure, function, len(own), len(own) / BINS, counts.min(), counts.max(), p_value)
+        for (structure, function), own in ranks.groupby(["structure", "function"], sort=False)
+        for counts in [pd.cut(own["rank"], edges).value_counts()]
+        for p_value in [f"{chisquare(counts).pvalue:.2f}"]
+    ]
+    names = "structure function|data sets|expected in a bin|least|most|p-value"
+    columns = ["structure", "function", *names.split("|")[1:]]
+    return pd.DataFrame(rows, columns=columns).set_index("structure")
+
+
+def evidences(root: Path) -> pd.DataFrame:
+    """Evidence of whole models at default settings, beside reference values."""
+    rows = pd.read_csv(root / "benchmarks" / "model_evidence.csv").query("part == 'routes'")
+    return benchmark(root, "model_evidence").routes_table(rows).rename_axis("problem")
+
+
+def coverage(root: Path) -> pd.DataFrame:
+    """How often 95 % intervals of the evidence of whole models hold the reference."""
+    rows = pd.read_csv(root / "benchmarks" / "model_evidence.csv").query("part == 'coverage'")
+    return benchmark(root, "model_evidence").coverage_table(rows).rename_axis("problem")
+
+
+def faults(root: Path) -> pd.DataFrame:
+    """Outcomes of random faults, by their kind."""
+    rows = pd.read_json(root / "benchmarks" / "faults.jsonl", lines=True)
+    return pd.crosstab(rows["kind"], rows["outcome"], margins=True, margins_name="all")
+
+
+def verdicts(root: Path) -> pd.DataFrame:
+    """How many rows of each study's table have which verdict."""
+    files = [root / "docs" / "results" / study / "verdict.csv" for study in STUDIES]
+    rows = pd.concat(pd.read_csv(file, usecols=["study", "verdict"]) for file in files)
+    counts = pd.crosstab(rows["study"], rows["verdict"]).reindex(STUDIES)
+    counts.insert(0, "paper", list(STUDIES.values()))
+    return counts
+
+
+def disagreements(root: Path, study: str) -> pd.DataFrame:
+    """Rows of one study in which we differ from what is printed, or a claim does not hold."""
+    rows = pd.read_csv(root / "docs" / "results" / study / "verdict.csv")
+    rows = rows[rows["verdict"].isin(["differs", "does not hold"])]
+    shown = rows[["table", "row", "column", "unit", "printed", "ours", "why"]].copy()
+    for name in ("printed", "ours"):
+        values = pd.to_numeric(shown[name], errors="coerce")
+        shown[name] = values.map("{:.3g}".format).where(values.notna(), shown[name])
+    return shown.fillna("").set_index("table")
