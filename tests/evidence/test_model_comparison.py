@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy.stats import norm
@@ -154,3 +157,43 @@ def test_what_reweighting_cannot_do(run):
     )
     with pytest.raises(InputError, match="differ in more than hyperpriors"):
         gp.change_hyperpriors(run, model(), other)
+
+
+def stable(differences: np.ndarray, errors: np.ndarray) -> bool:
+    """Whether log Bayes factors of seeds agree, each pair of them within 3 joint errors."""
+    joint = np.hypot(errors[:, None], errors)
+    return bool(np.all(np.abs(differences[:, None] - differences) <= 3.0 * joint))
+
+
+def test_order_of_two_models_is_that_of_every_seed():
+    """Labels of one column: a model of it against one of a column that has nothing to do with them."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-2.0, 2.0, (40, 2))
+    y = np.where(np.sin(2.0 * X[:, 0]) > 0.0, 1, -1)
+    models = [gp.GPModel(X[:, [k]], y, gp.SquaredExponential(), gp.Logistic()) for k in range(2)]
+    differences, errors = [], []
+    for seed in range(3):
+        runs = [
+            gp.model_evidence(model, n_replicates=2, n_draws=200, seed=seed, execution=QUIET)
+            for model in models
+        ]
+        table = gp.compare_models(dict(zip(("own", "other"), runs, strict=True)))
+        assert list(table.index) == ["own", "other"]
+        assert table.loc["other", "verdict"] == "worse"
+        differences.append(-table.loc["other", "log_bayes_factor"])
+        errors.append(table.loc["other", "bayes_factor_error"])
+    differences, errors = np.array(differences), np.array(errors)
+    assert np.all(differences > 3.0 * errors)
+    assert stable(differences, errors)
+
+
+def test_one_length_scale_comes_before_one_a_column_on_ionosphere_at_every_seed():
+    """The measured rows: five seeds of each model, four replicates a seed."""
+    path = Path(__file__).parents[2] / "benchmarks" / "model_evidence.csv"
+    rows = pd.read_csv(path).query("part == 'routes'").set_index(["problem", "seed"])
+    one, each = (rows.loc[f"ionosphere-{kind}"].sort_index() for kind in ("isotropic", "ard"))
+    assert list(one.index) == list(each.index) == [0, 1, 2, 3, 4]
+    differences = (one["log_evidence"] - each["log_evidence"]).to_numpy()
+    errors = np.hypot(one["standard_error"], each["standard_error"]).to_numpy()
+    assert np.all(differences > 11.0)
+    assert stable(differences, errors)

@@ -142,7 +142,10 @@ def clone(tmp_path_factory):
 def run(folder: Path, module: str, *words: str) -> str:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
     environment["PYTHONPATH"] = str(folder)
-    command = [sys.executable, "-m", module, *words]
+    called = (
+        ["-m", module] if module == "snakemake" else ["-c", f"from {module} import main; main()"]
+    )
+    command = [sys.executable, *called, *words]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout + done.stderr
