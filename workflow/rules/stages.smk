@@ -3,7 +3,7 @@ def marked_outputs(stage):
     """Outputs by name; those with a caption are part of Snakemake's report."""
     captioned = {
         name: report(
-            path, category=path.split("/")[1], labels={"shows": stage.captions[path]}
+            path, category=stage.folder, labels={"shows": stage.captions[path]}
         )
         for name, path in stage.outputs.items()
         if path in stage.captions

@@ -63,6 +63,11 @@ class Stage:
         return {**self.outputs, **sidecar}
 
     @property
+    def folder(self) -> str:
+        """Folder of results that its outputs lie in."""
+        return PurePosixPath(next(iter(self.outputs.values()))).parts[1]
+
+    @property
     def log(self) -> str:
         """Path of the log, by the first output, or by the rule where that has no name for them all."""
         return self._beside("logs", ".log")
