@@ -61,7 +61,7 @@ _HOME = {
     "open_results": "storage",
     "Parameter": "parameters.parameter",
     "parse_covariance": "covariances.text",
-    "partial_results": "unfinished_runs",
+    "partial_results": "monitor.unfinished_runs",
     "Periodic": "covariances.leaves",
     "Poisson": "likelihoods",
     "Polynomial": "covariances.leaves",

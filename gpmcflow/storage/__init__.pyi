@@ -1,0 +1,17 @@
+from gpmcflow.storage.atomic import atomic_path as atomic_path
+from gpmcflow.storage.checksums import remove as remove
+from gpmcflow.storage.checksums import require_unchanged as require_unchanged
+from gpmcflow.storage.files import csv_text as csv_text
+from gpmcflow.storage.files import read_csv as read_csv
+from gpmcflow.storage.files import write_csv as write_csv
+from gpmcflow.storage.files import write_figure as write_figure
+from gpmcflow.storage.files import write_result_text as write_result_text
+from gpmcflow.storage.files import write_text as write_text
+from gpmcflow.storage.reading import load_results as load_results
+from gpmcflow.storage.reading import open_results as open_results
+from gpmcflow.storage.schema import standard_attributes as standard_attributes
+from gpmcflow.storage.schema import with_attributes as with_attributes
+from gpmcflow.storage.sidecar import origin as origin
+from gpmcflow.storage.sidecar import read_sidecar as read_sidecar
+from gpmcflow.storage.sidecar import write_sidecar as write_sidecar
+from gpmcflow.storage.writing import write_results as write_results
