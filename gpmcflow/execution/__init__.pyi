@@ -1,7 +1,6 @@
 from gpmcflow.execution.blocks import Program as Program
 from gpmcflow.execution.code import code_digest as code_digest
 from gpmcflow.execution.digest import array_digest as array_digest
-from gpmcflow.execution.digest import canonical_json as canonical_json
 from gpmcflow.execution.digest import settings_digest as settings_digest
 from gpmcflow.execution.digest import text_digest as text_digest
 from gpmcflow.execution.lock import lock_owner as lock_owner

@@ -7,6 +7,7 @@ from gpmcflow.storage.files import write_csv as write_csv
 from gpmcflow.storage.files import write_figure as write_figure
 from gpmcflow.storage.files import write_result_text as write_result_text
 from gpmcflow.storage.files import write_text as write_text
+from gpmcflow.storage.plain_json import canonical_json as canonical_json
 from gpmcflow.storage.reading import load_results as load_results
 from gpmcflow.storage.reading import open_results as open_results
 from gpmcflow.storage.schema import standard_attributes as standard_attributes
