@@ -201,21 +201,21 @@ def _datasets(options: argparse.Namespace) -> None:
 
 
 def _new(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.analysis.commands import new
+    from gpmcflow.pipeline.own_data import new
 
     lines = new(options.csv, options.target, positive=options.positive, force=options.force)
     print("\n".join(lines))
 
 
 def _check(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.analysis.commands import check
+    from gpmcflow.pipeline.own_data import check
 
     cores = options.cores or os.cpu_count() or 1
     print("\n".join(check(options.config, cores, quick=options.quick)))
 
 
 def _predict(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.analysis.commands import predict_file
+    from gpmcflow.pipeline.own_data import predict_file
 
     print("\n".join(predict_file(options.analysis, options.csv, options.output)))
 
@@ -261,8 +261,8 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _clean(options: argparse.Namespace) -> None:
+    from gpmcflow.execution.disk import human_bytes
     from gpmcflow.monitor.clean import remove_state, state_table, unneeded_state
-    from gpmcflow.pipeline.disk import human_bytes
     from gpmcflow.pipeline.plan import planned_jobs
 
     outputs = None

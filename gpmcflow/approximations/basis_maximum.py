@@ -9,9 +9,9 @@ from scipy.special import ndtri
 
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_search import frozen_maximum
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import density_of
 
 logger = logging.getLogger(__name__)
 SEARCHES = 20  # at most

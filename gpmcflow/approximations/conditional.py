@@ -13,8 +13,9 @@ from scipy.special import ndtr, ndtri
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import CovarianceAt, GPModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.linear_maps import solve
 
 _BISECTIONS = 50

@@ -8,12 +8,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.models.basis_regression import CollapsedBasisDensity
-from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.collapsed_density import Density
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity
 
-Density = JointDensity | CollapsedDensity | CollapsedBasisDensity
 EVALUATIONS = 12  # at most, of one search
 COLLAPSED_EVALUATIONS = 200  # where latents are integrated out and no sites move
 STEP = 1.0  # how far one search may go, in normal coordinates

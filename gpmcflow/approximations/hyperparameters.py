@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from scipy.optimize import approx_fprime, minimize
@@ -33,7 +34,7 @@ MAX_ITERATIONS = 60
 MAX_ROUNDS = 30  # of L-BFGS, after fits that failed
 MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
 DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
-FITS = {"ep": expectation_propagation, "laplace": laplace}
+FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
 
 class EvidenceMaximum(NamedTuple):
@@ -106,7 +107,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
             _described(model, search.failures[0][0]),
             search.failures[0][1],
         )
-    if getattr(best.fit, "clipped", 0):
+    if isinstance(best.fit, ExpectationPropagation) and best.fit.clipped:
         logger.warning(
             "hyperparameters: %d sites of the EP fit are clipped, so the gradient of its evidence, and "
             "with it the maximum, are approximate",
@@ -145,9 +146,10 @@ class _Search:
     def __init__(self, model: GPModel, method: str) -> None:
         self.model, self.method = model, method
         self.report = Progress("approximate", unit="fits")
-        self.best: _Best | None = None
+        self.best: Any = None  # a `_Best`, after a fit
         self.exact = MarginalLikelihood(model) if model.likelihood.conjugate else None
-        self.n_fits, self.failures = 0, []
+        self.n_fits = 0
+        self.failures: list[tuple[np.ndarray, str]] = []
         priors = model.parameters.free_priors
         self.start = model.prior_median()
         reach = np.array([prior.width for prior in priors])
@@ -184,7 +186,7 @@ class _Search:
     def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """-log Z and its gradient; `_FailedFitError` where a fit does not converge."""
         self.n_fits += 1
-        fit = None
+        fit: Any = None
         if self.exact is not None:
             full = self.model.full(theta)
             log_evidence, slopes = self.exact.value_and_slopes(full)

@@ -194,7 +194,7 @@ def predictors(
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):
-        function = sites.model.covariance_function
+        function: Any = sites.model.covariance_function  # a `CovarianceAt`
         if function is not None and function.model.basis:
             return [basis_predictor(NewDesigns(function.model), function.full, sites=sites)]
         return [State(sites.model, sites=sites).predictor()]
@@ -238,7 +238,7 @@ def read_draws(
             f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
         )
     if thetas is None:  # latents at fixed hyperparameters are eta itself
-        full = np.array(settings["full"]) if "full" in settings else model.full(())
+        full = np.array(settings["full"]) if "full" in settings else model.full(np.empty(0))
         return model, full[model.free][None], latents
     if latents is not None and not model.basis:
         latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
@@ -259,7 +259,7 @@ def _draw_predictors(
         latents = eta if eta is None or len(thetas) == 1 else eta[k : k + 1]
         if model.basis:
             yield basis_predictor(designs, model.full(theta), latents, regression=regression)
-        elif eta is None:
+        elif latents is None:
             yield regression_predictor(model, theta)
         else:
             yield latent_predictor(model, theta, latents)

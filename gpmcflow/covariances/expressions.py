@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -189,7 +189,7 @@ class Leaf(Covariance):
         """Itself."""
         return (self,)
 
-    def with_defaults(self, amplitude: bool = True) -> Leaf:
+    def with_defaults(self, amplitude: bool = True) -> Self:
         """The same with default hyperpriors for what was left out."""
         values = {}
         for parameter in self.parameters():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -290,7 +291,8 @@ class Periodic(Leaf):
                 "Periodic: period is missing, and has no default; give a number in the units of the "
                 "column, or a hyperprior"
             )
-        if isinstance(self.length_scale, tuple) or len(self.columns or (0,)) != 1:
+        columns: Any = self.columns or (0,)
+        if isinstance(self.length_scale, tuple) or len(columns) != 1:
             raise InputError("Periodic: more than one column; allowed: one; multiply one for each")
 
 

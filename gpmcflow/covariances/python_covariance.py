@@ -13,7 +13,7 @@ from gpmcflow.covariances import passes
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import text_digest
-from gpmcflow.parameters.parameter import Entry, Setting, checked_setting
+from gpmcflow.parameters.parameter import Entry, checked_setting
 
 STEP = 1e-5  # of the central differences in the log of a parameter
 
@@ -59,7 +59,7 @@ class PythonCovariance(Leaf):
     """
 
     function: Callable
-    given: Mapping[str, Setting] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
     gradient: Callable | None = None
 
     code, term, has_amplitude = passes.GIVEN, "python", False

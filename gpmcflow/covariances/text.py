@@ -83,11 +83,10 @@ class _Reader:
             left, right = self.expression(node.left), self.expression(node.right)
             return left + right if isinstance(node.op, ast.Add) else left * right
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return self.leaf(node)
+            return self.leaf(node.func.id, node)
         self.refuse(node, _SHOWN)
 
-    def leaf(self, node: ast.Call) -> Covariance:
-        name = node.func.id
+    def leaf(self, name: str, node: ast.Call) -> Covariance:
         if name not in LEAVES:
             raise unknown_name(f"{self.where}: covariance", name, LEAVES)
         kind = LEAVES[name]
@@ -118,8 +117,9 @@ class _Reader:
     def column(self, node: ast.AST) -> str | int:
         if isinstance(node, ast.Name):
             return node.id
-        if isinstance(node, ast.Constant) and type(node.value) in (str, int):
-            return node.value
+        value: Any = getattr(node, "value", None)
+        if isinstance(node, ast.Constant) and type(value) in (str, int):
+            return value
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             place = self.column(node.operand)
             return -place if isinstance(place, int) else self.refuse(node, "a place or a name")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -162,7 +163,7 @@ def _two_classes(
     return y, f"+1 = {spelling[plus]}, -1 = {spelling[minus]} (column {target})"
 
 
-def _label_keys(table: CsvTable, target: str, cells: list[str]) -> list[float] | list[str]:
+def _label_keys(table: CsvTable, target: str, cells: list[str]) -> list[Any]:
     """Return the labels as numbers if all are (so that 1 and 1.0 are one class), else as words."""
     try:
         for cell in cells:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.adaptation.joint_pilot import Stage, site_factor
 from gpmcflow.samplers.joint.split_dynamics import SplitState, SplitTarget
 

@@ -127,19 +127,18 @@ def log_evidence(
     run |= {"seed": seed, "key": key, "execution": execution}
     if route == "importance_sampling":
         return importance_sampling(path.reference, **run)
-    if isinstance(sampler, str):
-        sampler = make_sampler(sampler)
-    if not isinstance(sampler, LatentSampler):
+    chosen = make_sampler(sampler) if isinstance(sampler, str) else sampler
+    if not isinstance(chosen, LatentSampler):
         raise InputError(
-            f"log_evidence: sampler is {sampler!r}; allowed: samplers of latents, such as HMC(), and the "
+            f"log_evidence: sampler is {chosen!r}; allowed: samplers of latents, such as HMC(), and the "
             f"names {', '.join(LATENT_SAMPLERS)}"
         )
     kept = Execution.of(execution).state_dir
-    pilot = find_pilot(path, sampler, coordinates, tuning, seed=seed, key=key, state_dir=kept)
+    pilot = find_pilot(path, chosen, coordinates, tuning, seed=seed, key=key, state_dir=kept)
     betas = pilot.betas
     if run.get("effective_fraction") is None:
         betas = make_ladder(ladder, n_temperatures or ROUTES[route].n_temperatures, pilot)
-    tree = ROUTES[route].run(path, sampler, Schedule.from_pilot(pilot, path, betas), **run)
+    tree = ROUTES[route].run(path, chosen, Schedule.from_pilot(pilot, path, betas), **run)
     if "evidence" in tree.children:
         tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)
     return tree

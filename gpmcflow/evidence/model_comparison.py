@@ -137,17 +137,10 @@ def _checked(evidences: Mapping[str, xr.DataTree]) -> dict[str, _Evidence]:
             )
         group = tree["evidence"].to_dataset()
         at = group.sel(estimator="bridge") if "estimator" in group.dims else group
-        numbers = (
-            float(at[name])
-            for name in (
-                "log_evidence",
-                "standard_error",
-                "degrees_of_freedom",
-                "fit",
-                "complexity",
-            )
-        )
-        estimates[name] = _Evidence(*numbers, str(at["alarm"].values))
+        estimates[name] = _Evidence(
+            float(at["log_evidence"]), float(at["standard_error"]), float(at["degrees_of_freedom"]),
+            float(at["fit"]), float(at["complexity"]), str(at["alarm"].values),
+        )  # fmt: skip
     return estimates
 
 

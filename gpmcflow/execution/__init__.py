@@ -15,7 +15,6 @@ _HOME = {
     "Progress": "progress",
     "Workers": "pools",
     "array_digest": "digest",
-    "canonical_json": "digest",
     "chain_generators": "randomness",
     "code_digest": "code",
     "default_memory_limit": "memory",

@@ -21,8 +21,8 @@ from gpmcflow.storage.files import write_text
 PACKAGE = "gpmcflow"
 # What no number depends on: messages, files as such, and what surrounds a job.
 HARMLESS = (
-    "errors", "storage", "pipeline", "monitor", "execution.progress", "studies.frame.job",
-    "studies.frame.registry", "studies.frame.study",
+    "errors", "storage", "pipeline", "monitor", "execution.disk", "execution.progress",
+    "studies.frame.job", "studies.frame.study", "studies.registry",
 )  # fmt: skip
 _FOLDER = Path(__file__).resolve().parents[1]
 _PARSED = Path(".snakemake", "gpmcflow_sources.json")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.execution.blocks import Program
-from gpmcflow.execution.digest import canonical_json
+from gpmcflow.storage.plain_json import canonical_json
 
 
 @dataclass(frozen=True)

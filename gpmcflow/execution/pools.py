@@ -29,7 +29,7 @@ class Workers:
     """A scheduler with what it runs on. Made by `workers`; give it to `run` as its scheduler."""
 
     scheduler: str
-    pool: Executor | None = None
+    pool: _Threads | _Processes | None = None
     client: Any = None
 
     def compute(
@@ -145,7 +145,7 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
         )
 
 
-class _UnderWay:
+class _UnderWay(Executor):
     """For an executor: knows the tasks it has not finished, and starts workers deaf to signals."""
 
     under_way: set[Future]
@@ -176,7 +176,8 @@ class _Context(SpawnContext):  # spawn, as fork is not safe beside BLAS threads
     Process = _Worker
 
 
-def _pool(scheduler: str, n_workers: int) -> Executor:
+def _pool(scheduler: str, n_workers: int) -> _Threads | _Processes:
+    pool: _Threads | _Processes
     if scheduler == "threads":
         pool = _Threads(n_workers, initializer=pin_blas)
     else:
@@ -194,5 +195,7 @@ def _start_worker() -> None:
 
 def _end_with_parent() -> None:
     """End when the parent was killed: else a worker would wait for its next task for ever."""
-    connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
     os._exit(1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmcflow.execution.blocks import Grid, Program
+from gpmcflow.execution.disk import require_disk
 from gpmcflow.execution.identity import RunIdentity
 from gpmcflow.execution.job import Job
 from gpmcflow.execution.pools import workers
@@ -17,7 +18,6 @@ from gpmcflow.execution.settings import Execution
 from gpmcflow.execution.signals import finish_first
 from gpmcflow.execution.state_folder import StateFolder
 from gpmcflow.execution.tasks import ProgramBox
-from gpmcflow.pipeline.disk import require_disk
 
 if TYPE_CHECKING:
     import dask.array as da

@@ -39,11 +39,12 @@ def likelihood(name: str, **settings: Any) -> Likelihood:
     """
     if name not in LIKELIHOODS:
         raise unknown_name("likelihood", name, LIKELIHOODS)
-    allowed = {field.name: field.default for field in fields(LIKELIHOODS[name])}
+    kind: Any = LIKELIHOODS[name]  # a dataclass
+    allowed = {field.name: field.default for field in fields(kind)}
     for setting in settings:
         if setting not in allowed:
             raise unknown_name(f"likelihood {name}: setting", setting, allowed)
     for setting, default in allowed.items():
         if default is MISSING and setting not in settings:
             raise InputError(f"likelihood {name}: setting {setting!r} is missing; give it")
-    return LIKELIHOODS[name](**settings)
+    return kind(**settings)

@@ -100,13 +100,13 @@ class Likelihood(ABC):
 
     def __post_init__(self) -> None:
         for name in dict.fromkeys((*self.parameters, *self.constants)):
-            value, where = getattr(self, name), f"{type(self).__name__} likelihood: {name}"
+            value: Any = getattr(self, name)
+            where = f"{type(self).__name__} likelihood: {name}"
             if name not in self.parameters or (name in self.constants and np.ndim(value)):
                 value = _positive_constant(value, where)
             else:
-                value = checked_setting(
-                    default_hyperpriors().get(name) if value is None else value, where
-                )
+                value = default_hyperpriors().get(name) if value is None else value
+                value = checked_setting(value, where)
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -190,6 +190,10 @@ class Likelihood(ABC):
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each (..., n)."""
+
+    def noise_variances(self, n: int) -> np.ndarray:
+        """Of n cases of a likelihood that is ``conjugate``, (n,)."""
+        raise NotImplementedError
 
     @abstractmethod
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class BinaryLikelihood(Likelihood):
         return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
 
     @abstractmethod
-    def centred_moments(self, k: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    def centred_moments(self, k: np.ndarray | float) -> tuple[Any, Any]:
         """s and h = E[f y] of F(y f) N(f; 0, k), whose variance k - h^2 is 1 / (1 / k + 1 / s)."""
 
     def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:

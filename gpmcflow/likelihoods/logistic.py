@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -123,7 +124,7 @@ class Logistic(BinaryLikelihood):
         """+1 with probability sigma(eta), else -1."""
         return np.where(rng.random(np.shape(eta)) < expit(eta), 1.0, -1.0)
 
-    def centred_moments(self, k: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    def centred_moments(self, k: np.ndarray | float) -> tuple[Any, Any]:
         """1 / (4 q^2) - k and 2 k q, q(k) the `logistic_overlap`."""
         q = logistic_overlap(k)
         return 1.0 / (4.0 * q * q) - k, 2.0 * k * q

@@ -81,10 +81,10 @@ class NegativeBinomial(CountLikelihood):
         shift = self._log_exposure(y) - np.log(d)
         return CompiledValue(_value, shift, np.array([d]), float(self._constant(y, d).sum()))
 
-    def _scaled(self, eta: np.ndarray) -> tuple[float, np.ndarray]:
+    def _scaled(self, eta: np.ndarray) -> tuple[float | np.ndarray, np.ndarray]:
         d = self.number("dispersion")
         return d, eta + (np.log(self.exposure) - np.log(d))  # log (m / d)
 
     @staticmethod
-    def _constant(y: np.ndarray, d: float) -> np.ndarray:
+    def _constant(y: np.ndarray, d: float | np.ndarray) -> np.ndarray:
         return gammaln(y + d) - gammaln(d) - log_factorial(y)

@@ -109,6 +109,6 @@ class StudentT(Likelihood):
         return s, nu, r, nu + r * r
 
     @staticmethod
-    def _constant(s: float, nu: float) -> float:
+    def _constant(s: float | np.ndarray, nu: float | np.ndarray) -> float:
         gammas = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
         return float(gammas - 0.5 * np.log(nu * np.pi) - np.log(s))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -214,14 +215,31 @@ class GaussianSites:
 class AxisCoordinates:
     """Coordinates along principal axes, theta = mean + V diag(1 / omega) zeta, and cases in two parts.
 
-    A subclass has ``mean``, V (d, d) as ``axes`` and omega as ``frequencies``; and for cases in two parts
-    ``model``, ``split`` (fraction, order) and ``_curvature()`` (n,), by which cases are ranked.
+    A subclass has ``mean``, `axes` and `frequencies`; and for cases in two parts ``model``, ``split``
+    (fraction, order) and `_curvature`.
     """
 
     triangular = False  # the predictor factor is dense
+    model: Any
+    mean: np.ndarray
+    split: Any
 
     @property
-    def principal_axes(self) -> AxisCoordinates:
+    def axes(self) -> np.ndarray:
+        """V (d, d), one axis a column."""
+        raise NotImplementedError
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """Omega (d,)."""
+        raise NotImplementedError
+
+    def _curvature(self) -> np.ndarray:
+        """What cases are ranked by, (n,)."""
+        raise NotImplementedError
+
+    @property
+    def principal_axes(self) -> Self:
         """Itself."""
         return self
 
@@ -324,14 +342,10 @@ class SplitCases(PrincipalAxes):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "split", (self.fraction, self.order))
         check_order(self.order)
         if self.model.n_cases < 2:
             raise InputError("split of the cases: there is one case; allowed: two or more")
-
-    @property
-    def split(self) -> tuple[float, str]:
-        """Fraction and order."""
-        return self.fraction, self.order
 
     def split_cases(self, fraction: float, order: str = "curvature") -> SplitCases:
         """Itself, if the split is the same."""
@@ -351,4 +365,5 @@ class SplitCases(PrincipalAxes):
         """Log likelihood of the two parts as functions of the coordinates."""
         model = self.model
         whole = CasePart(model.likelihood, model.y, self.predictor_factor, self.predictor_mean)
-        return tuple(whole.take(cases) for cases in self.case_indices)
+        first, second = self.case_indices
+        return whole.take(first), whole.take(second)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -68,6 +69,8 @@ class LatentGaussianModel:
     covariance_function: Callable | None = None
     X: np.ndarray | None = None
     offset: float = 0.0
+    predictor_mean: np.ndarray = field(init=False, repr=False)
+    predictor_factor: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         y = np.ascontiguousarray(self.y, dtype=np.float64)
@@ -100,7 +103,7 @@ class LatentGaussianModel:
         *,
         mean: float | np.ndarray = 0.0,
         design: np.ndarray | None = None,
-        **extra: object,
+        **extra: Any,
     ) -> LatentGaussianModel:
         """Model with a prior covariance, which may need a jitter to factorise.
 

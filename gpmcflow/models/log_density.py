@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -84,7 +84,7 @@ class LogDensity:
         """Text that decides the function, for the identity of a run. A subclass with data adds them."""
         return repr(self)
 
-    def fresh(self) -> LogDensity:
+    def fresh(self) -> Self:
         """Return the same function with counters at zero and a workspace of its own (for a thread)."""
         other = copy.copy(self)
         other.reset()

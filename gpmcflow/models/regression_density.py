@@ -13,15 +13,11 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution.digest import text_digest
-from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.joint_density import Evaluation, JointDensity, impossible
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.numerics import lapack
 from gpmcflow.numerics.lapack import ROUTINES
 
@@ -191,6 +187,8 @@ class ModelDensity(LogDensity):
     A subclass gives `log_likelihood`, and `workspace`, what it keeps between calls.
     """
 
+    model: GPModel
+
     def __init__(self, model: GPModel) -> None:
         require_gaussian(model, type(self).__name__)
         self.model, self.names = model, model.names
@@ -312,62 +310,3 @@ class RegressionDensity(ModelDensity):
                 "noise level and the length scales"
             )
         return model.mean_at(full) + self.work.multiply(y)
-
-
-def density_of(
-    model: GPModel, sites: FrozenSites
-) -> JointDensity | CollapsedDensity | CollapsedBasisDensity:
-    """Density over hyperparameters and latents; over hyperparameters alone where noise is Gaussian."""
-    if not model.likelihood.conjugate:
-        return JointDensity(model, sites)
-    return (CollapsedBasisDensity if model.basis else CollapsedDensity)(model, sites)
-
-
-class CollapsedDensity:
-    """As `JointDensity`, for Gaussian noise: latents are integrated out, and there is no z."""
-
-    n_z = 0
-
-    def __init__(self, model: GPModel, sites: FrozenSites | None = None) -> None:
-        self.model, self.coordinates, self.sites = model, model.parameters.normal, sites
-        self._work = MarginalLikelihood(model)
-
-    def evaluate(self, x: np.ndarray, z: np.ndarray) -> Evaluation:
-        """Value and gradient at x (d,)."""
-        theta, slopes = self.coordinates.theta(x)
-        full = self.model.full(theta)
-        value, by_full = self._work.value_and_slopes(full)
-        if value == -np.inf:
-            return impossible(self.model, 0, 0)
-        none = np.empty(0)
-        return Evaluation(value, by_full[self.model.free] * slopes, none, theta, none, value, value)
-
-    def value(self, x: np.ndarray, z: np.ndarray) -> float:
-        """log p(y | theta) alone, at x (d,)."""
-        return self._work.value(self.model.full(self.coordinates.theta(x)[0]))
-
-    def log_constant(self) -> float:
-        """Nothing is left out."""
-        return 0.0
-
-    def draw_latents(
-        self, rng: np.random.Generator, theta: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        """An exact draw of f (n,) given y and theta: f_0 + K C^-1 (y - c - f_0 - noise), f_0 ~ N(0, K).
-
-        With log p(y | f), and log p(y | f) + log N(f; 0, K).
-        """
-        model, work, full = self.model, self._work, self.model.full(theta)
-        L = model.cholesky(full)
-        f = L @ rng.standard_normal(model.n_cases)
-        noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
-        gap = model.y - model.mean_at(full) - f - noise
-        work.factorise(full)
-        f += L @ (L.T @ work.solve(work.solve(gap), transposed=True))
-        log_likelihood = float(
-            model.likelihood_at(full).log_density(f + model.mean_at(full), model.y)
-        )
-        z = solve_triangular(L, f, lower=True)
-        log_det = float(np.log(np.diagonal(L)).sum())
-        log_normal = -0.5 * float(z @ z) - log_det - model.n_cases * _HALF_LOG_2PI
-        return f, log_likelihood, log_likelihood + log_normal

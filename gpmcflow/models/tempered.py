@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -178,7 +179,9 @@ class TemperedPath:
     """
 
     reference: GaussianSites
-    base: GaussianSites | None = None  # its coordinates are those of the targets; reference if None
+    base: Any = (
+        None  #: `GaussianSites` whose coordinates are those of the targets; the reference if None
+    )
 
     def __post_init__(self) -> None:
         if self.base is None:

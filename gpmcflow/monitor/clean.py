@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpmcflow.errors import StorageError
+from gpmcflow.execution.disk import human_bytes
 from gpmcflow.monitor.state_folders import (
     JOB,
     Run,
@@ -22,7 +23,6 @@ from gpmcflow.monitor.state_folders import (
     state_folders,
 )
 from gpmcflow.monitor.status import clock, is_finished, job_name, last_written
-from gpmcflow.pipeline.disk import human_bytes
 from gpmcflow.studies.frame.job_errors import ERRORS, STATE
 
 HOUR, DAY = 3600.0, 86400.0

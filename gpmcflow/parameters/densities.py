@@ -6,7 +6,7 @@ Those that are ``like`` each other can be stacked into one of arrays. Callers si
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -196,10 +196,10 @@ Form = _Normal | _Uniform | _Closed | _FromSciPy
 
 
 def form_of(
-    distribution: str, given: dict[str, float], natural: bool, frozen, below: float
+    distribution: str, parameters: Mapping[str, float], natural: bool, frozen: Any, below: float
 ) -> Form:
     """Fastest form of a distribution of theta, or of exp(theta) on the natural scale."""
-    shapes = dict(given)
+    shapes = dict(parameters)
     loc, scale = shapes.pop("loc", 0.0), shapes.pop("scale", 1.0)
     if not natural and distribution in ("norm", "uniform"):
         return (_Normal if distribution == "norm" else _Uniform)(loc, scale, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class ParameterSpace:
         #: names of all parameters, by place in `full`
         self.all_names = tuple(self._place)
         #: hyperprior or fixed coordinate of all parameters
-        self.priors = tuple(
+        self.priors: tuple[Any, ...] = tuple(
             _prior(name, entry)
             for name, (entry, _) in zip(self.all_names, self._first, strict=True)
         )
@@ -52,7 +53,7 @@ class ParameterSpace:
         )
         self.free = np.flatnonzero(self.is_free)
         self.names = tuple(self.all_names[k] for k in self.free)
-        self.free_priors = tuple(self.priors[k] for k in self.free)
+        self.free_priors = tuple(p for p in self.priors if isinstance(p, Hyperprior))
         #: whether a coordinate is the log of its parameter, by place
         self.is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
         self._fixed = np.array(

@@ -24,7 +24,7 @@ from gpmcflow.pipeline.schema_errors import as_input_error, joined, order, resol
 from gpmcflow.storage.input_files import is_file, user_path
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
 from gpmcflow.studies.frame.installation import workflow_home
-from gpmcflow.studies.frame.registry import PAPERS, studies_of
+from gpmcflow.studies.registry import PAPERS, studies_of
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb", "config_file")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
+from gpmcflow.execution.disk import free_disk, human_bytes, require_disk
 from gpmcflow.monitor.status import clock
-from gpmcflow.pipeline.disk import free_disk, human_bytes, require_disk
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.studies.frame.costs import Context, Cost
-from gpmcflow.studies.frame.registry import STUDIES
 from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import share_of_core, startup
 from gpmcflow.studies.problems import limit_bytes
+from gpmcflow.studies.registry import STUDIES
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
-from gpmcflow.studies.frame.registry import studies_of
 from gpmcflow.studies.frame.study import PUBLISHED, PlannedJob, Stage
+from gpmcflow.studies.registry import studies_of
 
 PREPARE = Stage(
     "prepare",

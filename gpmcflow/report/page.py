@@ -29,7 +29,7 @@ from gpmcflow.report.tables import (
 )
 from gpmcflow.storage import read_csv, require_unchanged, write_result_text
 from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.frame.registry import studies_of
+from gpmcflow.studies.registry import studies_of
 
 _TABLES = {
     "which_method": which_method_table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain
@@ -56,11 +58,12 @@ def make_sampler(name: str, **settings: float) -> Sampler:
     """
     if name not in SAMPLERS:
         raise unknown_name("sampler", name, SAMPLERS)
-    fields = SAMPLERS[name].__dataclass_fields__
+    kind: Any = SAMPLERS[name]  # a dataclass
+    fields = kind.__dataclass_fields__
     for key in settings:
         if key not in fields:
             raise unknown_name(f"sampler {name}: setting", key, fields)
     try:
-        return SAMPLERS[name](**settings)
+        return kind(**settings)
     except TypeError as error:
         raise InputError(f"sampler {name}: {error}") from None

@@ -170,7 +170,7 @@ def stacked(states: list) -> dict[str, np.ndarray]:
     return {name: np.array([getattr(s, name) for s in states]) for name in states[0]._fields}
 
 
-def state_of(kind: type, carry: Mapping[str, np.ndarray], chain: int) -> Any:
+def state_of(kind: Any, carry: Mapping[str, np.ndarray], chain: int) -> Any:
     """Inverse of `stacked`, of one chain: numbers, and arrays of its own."""
     own = (carry[name][chain] for name in kind._fields)
     return kind(*(value.copy() if value.ndim else value.item() for value in own))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from gpmcflow.errors import InputError
+from gpmcflow.execution.settings import Execution
 
 LATENTS, DENSITY, JOINT = "latents", "density", "hyperparameters and latents"
 
@@ -20,13 +21,13 @@ class Transition(Protocol):
     `ChainRandom`. Another one moves a single chain with a NumPy generator.
     """
 
-    def init(self, rng: Any, start: Any) -> NamedTuple:
+    def init(self, rng: Any, start: Any) -> Any:
         """State at a start, what `Problem.start` gives; raises `NumericalError` where it has no density."""
 
-    def step(self, rng: Any, state: NamedTuple) -> tuple[NamedTuple, NamedTuple]:
+    def step(self, rng: Any, state: Any) -> tuple[Any, Any]:
         """One transition: the next state, and an info with `Sampler.statistics` among its fields."""
 
-    def record(self, rng: Any, state: NamedTuple) -> dict[str, Any]:
+    def record(self, rng: Any, state: Any) -> dict[str, Any]:
         """What a draw keeps: at least `Problem.recorded`."""
 
 
@@ -64,11 +65,10 @@ class Sampler(ABC):
     def bind(self, target: Any, chain: int = 0) -> Transition:
         """Transition on a target; ``chain`` is the number of the chain of one that is not batched."""
 
-    def adapt(self, problem: Any, **run: Any) -> Tuned:
-        """Find settings that are then frozen, before the first draw: nothing unless a sampler needs it.
-
-        ``run`` holds n_chains, seed, key and execution.
-        """
+    def adapt(
+        self, problem: Any, *, n_chains: int, seed: int, key: Sequence[Any], execution: Execution
+    ) -> Tuned:
+        """Find settings that are then frozen, before the first draw: nothing unless a sampler needs it."""
         return Tuned(self, problem, {})
 
     def digest(self) -> str:

@@ -118,35 +118,34 @@ def sample(
         require_count("sample", "n_warmup", n_warmup)
     summary = None if isinstance(keep_latents, bool) else keep_latents
     by_name = sampler is None or isinstance(sampler, str)
-    if isinstance(sampler, str):
-        sampler = make_sampler(sampler)
-    target, kind = _target(model, sampler)
-    sampler = make_sampler(DEFAULT[kind]) if sampler is None else sampler
-    _require_kind(sampler, kind, model)
-    n_warmup = sampler.n_warmup if n_warmup is None else n_warmup
+    chosen: Any = make_sampler(sampler) if isinstance(sampler, str) else sampler
+    target, kind = _target(model, chosen)
+    chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen
+    _require_kind(chosen, kind, model)
+    n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     if tuning is None and by_name and kind == LATENTS:
         tuning = TuningSettings()
     if tuning is not None and kind != LATENTS:
         raise InputError(
-            f"sample: tuning has no use with {type(sampler).__name__}, which moves no latents alone; "
+            f"sample: tuning has no use with {type(chosen).__name__}, which moves no latents alone; "
             "leave it out"
         )
     if not isinstance(tuning, TuningSettings | None):
         raise InputError(f"sample: tuning is {tuning!r}; allowed: TuningSettings(..), or None")
-    how = Execution.of(execution, progress="sample", **sampler.pieces)
-    streams = {"seed": seed, "key": tuple(key)}
+    how = Execution.of(execution, progress="sample", **chosen.pieces)
+    streams: dict[str, Any] = {"seed": seed, "key": tuple(key)}
     if tuning is not None:
         path, kept = TemperedPath(target.base), how.state_dir
-        pilot = find_pilot(path, sampler, tuning=tuning, state_dir=kept, **streams)
-        sampler = sampler.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
+        pilot = find_pilot(path, chosen, tuning=tuning, state_dir=kept, **streams)
+        chosen = chosen.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start = pilot.latents if start is None else start
     if kind == JOINT:
         advise(target)
-    problem = _problem(target, kind, sampler, start, bool(keep_latents))
-    tuned = sampler.adapt(problem, n_chains=n_chains, execution=how, **streams)
+    problem = _problem(target, kind, chosen, start, bool(keep_latents))
+    tuned = chosen.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
     if (
-        not sampler.batched and tuned.sampler.needs_start
+        not chosen.batched and tuned.sampler.needs_start
     ):  # a start that fails is told here, not by a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
     arrays = run(
@@ -163,7 +162,7 @@ def sample(
     described = problem.described()
     attributes = standard_attributes(
         data_checksum=described.pop("data_checksum"),
-        settings={"sampler": repr(sampler), "thin": thin, "key": list(key), **described},
+        settings={"sampler": repr(chosen), "thin": thin, "key": list(key), **described},
         seed=seed,
     )
     tree = with_attributes(tree, attributes | structure_attributes(model, tree, how.compute))

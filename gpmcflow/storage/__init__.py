@@ -10,6 +10,7 @@ from typing import Any
 
 _HOME = {
     "atomic_path": "atomic",
+    "canonical_json": "plain_json",
     "csv_text": "files",
     "load_results": "reading",
     "open_results": "reading",

@@ -7,7 +7,7 @@ import os
 import shutil
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import h5netcdf
 import h5py
@@ -123,7 +123,8 @@ def _split(tree: xr.DataTree) -> tuple[xr.DataTree, dict[tuple[str, str], xr.Var
 
 def _stream(sink: Sink, variables: dict[tuple[str, str], xr.Variable]) -> None:
     with h5netcdf.File(sink, "r+") as file:
-        sources, targets = [], []
+        sources: list[da.Array] = []
+        targets: list[Any] = []
         for (group, name), variable in variables.items():
             sources.append(_as_stored(variable.data))
             targets.append(_Target(_create(file[group], name, variable), sink))
@@ -168,7 +169,7 @@ def _create(group: h5netcdf.Group, name: str, variable: xr.Variable) -> h5netcdf
 
 
 def _chunk_shape(variable: xr.Variable) -> tuple[int, ...]:
-    shape = [max(lengths) for lengths in variable.chunks]
+    shape = [max(lengths) for lengths in variable.chunks or ()]
     while math.prod(shape) * variable.dtype.itemsize > _LARGEST_CHUNK:
         longest = shape.index(max(shape))
         shape[longest] = -(-shape[longest] // 2)

@@ -19,8 +19,8 @@ from gpmcflow.storage import write_text
 from gpmcflow.studies.frame.installation import workflow_home
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.frame.parts import part_name, parts_of
-from gpmcflow.studies.frame.registry import PAPERS
 from gpmcflow.studies.frame.study import Study
+from gpmcflow.studies.registry import PAPERS
 
 PUBLISHED = workflow_home() / "workflow" / "published"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")

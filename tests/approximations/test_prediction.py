@@ -40,7 +40,8 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import JITTER, GPModel
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.latent_prior import JITTER
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import EllipticalSlice, SurrogateSlice
 from gpmcflow.samplers.sampling import sample

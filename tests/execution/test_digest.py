@@ -11,10 +11,11 @@ import pytest
 
 import gpmcflow
 from gpmcflow.errors import InputError
-from gpmcflow.execution import array_digest, canonical_json, code_digest, settings_digest
+from gpmcflow.execution import array_digest, code_digest, settings_digest
 from gpmcflow.execution.code import code_of
-from gpmcflow.studies.frame.registry import STUDIES
+from gpmcflow.storage import canonical_json
 from gpmcflow.studies.frame.study import load
+from gpmcflow.studies.registry import STUDIES
 
 CODE = '''"""Module."""
 from gpmcflow.shapes.plane import PI

@@ -24,11 +24,11 @@ from gpmcflow.monitor.status import job_statuses, status_table
 from gpmcflow.monitor.unfinished_runs import partial_results
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.own_data import new
 from gpmcflow.report.page import build_report
 from gpmcflow.storage import load_results, open_results
 from gpmcflow.storage import read_csv as read_report_table
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.analysis.commands import new
 from gpmcflow.studies.analysis.page import build_page
 from gpmcflow.studies.parts import PUBLISHED, rebuild
 from gpmcflow.studies.stated_models import check_models

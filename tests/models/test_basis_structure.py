@@ -25,10 +25,10 @@ from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, 
 from gpmcflow.models import basis_structure
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.basis_structure import BasisStructure
+from gpmcflow.models.collapsed_density import CollapsedDensity, density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity, density_of
 from gpmcflow.models.weight_posterior import WeightPosterior
 from gpmcflow.parameters.hyperpriors import Hyperprior
 

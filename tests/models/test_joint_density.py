@@ -23,11 +23,11 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.models import dense_structure
+from gpmcflow.models.collapsed_density import CollapsedDensity, density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity, density_of
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 LENGTH = Hyperprior.log_uniform(0.2, 3.0)

@@ -16,13 +16,10 @@ from gpmcflow.covariances.leaves import (
 )
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Probit
+from gpmcflow.models.collapsed_density import CollapsedDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity, finite_start
-from gpmcflow.models.regression_density import (
-    CollapsedDensity,
-    MarginalLikelihood,
-    RegressionDensity,
-)
+from gpmcflow.models.regression_density import MarginalLikelihood, RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
 

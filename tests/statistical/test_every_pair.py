@@ -27,8 +27,9 @@ from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.approximations.subset_of_data import SubsetOfData
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import LIKELIHOODS, likelihood
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.regression_density import RegressionDensity, density_of
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.density.univariate_slice import SliceSweep

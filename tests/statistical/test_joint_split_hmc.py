@@ -14,11 +14,11 @@ from gpmcflow.covariances.leaves import Constant, Matern32, SquaredExponential
 from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models import dense_structure
+from gpmcflow.models.collapsed_density import CollapsedDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.kronecker_structure import KroneckerStructure, SiteSpectrum, rank_one
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition

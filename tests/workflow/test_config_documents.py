@@ -30,8 +30,8 @@ from gpmcflow.pipeline.schema_errors import describe, resolve
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.frame.registry import PAPERS
 from gpmcflow.studies.problems import prepare_data
+from gpmcflow.studies.registry import PAPERS
 from gpmcflow.studies.stated_models import check_models
 from gpmcflow.studies.surrogate_slice.problems import build_joint_model
 from gpmcflow.studies.surrogate_slice.settings import METHODS, OF_UPDATE

@@ -12,9 +12,9 @@ import xarray as xr
 from gpmcflow.approximations.frozen_search import Density
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Execution, run, text_digest
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.adaptation.joint_mode import (
     curvature_scale,
     find_mode,

@@ -121,7 +121,7 @@ class StepSizeTuner:
         target = settings.target_acceptance or sampler.target_acceptance
         first, largest = min(0.5, settings.max_step_size), settings.max_step_size
         self._relative = StepSize(first, target, largest)  # in units
-        self.n_gradient = 0
+        self.n_gradient = 0.0
         self.acceptance_rate = np.nan
         self._unit = 1.0
         self._first = True

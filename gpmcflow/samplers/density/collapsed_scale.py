@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numba
 import numpy as np
@@ -94,13 +95,13 @@ class CollapsedScale(DensitySampler):
 class CollapsedDensity(LogDensity):
     """log h(g, rest) of the exact density of a GP regression; see `CollapsedScale`."""
 
-    def __init__(self, density: RegressionDensity) -> None:
-        scale, noise = _scale_and_noise(density)
+    def __init__(self, density: LogDensity) -> None:
+        density, scale, noise = _with_scale_and_noise(density)
         model, free = density.model, density.model.free.tolist()
         self.density, self._places = density, [free.index(scale), free.index(noise)]
         self._rest = np.delete(np.arange(model.dim), self._places)
         self.names = ("log_ratio", *(density.names[k] for k in self._rest))
-        forms = [model.parameters.priors[place].form for place in (scale, noise)]
+        forms: list[Any] = [model.parameters.priors[place].form for place in (scale, noise)]
         self._mean, self._sd = zip(*((form.loc, form.scale) for form in forms), strict=True)
         self._last: tuple[bytes, tuple[float, ...] | None] | None = None
 
@@ -128,7 +129,7 @@ class CollapsedDensity(LogDensity):
 
     def draw_scale(self, rng: np.random.Generator, reduced: np.ndarray) -> tuple[float, float]:
         """An independent draw of log eta given (g, rest), and log pi at the joint state."""
-        arguments = self._arguments(reduced)
+        arguments: Any = self._arguments(reduced)  # the factorisation did not fail there
         grid, values, _ = scale_grid(*arguments)
         u = draw_from_envelope(rng, grid, values, arguments)
         return u, scale_log_density(u, *arguments) + self._log_prior_rest(reduced)
@@ -150,12 +151,14 @@ class CollapsedDensity(LogDensity):
         return self.density.log_prior(theta) + float(np.log(2.0 * np.pi * np.prod(self._sd)))
 
 
-def _scale_and_noise(density: LogDensity) -> tuple[int, int]:
-    """Places in ``full`` of the amplitude and the noise level, or `InputError`."""
+def _with_scale_and_noise(density: LogDensity) -> tuple[RegressionDensity, int, int]:
+    """The density, and places in ``full`` of the amplitude and the noise level; or `InputError`."""
     why = f"found {type(density).__name__}"
     if type(density) is RegressionDensity:
         model, work = density.model, density.work
-        scale, noise, free = work.scale, model.noise_place, set(model.free.tolist())
+        scale: Any = work.scale
+        noise: Any = model.noise_place
+        free = set(model.free.tolist())
         others = {*work.constants.tolist(), *(set(work.inner.tolist()) - {scale})}
         if scale not in free:
             why = f"no free amplitude multiplies all of {model.covariance!r} but constants"
@@ -169,7 +172,7 @@ def _scale_and_noise(density: LogDensity) -> tuple[int, int]:
         ):
             why = "the hyperprior of the amplitude or of the noise level is not normal on the log"
         else:
-            return scale, noise
+            return density, scale, noise
     raise InputError(
         f"CollapsedScale: {why}; allowed: the exact density of a regression with K = s^2 E, or that plus "
         "constants with jitter=0, s and noise_sd free with normal hyperpriors; use another sampler"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ class IndependentDraws:
     """
 
     def forward(
-        self, rng: np.random.Generator, density: LogDensity, position: np.ndarray, value: float
+        self, rng: np.random.Generator, density: Any, position: np.ndarray, value: float
     ) -> tuple[np.ndarray, float]:
         """A new draw."""
         return density.draw(rng)

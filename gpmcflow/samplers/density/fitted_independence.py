@@ -88,6 +88,7 @@ class FittedIndependence(DensitySampler):
         """Fit the proposal, and start chains at draws of it."""
         rng = chain_generators(seed, *key, "fitted_independence", chains=range(1)).generator(0)
         sampler = self if self.proposal is not None else self.fitted(problem, rng)[0]
+        assert sampler.proposal is not None
         starts = np.stack([sampler.proposal.draw(rng)[0] for _ in range(N_STARTS)])
         return Tuned(sampler, replace(problem, starts=starts), {})
 
@@ -107,6 +108,7 @@ class FittedIndependence(DensitySampler):
         self, rng: np.random.Generator, densities: Sequence[LogDensity], state: DensityState
     ) -> tuple[DensityState, DensityInfo]:
         """One proposal and the decision."""
+        assert self.proposal is not None  # see `init`
         position, log_proposal = self.proposal.draw(rng)
         value = densities[0](position)
         change = value - log_proposal - (state.values[0] - state.values[1])

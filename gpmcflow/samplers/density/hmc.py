@@ -97,7 +97,7 @@ class DensityHMC(DensitySampler):
                 return state, DensityInfo(False, 0.0, True)
             velocity = velocity + 0.5 * step * scales * gradient
         change = energy - (0.5 * velocity @ velocity - value)
-        rate = float(np.exp(min(0.0, change)))
+        rate = float(np.exp(min(0.0, float(change))))
         if rng.random() < rate:
             return DensityState(position, (value, *gradient)), DensityInfo(True, rate)
         return state, DensityInfo(False, rate)

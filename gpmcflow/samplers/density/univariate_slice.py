@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,8 @@ class SliceSweep:
     directions: tuple[tuple[float, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        widths = require_positive("SliceSweep: widths", np.atleast_1d(self.widths).tolist())
+        numbers = np.atleast_1d(self.widths).tolist()
+        widths: Any = require_positive("SliceSweep: widths", numbers)
         object.__setattr__(self, "widths", widths)
         for name in ("max_steps", "repeats"):
             require_count("SliceSweep", name, getattr(self, name))

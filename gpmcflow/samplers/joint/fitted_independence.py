@@ -132,6 +132,7 @@ class JointIndependence(Sampler):
         sampler = self if self.proposal is not None else self.fitted(problem.target, rng)[0]
         starts = problem.starts
         if "theta" not in starts:
+            assert sampler.proposal is not None
             drawn = np.stack([sampler.proposal.draw(rng)[0] for _ in range(N_STARTS)])
             starts = {**starts, "theta": drawn}
         return Tuned(sampler, replace(problem, starts=starts), {})

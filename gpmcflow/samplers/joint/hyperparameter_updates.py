@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -169,7 +169,7 @@ class MetropolisUpdate:
         return float(np.exp(min(ratio, 0.0)))
 
 
-def _per_coordinate(where: str, setting: object, chain: JointWorkspace) -> np.ndarray:
+def _per_coordinate(where: str, setting: Any, chain: JointWorkspace) -> np.ndarray:
     own = np.array([prior.width for prior in chain.model.parameters.free_priors])
     if np.ndim(setting) and len(setting) != len(own):
         raise InputError(f"{where} has {len(setting)} entries; allowed: one for all, or {len(own)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -35,7 +35,7 @@ class JointProblem(Problem):
     stream = "sample_joint"
 
     @classmethod
-    def of(cls, model: GPModel, start: Any, keep_latents: bool = True) -> JointProblem:
+    def of(cls, model: GPModel, start: Any, keep_latents: bool = True) -> Self:
         """Problem of a model, from theta (d,) or (pool, d), or from values by name.
 
         Names are those of parameters, each with a number in its own units, and arrays: "theta", and

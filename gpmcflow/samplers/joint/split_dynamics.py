@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.errors import NumericalError
-from gpmcflow.models.joint_density import Evaluation, JointDensity
+from gpmcflow.models.collapsed_density import Density
+from gpmcflow.models.joint_density import Evaluation
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import CollapsedDensity
 
 
 class Frame(NamedTuple):
@@ -47,7 +47,7 @@ class SplitInfo(NamedTuple):
 class SplitTarget:
     """The density of q = (y, z), x = mu + A y, as N(q; 0, I) times the rest."""
 
-    def __init__(self, density: JointDensity | CollapsedDensity, frame: Frame) -> None:
+    def __init__(self, density: Density, frame: Frame) -> None:
         self.density = density
         self.center, self.scale = frame.center, frame.scale
         density.sites = frame.sites

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.adaptation.joint_pilot import (
     LARGEST_STEP,
     PilotProgram,
@@ -159,6 +159,9 @@ class TunedSplitHMC(JointSplitHMC):
     """
 
     needs_start = False
+    settings: JointSplitHMC
+    tuned_by: str
+    last: Mapping[str, np.ndarray]
 
     def __init__(
         self, settings: JointSplitHMC, tuned_by: str, last: Mapping[str, np.ndarray]
@@ -229,6 +232,7 @@ class SplitTransition:
             except NumericalError:
                 if not left:
                     raise
+        raise AssertionError("the last start ends the loop")
 
     def step(self, rng: np.random.Generator, state: SplitState) -> tuple[SplitState, SplitInfo]:
         """One trajectory, accepted or not."""
@@ -244,8 +248,9 @@ class SplitTransition:
         Latents that the density integrates out are drawn exactly given theta.
         """
         values = state.latents, state.log_likelihood, state.complete
-        if not self.target.density.n_z:
-            values = self.target.density.draw_latents(rng, state.theta)
+        density: Any = self.target.density
+        if not density.n_z:
+            values = density.draw_latents(rng, state.theta)
         latents, log_likelihood, complete = values
         return {
             "theta": state.theta,

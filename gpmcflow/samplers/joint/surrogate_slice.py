@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint.hyperparameter_updates import HyperparameterUpdate, SliceUpdate
@@ -72,4 +72,5 @@ class SurrogateSlice(Sampler):
 
     def bind(self, target: GPModel, chain: int = 0) -> JointWorkspace:
         """Transitions of one chain, with buffers of its own."""
-        return JointWorkspace(target, self.representation, self.update, self.n_elliptical)
+        way: Any = self.representation  # no name any more
+        return JointWorkspace(target, way, self.update, self.n_elliptical)

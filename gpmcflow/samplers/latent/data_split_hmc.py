@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gpmcflow.errors import InputError
+from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers.latent.hamiltonian import HamiltonianSampler, Motion, UnitMass
@@ -82,7 +84,7 @@ class DataSplitHMC(UnitMass, HamiltonianSampler):
 
     def gradients(self, target: Target) -> float:
         """(|R_0| M + |R_1|) L / n."""
-        fast, slow = (part.n_cases for part in target.base.parts)
+        fast, slow = (part.n_cases for part in _parts(target))
         return (fast * self.inner_steps + slow) * self.n_steps / (fast + slow)
 
     def force(self, target: Target, position: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -104,7 +106,7 @@ class DataSplitHMC(UnitMass, HamiltonianSampler):
                 f"DataSplitHMC: the target's base is {type(target.base).__name__}, or of another "
                 "split; use target.in_coordinates(sampler.coordinates(target.base))"
             )
-        fast, slow = (part.evaluate(position) for part in target.base.parts)
+        fast, slow = (part.evaluate(position) for part in _parts(target))
         return _join(target, position, fast, slow)
 
     def motion(self, target: Target, step_size: np.ndarray) -> Motion:
@@ -116,7 +118,7 @@ class DataSplitHMC(UnitMass, HamiltonianSampler):
         self, target: Target, state: State, momentum: np.ndarray, step_size: np.ndarray
     ) -> tuple[State, np.ndarray]:
         """End point, evaluated, and its momentum, after n_steps of ``step_size`` (chain, 1)."""
-        fast, slow = target.base.parts
+        fast, slow = _parts(target)
         position, inner = state.position, step_size / self.inner_steps
         drift = self.motion(target, step_size)
         fast_force = self._fast_force(target, position, state.gradient[:, 0])
@@ -140,9 +142,14 @@ class DataSplitHMC(UnitMass, HamiltonianSampler):
         return _join(target, position, fast_end, slow_end), momentum
 
 
+def _parts(target: Target) -> tuple[CasePart, CasePart]:
+    base: Any = target.base  # in this sampler's coordinates
+    return base.parts
+
+
 def _join(target: Target, position: np.ndarray, fast: tuple, slow: tuple) -> State:
     """State from the evaluations of the two parts."""
-    base = target.base
+    base: Any = target.base
     predictor = base.join_cases(fast[0], slow[0])
     log_likelihood = fast[1] + slow[1]
     residual = target.residual(position, predictor, log_likelihood)

@@ -12,7 +12,7 @@ import xarray as xr
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gaussian_sites import GaussianSites
-from gpmcflow.models.gp_model import CovarianceAt
+from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers.latent.protocol import LatentSampler
 from gpmcflow.samplers.problem import Outputs, Problem, start_rows

@@ -13,8 +13,8 @@ from gpmcflow.samplers.latent.hamiltonian import HamiltonianSampler, Motion, Uni
 FLOWS = ("exact", "fixed")
 
 
-class GaussianSplit:
-    """Mixin: kicks by the residual's gradient, exact flow of the Gaussian part between them.
+class GaussianSplit(HamiltonianSampler):
+    """Kicks by the residual's gradient, exact flow of the Gaussian part between them.
 
     H = U_1 / 2 + [U_0 + K] + U_1 / 2 with U_0 = |zeta|^2 / 2 and U_1 = -beta r. The flow of U_0 + K
     is a rotation by the angle epsilon omega_j in each (zeta_j, p_j) plane, so the energy error comes
@@ -41,7 +41,7 @@ class GaussianSplit:
 
 
 @dataclass(frozen=True)
-class PreconditionedSplitHMC(GaussianSplit, HamiltonianSampler):
+class PreconditionedSplitHMC(GaussianSplit):
     """Split Hamiltonian Monte Carlo for latents whose mass is the precision of the Gaussian part.
 
     The flow of the Gaussian part is solved exactly: a rotation by the same angle epsilon in every direction.

@@ -14,8 +14,9 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import RegressionDensity, density_of
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC

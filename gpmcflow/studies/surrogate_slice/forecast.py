@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.errors import InputError
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.studies.frame.costs import Context, Cost

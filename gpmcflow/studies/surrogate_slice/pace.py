@@ -8,9 +8,9 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.execution import chain_generators
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import density_of
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.joint.split_hmc import SETTLING, JointSplitHMC
 from gpmcflow.samplers.joint.workspace import JointState, JointWorkspace

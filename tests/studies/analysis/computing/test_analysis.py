@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from gpmcflow.errors import StorageError
+from gpmcflow.pipeline.own_data import predict_file, results_folder
 from gpmcflow.storage import load_results
 from gpmcflow.studies.analysis.answers import answers
-from gpmcflow.studies.analysis.commands import predict_file, results_folder
 from gpmcflow.studies.analysis.report import can_do
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}

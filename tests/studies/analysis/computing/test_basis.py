@@ -11,9 +11,10 @@ from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import Conditional
 from gpmcflow.approximations.predictive import by_blocks, log_predictive_density
 from gpmcflow.errors import InputError, ResourceError
+from gpmcflow.pipeline import own_data as commands
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
-from gpmcflow.studies.analysis import commands, costs, fitting
+from gpmcflow.studies.analysis import costs, fitting
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.fitting import fit, summarise

@@ -16,7 +16,7 @@ from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.evidence.given_draws import LEAST_DRAWS
 from gpmcflow.pipeline.config import check_config, config_problems
 from gpmcflow.pipeline.forecast import forecast
-from gpmcflow.studies.analysis.commands import check, new
+from gpmcflow.pipeline.own_data import check, new
 from gpmcflow.studies.analysis.costs import COSTS, Unit
 from gpmcflow.studies.analysis.study import ANALYSIS, FEWEST_DRAWS, expanded, jobs
 from gpmcflow.studies.frame.costs import Context

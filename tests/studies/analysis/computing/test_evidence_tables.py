@@ -9,7 +9,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import gpmcflow as gp
-from gpmcflow.models.regression_density import density_of
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.studies.analysis.averaged_evidence import evidence_of
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.evidence_tables import COLUMNS, evidence_table, ladder_table

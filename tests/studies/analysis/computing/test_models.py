@@ -8,7 +8,7 @@ from scipy.special import expit, ndtr
 
 from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.errors import InputError
-from gpmcflow.models.gp_model import CovarianceAt
+from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.studies.analysis.data import Rows
 from gpmcflow.studies.analysis.models import overall_level, slopes
 

@@ -1,0 +1,225 @@
+"""Prior of a Gaussian process model's latents: its covariance, dense, on a grid, or of basis functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.covariances.basis_design import BasisDesign
+from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
+from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor
+from gpmcflow.covariances.leaves import Constant
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import pin_blas
+from gpmcflow.models.model_coordinates import ModelCoordinates
+
+if TYPE_CHECKING:
+    from gpmcflow.models.gp_model import GPModel
+
+JITTER = 1e-6
+
+
+class LatentPrior(ModelCoordinates):
+    """What `GPModel` says of its covariance: structure, factors and buffers, scale."""
+
+    inputs: Inputs
+    X: np.ndarray
+    covariance: Covariance
+    jitter: float | None
+    basis: BasisBlocks | None
+    _columns: Sequence[tuple[int, ...]]  #: in X, of each leaf
+    _axes: tuple[Tape, Tape] | None  #: of a grid
+
+    @property
+    def structure_name(self) -> str:
+        """What the prior is taken for: "dense", "kronecker" or "basis"."""
+        return "basis" if self.basis else "dense" if self._axes is None else "kronecker"
+
+    @property
+    def latent_variable(self) -> str:
+        """Name of the latents in results: "latent", or "weight" with basis functions."""
+        return "weight" if self.basis else "latent"
+
+    @property
+    def n_latents(self) -> int:
+        """Number of latents: n values of the process, or m weights of basis functions."""
+        return self.basis.size if self.basis else self.n_cases
+
+    @property
+    def numbers_held(self) -> int:
+        """Most numbers that a chain holds at a time: 10 n^2 dense, 100 n on a grid, 30 n + 10 m^2 of weights.
+
+        An estimate; draws that are kept, and fits that are not made with the structure, come on top.
+        """
+        n = self.n_cases
+        if self.basis:
+            return 30 * n + 10 * self.n_latents**2
+        return 100 * n if self.kronecker else 10 * n**2
+
+    @property
+    def n_cases(self) -> int:
+        """Number n of cases."""
+        return len(self.y)
+
+    @cached_property
+    def basis_design(self) -> BasisDesign:
+        """Basis functions at the cases; made when first asked for, and not pickled."""
+        pin_blas()
+        assert self.basis is not None
+        return BasisDesign(self.basis, self.X)
+
+    def refuse_basis(self) -> None:
+        """Raise `InputError` for a model with basis functions, where a matrix of all cases is needed."""
+        if self.basis:
+            raise InputError(
+                "model: basis functions have no factor of the covariance of all cases, which is asked for "
+                'here; take JointSplitHMC, model.at(theta), or with_structure("dense")'
+            )
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Leaves of the covariance."""
+        return self.covariance.leaves()
+
+    @property
+    def epsilon(self) -> float:
+        """eps of K_ii (1 + eps) as samplers over theta take it."""
+        return JITTER if self.jitter is None else self.jitter
+
+    @cached_property
+    def _tape(self) -> Tape:
+        return Tape(self.covariance, self._columns, self._places, self._free, self.X)
+
+    @cached_property
+    def scale_place(self) -> int | None:
+        """Place of the amplitude that multiplies the whole covariance, or None."""
+        if self._axes is None:
+            return self._tape.common_scale
+        used = np.concatenate(self._places).tolist()
+        scales = [tape.common_scale for tape in self._axes]
+        once = [place for place in scales if place is not None and used.count(place) == 1]
+        return min(once, key=lambda place: not self._free[place], default=None)
+
+    def touches(self, place: int) -> str | None:
+        """What a move of the coordinate at a place of ``full`` changes.
+
+        "scale": the covariance by a factor; "covariance"; "mean"; "likelihood"; None for several of these.
+        """
+        owners = self.owners(place)
+        if len(owners) > 1:
+            return None
+        return "scale" if place == self.scale_place else owners[0]
+
+    def scaled_covariance(
+        self,
+    ) -> tuple[np.ndarray, int | None, np.ndarray, CovarianceBuffers | KroneckerBuffers]:
+        """K = s^2 E + constants: places in ``full`` of E, of s (or None), of the constants; buffers for E.
+
+        E is the one term of the sum that is not constant, if it has an amplitude, else the whole.
+        """
+        pin_blas()
+        self.refuse_basis()
+        everything = np.unique(np.concatenate(self._places))
+        if self._axes is not None:
+            return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
+        terms = (
+            self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
+        )
+        bound = list(zip(self._columns, self._places, strict=True))
+        constants: list[tuple[Covariance, list]] = []
+        inner: list[tuple[Covariance, list]] = []
+        for term in terms:
+            own, bound = bound[: len(term.leaves())], bound[len(term.leaves()) :]
+            (constants if isinstance(term, Constant) else inner).append((term, own))
+        if len(inner) == 1:
+            columns, places = zip(*inner[0][1], strict=True)
+            tape = Tape(inner[0][0], columns, places, self._free, self.X)
+            if tape.common_scale is not None:
+                at = np.array([int(own[0][1][0]) for _, own in constants], dtype=int)
+                buffers = CovarianceBuffers(tape, self.epsilon)
+                return np.concatenate(places), tape.common_scale, at, buffers
+        buffers = CovarianceBuffers(self._tape, self.epsilon)
+        return everything, None, np.empty(0, dtype=int), buffers
+
+    @property
+    def kronecker(self) -> bool:
+        """Whether K is taken for a Kronecker product."""
+        return self._axes is not None
+
+    def factor(self) -> DenseFactor | KroneckerFactor:
+        """Empty buffers for L of K = s^2 L L', s the amplitude at `scale_place`. BLAS has one thread then."""
+        pin_blas()
+        self.refuse_basis()
+        if self._axes is not None:
+            return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
+        return DenseFactor(self._tape, self.epsilon, self.scale_place)
+
+    def covariance_buffers(self) -> DenseCovariance | KroneckerBuffers:
+        """Buffers for K and its adjoint. BLAS has one thread from here on."""
+        pin_blas()
+        self.refuse_basis()
+        if self._axes is not None:
+            return KroneckerBuffers(self._axes, self.epsilon)
+        return DenseCovariance(self._tape, self.epsilon)
+
+    def scale(self, full: np.ndarray) -> float:
+        """s of K = s^2 L L'; 1 where no amplitude multiplies the whole covariance."""
+        return 1.0 if self.scale_place is None else float(np.exp(full[self.scale_place]))
+
+    def filled_factor(self, full: np.ndarray) -> DenseFactor | KroneckerFactor:
+        """Factor at ``full``. Raises `NumericalError` where the covariance is not positive definite."""
+        factor = self.factor()
+        if not factor.fill(full):
+            raise NumericalError(
+                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
+                f"larger jitter than {self.epsilon:g}"
+            )
+        return factor
+
+    def cholesky(self, full: np.ndarray) -> np.ndarray:
+        """Lower factor of K with its jitter (n, n)."""
+        return self.scale(full) * self.filled_factor(full).dense()
+
+    def covariance_matrix(self, theta: np.ndarray) -> np.ndarray:
+        """K(theta) (n, n), with its jitter."""
+        L = self.cholesky(self.full(theta))
+        return L @ L.T
+
+    def cross_covariance(
+        self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Covariances of latents at new inputs (m, p) with those at X, or at the cases, (m, n); no jitter."""
+        return CovarianceBuffers(self._tape).cross(full, np.ascontiguousarray(X_new), X)
+
+    def prior_variance(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """Prior variances of latents at new inputs (m, p), with jitter, (m,)."""
+        return CovarianceBuffers(self._tape, self.epsilon).diagonal(
+            full, np.ascontiguousarray(X_new)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceAt:
+    """The covariance function of a model at fixed coordinates, for predictions."""
+
+    model: GPModel
+    full: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"{self.model.covariance!r} at {self.full.tolist()}"
+
+    def __call__(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """Covariances of new inputs (m, p) with X (n, p), or with the model's cases, (m, n)."""
+        return self.model.cross_covariance(self.full, X_new, X)
+
+    def diagonal(self, X_new: np.ndarray) -> np.ndarray:
+        """Prior variances at new inputs, (m,)."""
+        return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
