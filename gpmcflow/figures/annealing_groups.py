@@ -8,44 +8,23 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from gpmcflow.errors import InputError
-
 _GROUP = re.compile(r"annealing(_.+)?")
 
 
-def annealing_groups(tree: xr.DataTree, where: str) -> list[xr.Dataset]:
-    """Annealing groups of an evidence tree, shortest ladder first, forward before reverse.
-
-    Raises `InputError` when there is none.
-    """
-    found = _annealing_groups(tree)
-    if not found:
-        names = ", ".join(map(str, tree.children)) or "none"
-        raise InputError(
-            f"{where}: no group 'annealing*' (found groups: {names}); give an evidence file of "
-            "annealed importance sampling."
-        )
-    return found
+def annealing_groups(tree: xr.DataTree) -> list[xr.Dataset]:
+    """Annealing groups of an evidence tree, shortest ladder first, forward before reverse."""
+    groups = [
+        node.to_dataset() for name, node in tree.children.items() if _GROUP.fullmatch(str(name))
+    ]
+    return sorted(groups, key=lambda group: (group.sizes["temperature"], -direction_sign(group)))
 
 
-def longest_ladders(trees: Mapping[str, xr.DataTree], where: str) -> dict[str, xr.Dataset]:
-    """Longest forward ladder of each method (the longest of all where none runs forward).
-
-    Methods without one, such as plain importance sampling, are left out; raises `InputError` when
-    none is left.
-    """
-    longest = {}
-    for name, tree in trees.items():
-        groups = _annealing_groups(tree)
-        forward = [group for group in groups if direction_sign(group) > 0]
-        if groups:
-            longest[name] = (forward or groups)[-1]
-    if not longest:
-        raise InputError(
-            f"{where}: no group 'annealing*' in the trees of {', '.join(trees) or 'no method'}; give "
-            "at least one evidence file of annealed importance sampling."
-        )
-    return longest
+def longest_ladders(trees: Mapping[str, xr.DataTree]) -> dict[str, xr.Dataset]:
+    """Longest forward ladder of each method."""
+    return {
+        name: [group for group in annealing_groups(tree) if direction_sign(group) > 0][-1]
+        for name, tree in trees.items()
+    }
 
 
 def direction_sign(group: xr.Dataset) -> float:
@@ -69,10 +48,3 @@ def ladder_label(group: xr.Dataset) -> str:
     """Length of the ladder, and whether the run went in reverse."""
     label = f"{group.sizes['temperature']} temperatures"
     return label if direction_sign(group) > 0 else f"{label}, reverse"
-
-
-def _annealing_groups(tree: xr.DataTree) -> list[xr.Dataset]:
-    found = [
-        node.to_dataset() for name, node in tree.children.items() if _GROUP.fullmatch(str(name))
-    ]
-    return sorted(found, key=lambda group: (group.sizes["temperature"], -direction_sign(group)))

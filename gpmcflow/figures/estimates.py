@@ -53,7 +53,7 @@ def combine_replicates(evidence: pd.DataFrame, where: str = "evidence table") ->
     evidence = evidence.assign(alarm=alarm.where(alarm.notna(), "").astype(str))
     groups = evidence.groupby(_GROUP, sort=False, dropna=False)
     rows = [dict(zip(_GROUP, key, strict=True)) | _combined(rows) for key, rows in groups]
-    return pd.DataFrame(rows, columns=[*_GROUP, *_combined_names()])
+    return pd.DataFrame(rows)
 
 
 def series_name(method: str, direction: str) -> str:
@@ -103,15 +103,6 @@ def focus(points: pd.DataFrame, anchors: Iterable[float]) -> tuple[float, float]
     low, high = min([*anchors, ends.min()]), max([*anchors, ends.max()])
     margin = 0.08 * (high - low)
     return low - margin, high + margin
-
-
-def _combined_names() -> list[str]:
-    results = [
-        *("log_evidence", "standard_error", "degrees_of_freedom", "interval"),
-        *("effective_size", "acceptance_rate"),
-    ]
-    costs = ["n_gradient", "n_likelihood", "gigaflops", "seconds"]
-    return [*_SAME, "n_replicates", *results, *costs, "alarm"]
 
 
 def _combined(rows: pd.DataFrame) -> dict:

@@ -11,8 +11,7 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from gpmcflow.errors import InputError
-from gpmcflow.figures.style import new_figure, styled
+from gpmcflow.figures.style import mark, new_figure, styled
 
 _LENGTH, _SIGNAL = "log_length_scale", "log_signal_sd"
 _PANELS = {  # variable -> label
@@ -24,17 +23,16 @@ _DEPTH = 100.0  # nats below the maximum that the colours of the evidence tell a
 
 
 @styled
-def hyperparameter_map(tree: xr.DataTree, *, title: str = "") -> Figure:
+def hyperparameter_map(tree: xr.DataTree) -> Figure:
     """Three maps over log length scale and log signal sd: evidence, correction, hardness.
 
     ``tree`` has a group ``map`` (log_length_scale, log_signal_sd) with log_evidence_ep, correction
     (second order, of EP's log evidence) and ratio_sd (standard deviation under EP of u, the log
     ratio of posterior and EP Gaussian: of plain importance sampling's log weights). Its attribute
-    ``marked``, or that of a variable, a JSON string {name: [log_length_scale, log_signal_sd]},
-    names settings to mark. A star is the largest evidence; hatched cells have no value.
-    Raises `InputError` when the group or a variable is missing.
+    ``marked``, a JSON string {name: [log_length_scale, log_signal_sd]}, names settings to mark. A
+    star is the largest evidence; hatched cells have no value.
     """
-    data = _map(tree)
+    data = tree["map"].to_dataset()
     figure = new_figure(3.9)
     panels = figure.subplots(1, len(_PANELS), sharey=True)
     x, y = data[_LENGTH].values, data[_SIGNAL].values
@@ -51,30 +49,10 @@ def hyperparameter_map(tree: xr.DataTree, *, title: str = "") -> Figure:
         bar.set_label(label, fontsize=9)
         bar.ax.tick_params(labelsize=8)
         axes.set_xlabel("log length scale", fontsize=9)
-        _mark(axes, _marked(data))
+        _mark(axes, json.loads(data.attrs["marked"]))
     panels[0].set_ylabel("log signal sd")
     _mark_maximum(panels[0], data)
-    if title:
-        figure.suptitle(title)
     return figure
-
-
-def _map(tree: xr.DataTree) -> xr.Dataset:
-    if "map" not in tree.children:
-        names = ", ".join(map(str, tree.children)) or "none"
-        raise InputError(f"hyperparameter_map: no group 'map' (found groups: {names}).")
-    data = tree["map"].to_dataset()
-    missing = [name for name in (*_PANELS, _LENGTH, _SIGNAL) if name not in data.variables]
-    if missing:
-        raise InputError(f"hyperparameter_map: group 'map' has no variable {missing[0]!r}.")
-    return data
-
-
-def _marked(data: xr.Dataset) -> dict[str, tuple[float, float]]:
-    attributes = [data.attrs, *(data[name].attrs for name in _PANELS)]
-    text = next((found["marked"] for found in attributes if "marked" in found), "{}")
-    marked = json.loads(text) if isinstance(text, str) else text
-    return {name: (float(place[0]), float(place[1])) for name, place in marked.items()}
 
 
 def _norm(name: str, values: np.ndarray) -> tuple[Normalize, str]:
@@ -94,52 +72,29 @@ def _contours(
     axes: Axes, x: np.ndarray, y: np.ndarray, values: np.ndarray, name: str, norm: Normalize
 ) -> None:
     if name == "log_evidence_ep":
-        below = np.array([60.0, 30.0, 10.0, 3.0, 1.0])
-        levels = np.nanmax(values) - below
+        levels = np.nanmax(values) - np.array([60.0, 30.0, 10.0, 3.0, 1.0])
     elif isinstance(norm, LogNorm):
         levels = np.geomspace(norm.vmin, norm.vmax, 7)[1:-1]
     else:
         levels = np.linspace(norm.vmin, norm.vmax, 7)[1:-1]
     if np.all(np.diff(levels) > 0):
-        lines = axes.contour(
-            x,
-            y,
-            np.ma.masked_invalid(values),
-            levels,
-            colors="white",
-            linewidths=0.9,
-            linestyles="solid",
-        )
+        style = {"colors": "white", "linewidths": 0.9, "linestyles": "solid"}
+        lines = axes.contour(x, y, np.ma.masked_invalid(values), levels, **style)
         lines.set(path_effects=[withStroke(linewidth=1.8, foreground="0.25")])
 
 
-def _mark(axes: Axes, marked: dict[str, tuple[float, float]]) -> None:
+def _mark(axes: Axes, marked: dict[str, list[float]]) -> None:
     outline = [withStroke(linewidth=2.5, foreground="white")]
+    text = {"textcoords": "offset points", "fontsize": 9, "fontweight": "bold"}
     for name, place in marked.items():
         axes.plot(*place, "o", color="black", markeredgecolor="white", markersize=7, clip_on=False)
-        right = place[0] > np.mean(axes.get_xlim())
-        axes.annotate(
-            name,
-            place,
-            (-6, 5) if right else (6, 5),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            fontsize=9,
-            fontweight="bold",
-            path_effects=outline,
-        )
+        side, shift = ("right", -6) if place[0] > np.mean(axes.get_xlim()) else ("left", 6)
+        axes.annotate(name, place, (shift, 5), ha=side, path_effects=outline, **text)
 
 
 def _mark_maximum(axes: Axes, data: xr.Dataset) -> None:
     evidence = data["log_evidence_ep"]
     if evidence.notnull().any():
         best = evidence.isel(evidence.argmax(dim=[_LENGTH, _SIGNAL]))
-        axes.plot(
-            [float(best[_LENGTH])],
-            [float(best[_SIGNAL])],
-            "*",
-            color="white",
-            markeredgecolor="black",
-            markersize=12,
-            clip_on=False,
-        )
+        star = mark("*", 12, 1.0)
+        axes.plot([float(best[_LENGTH])], [float(best[_SIGNAL])], clip_on=False, **star)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator
-
 import numpy as np
 import xarray as xr
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from scipy.special import logsumexp
 
@@ -22,14 +16,15 @@ from gpmcflow.figures.annealing_groups import (
     direction_sign,
     ladder_label,
 )
-from gpmcflow.figures.style import legend_below, new_figure, styled
-from gpmcflow.storage import open_results
+from gpmcflow.figures.style import handle, legend_below, new_figure, styled
 
 _COLUMNS = 2
+_MEAN_WEIGHT = {"color": "#D55E00", "linewidth": 1.5}
+_MEAN_LOG_WEIGHT = {"color": "black", "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
 @styled
-def log_weights(source: str | os.PathLike | xr.DataTree, *, title: str = "") -> Figure:
+def log_weights(tree: xr.DataTree, title: str) -> Figure:
     """Distribution of the final log weights (nats), one panel per length of the ladder.
 
     Grey: the particles of all replicates. Outline: the same particles by their share of the total
@@ -37,39 +32,29 @@ def log_weights(source: str | os.PathLike | xr.DataTree, *, title: str = "") -> 
     outline stands alone at the edge. Solid line: log of the mean weight, the log evidence; dashed:
     mean log weight, a lower bound of it (an upper bound for reverse runs).
 
-    ``source`` is an evidence file or its tree, with groups annealing* (replicate, chain,
-    temperature: log_weight_increment). Raises `InputError` when there is none.
+    ``tree`` has groups annealing* (replicate, chain, temperature: log_weight_increment).
     """
-    with _opened(source) as tree:
-        groups = annealing_groups(tree, "log_weights")
-        found = [
-            (ladder_label(g), direction_sign(g), cumulated_weights(g)[..., -1].ravel())
-            for g in groups
-        ]
-    n_rows = -(-len(found) // _COLUMNS)
+    groups = annealing_groups(tree)
+    n_rows = -(-len(groups) // _COLUMNS)
     figure = new_figure(1.75 * n_rows + 0.9)
     panels = figure.subplots(n_rows, _COLUMNS, squeeze=False)
-    for axes, (label, sign, values) in zip(panels.flat, found, strict=False):
-        _weight_panel(axes, label, sign, values)
-    for axes in list(panels.flat)[len(found) :]:
+    for axes, group in zip(panels.flat, groups, strict=False):
+        weights = cumulated_weights(group)[..., -1].ravel()
+        _weight_panel(axes, ladder_label(group), direction_sign(group), weights)
+    for axes in panels.flat[len(groups) :]:
         axes.remove()
-    for axes in list(panels.flat)[max(len(found) - _COLUMNS, 0) : len(found)]:
+    for axes in panels.flat[max(len(groups) - _COLUMNS, 0) : len(groups)]:
         axes.set_xlabel("final log weight (nats)")
     figure.supylabel("share of particles, or of weight", fontsize=10)
-    if title:
-        figure.suptitle(title)
-    legend_below(figure, _weight_handles())
+    figure.suptitle(title)
+    handles = [
+        Patch(color="0.78", label="particles"),
+        Patch(facecolor="none", edgecolor="#0072B2", linewidth=1.5, label="share of the weight"),
+        handle("log mean weight", **_MEAN_WEIGHT),
+        handle("mean log weight", **_MEAN_LOG_WEIGHT),
+    ]
+    legend_below(figure, handles)
     return figure
-
-
-@contextlib.contextmanager
-def _opened(source: str | os.PathLike | xr.DataTree) -> Iterator[xr.DataTree]:
-    """The tree as it is, or the file opened lazily: only the increments are read."""
-    if isinstance(source, xr.DataTree):
-        yield source
-    else:
-        with open_results(source) as tree:
-            yield tree
 
 
 def _weight_panel(axes: Axes, label: str, sign: float, values: np.ndarray) -> None:
@@ -85,22 +70,11 @@ def _weight_panel(axes: Axes, label: str, sign: float, values: np.ndarray) -> No
     axes.hist(values, edges, weights=share, color="0.78")
     weights = normalised_weights(sign * values)
     axes.hist(values, edges, weights=weights, histtype="step", color="#0072B2", linewidth=1.5)
-    axes.axvline(estimate, color="#D55E00", linewidth=1.5)
-    axes.axvline(values.mean(), color="black", linewidth=1.2, linestyle=(0, (4, 2)))
+    axes.axvline(estimate, **_MEAN_WEIGHT)
+    axes.axvline(values.mean(), **_MEAN_LOG_WEIGHT)
     fraction = float(effective_size(sign * values)) / len(values)
     spread = f"sd {values.std(ddof=1):.2g}" if len(values) > 1 else "one particle"
     effective = f"{100 * fraction:.0f}" if fraction >= 0.1 else f"{100 * fraction:.2g}"
     axes.set_title(f"{label}: {spread}, effective {effective} %", fontsize=9)
     axes.locator_params(axis="x", nbins=5)
     axes.locator_params(axis="y", nbins=4)
-
-
-def _weight_handles() -> list[Artist]:
-    return [
-        Patch(color="0.78", label="particles"),
-        Patch(facecolor="none", edgecolor="#0072B2", linewidth=1.5, label="share of the weight"),
-        Line2D([], [], color="#D55E00", linewidth=1.5, label="log mean weight"),
-        Line2D(
-            [], [], color="black", linewidth=1.2, linestyle=(0, (4, 2)), label="mean log weight"
-        ),
-    ]

@@ -10,7 +10,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gpmcflow.errors import InputError
 from gpmcflow.figures.style import looks, new_figure, styled, unused
 
 MAX_RHAT = 1.01
@@ -20,35 +19,24 @@ _DRAWN_POINTS = 2000
 
 
 @styled
-def posterior_summary(tree: xr.DataTree, *, title: str = "") -> Figure:
+def posterior_summary(tree: xr.DataTree, title: str) -> Figure:
     """Rank-normalised R-hat, effective sizes over all latents, and traces of the log likelihood.
 
     ``tree`` follows ArviZ's schema: ``posterior`` (chain, draw, ...) and ``sample_stats`` with
     log_likelihood (chain, draw). Effective sizes are those of bulk and tail. Dashed lines: R-hat
-    1.01 and effective size 400. Raises `InputError` when a group or variable is missing.
+    1.01 and effective size 400.
 
     Source: Vehtari, Gelman, Simpson, Carpenter & Burkner (2021), computed by arviz_stats.
     """
-    posterior, trace = _parts(tree)
+    posterior = tree["posterior"].to_dataset().load()
+    trace = tree["sample_stats/log_likelihood"].transpose("chain", "draw").load()
     figure = new_figure(4.9)
     grid = figure.add_gridspec(2, 2)
     _rhat_panel(figure.add_subplot(grid[0, 0]), posterior)
     _effective_size_panel(figure.add_subplot(grid[0, 1]), posterior)
     _trace_panel(figure.add_subplot(grid[1, :]), trace)
-    if title:
-        figure.suptitle(title)
+    figure.suptitle(title)
     return figure
-
-
-def _parts(tree: xr.DataTree) -> tuple[xr.Dataset, xr.DataArray]:
-    for name in ("posterior", "sample_stats"):
-        if name not in tree.children:
-            names = ", ".join(map(str, tree.children)) or "none"
-            raise InputError(f"posterior_summary: no group {name!r} (found groups: {names}).")
-    if "log_likelihood" not in tree["sample_stats"].data_vars:
-        raise InputError("posterior_summary: sample_stats has no variable 'log_likelihood'.")
-    trace = tree["sample_stats"]["log_likelihood"].transpose("chain", "draw")
-    return tree["posterior"].to_dataset().load(), trace.load()
 
 
 def _values(statistic: xr.Dataset) -> np.ndarray:
@@ -100,12 +88,10 @@ def _trace_panel(axes: Axes, trace: xr.DataArray) -> None:
     """Chains one over the other; long ones are thinned, as a page has no more points."""
     n_chains, n_draws = trace.shape
     every = max(1, -(-n_draws // _DRAWN_POINTS))
-    look = looks([str(k) for k in range(n_chains)])
-    for k in range(min(n_chains, _DRAWN_CHAINS)):
-        chain = trace.isel(chain=k, draw=slice(None, None, every))
-        color = look[str(k)].color
-        axes.plot(chain["draw"], chain, color=color, linewidth=0.7, alpha=0.8)
     shown = min(n_chains, _DRAWN_CHAINS)
+    for k, look in enumerate(looks(list(map(str, range(shown)))).values()):
+        chain = trace.isel(chain=k, draw=slice(None, None, every))
+        axes.plot(chain["draw"], chain, color=look.color, linewidth=0.7, alpha=0.8)
     number = f"{shown} chains" if shown == n_chains else f"{shown} of {n_chains} chains"
     thinned = "" if every == 1 else f", one draw in {every}"
     axes.set(xlabel="draw", ylabel="log likelihood (nats)", xmargin=0.01)

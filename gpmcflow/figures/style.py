@@ -6,12 +6,14 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 WIDTH = 7.0  # inches
@@ -76,6 +78,19 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
         )
         for i, name in enumerate(dict.fromkeys(names))
     }
+
+
+def handle(label: str, **style: Any) -> Line2D:
+    """Entry of a legend that looks like a line with these keywords."""
+    return Line2D([], [], label=label, **style)
+
+
+def mark(
+    marker: str, size: float, width: float, face: str = "white", edge: str = "black"
+) -> dict[str, Any]:
+    """Keywords of a mark with an edge of this width, and without a line."""
+    colours = {"markerfacecolor": face, "markeredgecolor": edge, "markeredgewidth": width}
+    return {"linestyle": "none", "marker": marker, "markersize": size, **colours}
 
 
 class _StyledFigure(Figure):

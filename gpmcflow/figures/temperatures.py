@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from gpmcflow.diagnostics.importance_weights import MIN_EFFECTIVE_SIZE, effective_size
 from gpmcflow.figures.annealing_groups import (
@@ -18,14 +17,14 @@ from gpmcflow.figures.annealing_groups import (
     ladder_label,
     longest_ladders,
 )
-from gpmcflow.figures.style import Look, legend_below, looks, new_figure, styled
+from gpmcflow.figures.style import Look, handle, legend_below, looks, new_figure, styled
 
 _N_MARKERS = 7
 
 
 @styled
 def effective_size_by_temperature(
-    trees: Mapping[str, xr.DataTree], *, title: str = "", methods: Sequence[str] | None = None
+    trees: Mapping[str, xr.DataTree], title: str, methods: Sequence[str]
 ) -> Figure:
     """Effective size of the cumulated weights along the longest ladder of each method.
 
@@ -34,10 +33,10 @@ def effective_size_by_temperature(
     A dotted line marks the effective size below which an estimate raises its alarm (of the
     smallest number of particles). For ``methods`` see `evidence_against_time`.
     """
-    groups = longest_ladders(trees, "effective_size_by_temperature")
+    groups = longest_ladders(trees)
     figure = new_figure(3.6 + 0.19 * len(groups) / 2)
     left, right = figure.subplots(1, 2, sharey=True)
-    look = looks([*(methods or []), *groups])
+    look = looks(methods)
     lowest, fewest = 1.0, np.inf
     for name, group in groups.items():
         cumulated = direction_sign(group) * cumulated_weights(group)
@@ -65,17 +64,17 @@ def effective_size_by_temperature(
 
 @styled
 def acceptance_and_step_size(
-    trees: Mapping[str, xr.DataTree], *, title: str = "", methods: Sequence[str] | None = None
+    trees: Mapping[str, xr.DataTree], title: str, methods: Sequence[str]
 ) -> Figure:
     """Mean acceptance rate and tuned step size against inverse temperature, longest ladders.
 
     Temperatures without a transition (the last one, runs without a sampler) are left out. For
     ``methods`` see `evidence_against_time`.
     """
-    groups = longest_ladders(trees, "acceptance_and_step_size")
+    groups = longest_ladders(trees)
     figure = new_figure(3.5 + 0.19 * len(groups) / 2)
     left, right = figure.subplots(1, 2)
-    look = looks([*(methods or []), *groups])
+    look = looks(methods)
     for name, group in groups.items():
         rate = group["acceptance_rate"]
         rate = rate.mean([dim for dim in rate.dims if dim != "temperature"]).values
@@ -120,16 +119,9 @@ def _finish(
 ) -> Figure:
     """Add legend (method, length of its ladder) and title."""
     handles = [
-        Line2D(
-            [],
-            [],
-            label=f"{name} ({ladder_label(group)})",
-            **look[name].line(),
-            **look[name].points(),
-        )
+        handle(f"{name} ({ladder_label(group)})", **look[name].line(), **look[name].points())
         for name, group in groups.items()
     ]
     legend_below(figure, handles)
-    if title:
-        figure.suptitle(title)
+    figure.suptitle(title)
     return figure

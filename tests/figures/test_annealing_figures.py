@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.colors import to_hex
 from scipy.special import logsumexp
 
-from gpmcflow.errors import InputError
 from gpmcflow.figures import acceptance_and_step_size, effective_size_by_temperature, log_weights
-from gpmcflow.storage import write_results
 
 
 def upright(axes):
@@ -20,7 +17,7 @@ def upright(axes):
 
 
 def test_log_weights_have_a_panel_per_ladder_with_estimate_and_bound(evidence_tree):
-    figure = log_weights(evidence_tree, title="digits-hard")
+    figure = log_weights(evidence_tree, "digits-hard")
     titles = [axes.get_title() for axes in figure.axes]
     assert [title.split(":")[0] for title in titles] == [
         "10 temperatures",
@@ -39,26 +36,15 @@ def test_log_weights_have_a_panel_per_ladder_with_estimate_and_bound(evidence_tr
 
 
 def test_log_weights_show_all_particles_and_all_weight(evidence_tree):
-    axes = log_weights(evidence_tree).axes[0]
+    axes = log_weights(evidence_tree, "").axes[0]
     bars = [patch.get_height() for patch in axes.patches if hasattr(patch, "get_height")]
     assert sum(bars) == pytest.approx(1.0)
     outline = next(patch for patch in axes.patches if not hasattr(patch, "get_height"))
     assert outline.get_path().vertices[1:-1:2, 1].sum() == pytest.approx(1.0)
 
 
-def test_log_weights_read_a_file(evidence_tree, tmp_path):
-    write_results(evidence_tree, tmp_path / "method.nc")
-    shown = [upright(axes) for axes in log_weights(tmp_path / "method.nc").axes]
-    np.testing.assert_allclose(shown, [upright(axes) for axes in log_weights(evidence_tree).axes])
-
-
-def test_log_weights_without_annealing_say_what_was_found():
-    with pytest.raises(InputError, match=r"no group 'annealing\*' \(found groups: evidence\)"):
-        log_weights(xr.DataTree.from_dict({"evidence": xr.Dataset()}))
-
-
 def test_effective_size_of_the_longest_forward_ladder(evidence_tree):
-    figure = effective_size_by_temperature({"split_hmc_ep": evidence_tree})
+    figure = effective_size_by_temperature({"split_hmc_ep": evidence_tree}, "", ["split_hmc_ep"])
     left, right = figure.axes
     assert left.get_ylabel() == "effective size / particles"
     assert right.get_xlabel() == "inverse temperature β"
@@ -72,8 +58,8 @@ def test_effective_size_of_the_longest_forward_ladder(evidence_tree):
 
 
 def test_a_collapse_is_shown_on_a_log_scale_with_the_limit(evidence_tree, prior_tree):
-    trees = {"split_hmc_ep": evidence_tree, "hmc_prior": prior_tree, "is": xr.DataTree()}
-    figure = effective_size_by_temperature(trees)
+    trees = {"split_hmc_ep": evidence_tree, "hmc_prior": prior_tree}
+    figure = effective_size_by_temperature(trees, "", list(trees))
     left, right = figure.axes
     assert left.get_yscale() == "log"
     assert right.get_xscale() == "log"
@@ -86,17 +72,12 @@ def test_a_collapse_is_shown_on_a_log_scale_with_the_limit(evidence_tree, prior_
 
 
 def test_acceptance_and_step_size_leave_out_the_last_temperature(evidence_tree):
-    left, right = acceptance_and_step_size({"split_hmc_ep": evidence_tree}).axes
+    left, right = acceptance_and_step_size(
+        {"split_hmc_ep": evidence_tree}, "", ["split_hmc_ep"]
+    ).axes
     rate = evidence_tree["annealing_t0100"]["acceptance_rate"].mean(["replicate", "chain"])
     np.testing.assert_allclose(left.lines[0].get_ydata(), rate.values[:-1])
     group = evidence_tree["annealing_t0100"]
     np.testing.assert_allclose(right.lines[0].get_xdata(), group["beta"].values[:-1])
     np.testing.assert_allclose(right.lines[0].get_ydata(), group["step_size"].values[:-1])
     assert (left.get_ylabel(), right.get_ylabel()) == ("mean acceptance rate", "step size")
-
-
-def test_no_ladder_at_all_is_an_error():
-    with pytest.raises(InputError, match="no method"):
-        effective_size_by_temperature({})
-    with pytest.raises(InputError, match="trees of is_ep"):
-        acceptance_and_step_size({"is_ep": xr.DataTree()})

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from gpmcflow.errors import InputError
 from gpmcflow.figures.style import looks
 from gpmcflow.storage import write_figure
 from gpmcflow.studies.rmhmc_ais.paper_figures import trajectories
@@ -101,16 +100,3 @@ def test_same_bytes_whatever_the_users_settings(data, tmp_path):
             write_figure(trajectories(data), tmp_path / f"{name}.png")
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     assert plt.get_fignums() == []
-
-
-def test_wrong_data_are_named_in_one_line(data):
-    broken = data.copy(deep=True)
-    broken["trajectory"][0, 3, 1] = np.nan
-    wrong = [
-        (data.drop_vars("squared_jump"), "no variable 'squared_jump'"),
-        (broken, "a trajectory has values that are not finite"),
-    ]
-    for case, message in wrong:
-        with pytest.raises(InputError, match=message) as caught:
-            trajectories(case)
-        assert "\n" not in str(caught.value)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.linalg import solve_triangular
 from scipy.stats import multivariate_normal, norm
@@ -263,10 +264,11 @@ def test_tuning_takes_the_setting_of_least_cost(tuned):
 
 def test_a_setting_that_never_moves_is_not_chosen():
     found = ((1, np.inf, 0.0), (2, 5.0, 0.1), (3, 9.0, 0.9), (6, np.inf, 0.0))
-    rows = [("sod", f"kappa_{k}", 0, 1.0, 1.0, cost, rate) for k, cost, rate in found]
-    assert costs.least_cost("sod", rows) == "kappa_2"
-    stuck = [(*row[:5], np.inf, row[6]) for row in rows]
-    assert costs.least_cost("sod", stuck) == "kappa_3"
+    columns = ["method", "setting", "cost", "acceptance"]
+    rows = [("sod", f"kappa_{k}", cost, rate) for k, cost, rate in found for _ in range(2)]
+    runs = pd.DataFrame(rows, columns=columns)
+    assert costs.least_costs(runs) == {"sod": "kappa_2"}
+    assert costs.least_costs(runs.assign(cost=np.inf)) == {"sod": "kappa_3"}
 
 
 def test_checks_of_the_algebra(tuned):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, multivariate_normal
 
-from gpmcflow.errors import InputError
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.samplers.latent.generalised_leapfrog import integrate
 from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
@@ -178,21 +177,3 @@ def test_travel_is_the_trajectory_step_by_step(mixture):
         change = system.energy(end.geometry, end.momentum) - system.energy(geometry, momentum)
         rate = np.exp(-np.maximum(change, 0.0))[end.solved]
         np.testing.assert_allclose(found.acceptance_rate[end.solved, n_steps], rate, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"weights": [0.5, 0.5]}, r"have shapes \(2,\) and \(3, 2\)"),
-        ({"weights": [0.5, 0.2, 0.2]}, "allowed: positive, of sum 1"),
-        ({"weights": [1.2, -0.4, 0.2]}, "allowed: positive, of sum 1"),
-        ({"covariances": COVARIANCES[:2]}, r"covariances have shape \(2, 2, 2\)"),
-        ({"covariances": -COVARIANCES}, "not positive definite"),
-        ({"covariances": COVARIANCES + np.array([[0.0, 0.1], [0.0, 0.0]])}, "not symmetric"),
-    ],
-)
-def test_what_is_no_mixture_is_refused_in_one_line(change, message):
-    settings = {"weights": WEIGHTS, "means": MEANS, "covariances": COVARIANCES} | change
-    with pytest.raises(InputError, match=message) as caught:
-        GaussianMixture(**settings)
-    assert "\n" not in str(caught.value)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 
-from gpmcflow.studies.fast_likelihood.estimates import TypeRuns
+from gpmcflow.studies.fast_likelihood.estimates import (
+    COSTS,
+    TypeRuns,
+    below_one,
+    claim_row,
+    judged_row,
+    missing_row,
+)
 from gpmcflow.studies.fast_likelihood.levers import agreement_rows, lever_rows, oracle_rows
-from gpmcflow.studies.fast_likelihood.orders import COSTS, below_one, claim_row, missing_row
-from gpmcflow.studies.fast_likelihood.types import GRID, RANKS, TYPES
+from gpmcflow.studies.fast_likelihood.types import GRID_METHODS, RANK_METHODS, TYPES
 from gpmcflow.studies.frame.judgement import Estimate, side, verdict
 
 SAME_FORMS = 1e-10  # of the largest entry, with a core of condition 1e6
@@ -47,9 +52,10 @@ def _order_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> li
     claim = "discretizing chain with a subset beats standard slice sampling"
     rows = [
         below_one(claim, runs, ("sod", "standard"), key)
-        for runs in types.values() if runs.has("sod", "standard")
+        for runs in types.values()
+        if runs.has("sod", "standard")
         for key in ("run_cost", "efficiency")
-    ]  # fmt: skip
+    ]
     rows += [_gain_row(small, faithful) for small in (1, 2, 3, 4, 5)]
     claim = "Nystrom beats the subset chain"
     for number in (6, 10):
@@ -58,7 +64,7 @@ def _order_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> li
             column = f"{COSTS['efficiency']}: nystrom / sod"
             rows.append(missing_row(claim, f"type {number}", f"#{number}", column))
             continue
-        names = [name for name in ("nystrom", "nystrom_spaced") if runs.has(name)]
+        names = filter(runs.has, ("nystrom", "nystrom_spaced"))
         rows += [below_one(claim, runs, (name, "sod"), "efficiency") for name in names]
     return rows
 
@@ -71,29 +77,25 @@ def _gain_row(small: int, faithful: dict[int, TypeRuns]) -> dict:
         return missing_row(claim, f"types {small} and {large} at full size", row, column)
     a, b = (faithful[k].log_ratio("sod", "standard", "efficiency") for k in (large, small))
     few = min(len(faithful[k].replicates) for k in (small, large))
-    exception = small == 5
-    return claim_row(
-        claim, row, column, printed="> 1" if exception else "< 1", **a.minus(b).exp().cells(),
-        verdict=verdict((side(a.minus(b), 0.0), "below")),
-        why="the paper's exception: long ARD" if exception else f"{few} data sets or more",
-    )  # fmt: skip
+    printed, why = "< 1", f"{few} data sets or more"
+    if small == 5:
+        printed, why = "> 1", "the paper's exception: long ARD"
+    gain = a.minus(b)
+    smaller = (side(gain, 0.0), "below")
+    return judged_row(claim, row, column, gain.exp(), smaller, printed=printed, why=why)
 
 
 def _grid_rows(types: dict[str, TypeRuns]) -> list[dict]:
     """Claim 1: r = s = 1 is best, large r and s accept rarely."""
     claim, rows = "r = s = 1 is best", []
-    names = {
-        cell: f"sod_r{cell[0]}_s{cell[1]}"
-        for cell in itertools.product(GRID, GRID) if cell != (1, 1)
-    }  # fmt: skip
     for runs in types.values():
-        if not runs.has(*names.values()):
+        if not runs.has(*GRID_METHODS):
             continue
         base = runs.mean("sod", "acceptance").centre
-        for (r, s), name in names.items():
+        for name, cell in GRID_METHODS.items():
             acceptance = runs.mean(name, "acceptance").centre
             why = f"mean acceptance of a move {acceptance:.2f}, at r = s = 1 {base:.2f}"
-            row = f"{runs.name}: r = {r}, s = {s}"
+            row = f"{runs.name}: r = {cell['r']}, s = {cell['s']}"
             rows.append(below_one(claim, runs, ("sod", name), "run_cost", why, row))
     return rows or [missing_row(claim, "chain_grid: true", "types 1 and 4")]
 
@@ -101,19 +103,34 @@ def _grid_rows(types: dict[str, TypeRuns]) -> list[dict]:
 def _form_rows(tunings: dict[str, dict]) -> list[dict]:
     """Claim 2: two forms of one matrix, on the first type."""
     claim = "eqs. 40-41 and 42 give the same matrix, whose columns are not orthonormal"
-    return [
-        claim_row(
-            claim, name, "difference / largest entry", printed="0", ours=checks["forms"],
-            tolerance=SAME_FORMS,
-            verdict=verdict(checks["forms"] <= SAME_FORMS, checks["not_orthonormal"] > 1e-3),
-            why=f"largest entry of B'B - I: {checks['not_orthonormal']:.3g}; eq. 37 cannot take them",
-        )
-        for name, checks in _first_checks(tunings)
-    ]  # fmt: skip
+    column, rows = "difference / largest entry", []
+    for name, tuning in list(tunings.items())[:1]:
+        forms, gram = (tuning["checks"][key] for key in ("forms", "not_orthonormal"))
+        why = f"largest entry of B'B - I: {gram:.3g}; eq. 37 cannot take them"
+        rows.append(_zero_row(claim, name, column, forms, SAME_FORMS, why, gram > 1e-3))
+    return rows
 
 
-def _first_checks(tunings: dict[str, dict]) -> list[tuple[str, dict]]:
-    return [(name, tuning["checks"]) for name, tuning in tunings.items()][:1]
+def _noise_rows(tunings: dict[str, dict]) -> list[dict]:
+    """Claim 6: the residual variance may differ between observations."""
+    claim = "residual variances may differ between observations (32, 38)"
+    column, why = (
+        "log likelihood: low rank - dense",
+        "60 cases, variances from 0.5 to 2 times sigma^2",
+    )
+    rows = [
+        _zero_row(claim, name, column, tuning["checks"]["general_noise"], SAME_LIKELIHOOD, why)
+        for name, tuning in list(tunings.items())[:1]
+    ]
+    return [row | {"unit": "nat"} for row in rows] or [missing_row(claim, "any type")]
+
+
+def _zero_row(
+    claim: str, row: str, column: str, ours: float, limit: float, why: str, *facts: bool
+) -> dict:
+    """Row of a claim that a difference is 0 up to rounding."""
+    cells = {"printed": "0", "ours": ours, "tolerance": limit, "why": why}
+    return claim_row(claim, row, column, verdict=verdict(ours <= limit, *facts), **cells)
 
 
 def _quality(runs: TypeRuns, method: str) -> str:
@@ -126,60 +143,53 @@ def _column_rows(types: dict[str, TypeRuns]) -> list[dict]:
     """Claim 2: random columns beside space-filling ones."""
     claim = "space-filling columns with the constant exact beat random columns"
     pair = ("nystrom_spaced", "nystrom")
-    rows = [
-        below_one(
-            claim, runs, pair, "run_cost", "; ".join(f"{m}: {_quality(runs, m)}" for m in pair)
-        )
-        for runs in types.values() if runs.has(*pair)
-    ]  # fmt: skip
+    rows = []
+    for runs in types.values():
+        if runs.has(*pair):
+            why = "; ".join(f"{method}: {_quality(runs, method)}" for method in pair)
+            rows.append(below_one(claim, runs, pair, "run_cost", why))
     return rows or [missing_row(claim, "nystrom and nystrom_spaced")]
 
 
 def _rank_rows(types: dict[str, TypeRuns]) -> list[dict]:
     """Claim 3: columns Nystrom needs, for short and for long length scales."""
     claim = "Nystrom needs m near 95 % of n for short scales, 10 % for long ones (p = 5)"
-    rows, names = [], {share: f"nystrom_m{share}" for share in RANKS}
+    no_use, rows = "Nystrom is of no use at short scales (p = 5)", []
     for runs in types.values():
-        if not runs.has(*names.values()):
+        if not runs.has(*RANK_METHODS):
             continue
         long = runs.data in TYPES and TYPES[runs.data].scale > 1.0
-        usable = [s for s, name in names.items() if runs.mean(name, "acceptance").centre >= USABLE]
+        shares = {name: options["share"] for name, options in RANK_METHODS.items()}
+        usable = [s for name, s in shares.items() if runs.mean(name, "acceptance").centre >= USABLE]
         ours = min(usable, default=math.inf)
-        text = [f"m = {share} % of n: {_quality(runs, name)}" for share, name in names.items()]
-        rows.append(
-            claim_row(
-                claim, runs.name, f"least share with acceptance {USABLE:g}", unit="%",
-                printed=10 if long else 95, ours=ours,
-                verdict=verdict(ours <= 10 if long else ours >= 70), why="; ".join(text),
-            )
-        )  # fmt: skip
+        text = [f"m = {share} % of n: {_quality(runs, name)}" for name, share in shares.items()]
+        judged = verdict(ours <= 10 if long else ours >= 70)
+        cells = {"unit": "%", "printed": 10 if long else 95, "ours": ours, "verdict": judged}
+        column = f"least share with acceptance {USABLE:g}"
+        rows.append(claim_row(claim, runs.name, column, why="; ".join(text), **cells))
     for runs in types.values():
         if runs.data in NO_NYSTROM and runs.has("nystrom"):
-            acceptance = runs.mean("nystrom", "acceptance")
+            ours, why = (
+                runs.mean("nystrom", "acceptance"),
+                str(runs.values("nystrom", "acceptance")),
+            )
+            below, printed = (side(ours, USABLE), "below"), f"< {USABLE:g}"
             rows.append(
-                claim_row(
-                    "Nystrom is of no use at short scales (p = 5)", runs.name, "acceptance",
-                    printed=f"< {USABLE:g}", **acceptance.cells(),
-                    verdict=verdict((side(acceptance, USABLE), "below")),
-                    why=str(runs.values("nystrom", "acceptance")),
-                )
-            )  # fmt: skip
+                judged_row(no_use, runs.name, "acceptance", ours, below, printed=printed, why=why)
+            )
     return rows or [missing_row(claim, "ranks: true", "one short and one long type")]
 
 
 def _eigen_rows(types: dict[str, TypeRuns]) -> list[dict]:
     """Claim 4: the eigen-exact approximation can be slower than the exact density."""
     claim, rows = "eigen-exact can be slower than the exact evaluation", []
+    column = "seconds: eigen-exact / exact"
     for runs in types.values():
         if runs.eigen:
             ratio = Estimate.of([share for share, _ in runs.eigen])
-            rows.append(
-                claim_row(
-                    claim, runs.name, "seconds: eigen-exact / exact", printed="> 1", **ratio.cells(),
-                    verdict=verdict((side(ratio, 1.0), "above")),
-                    why=f"m = {runs.eigen[0][1]} of n = {runs.settings['n']}, on the machine of the runs",
-                )
-            )  # fmt: skip
+            why = f"m = {runs.eigen[0][1]} of n = {runs.settings['n']}, on the machine of the runs"
+            slower = (side(ratio, 1.0), "above")
+            rows.append(judged_row(claim, runs.name, column, ratio, slower, printed="> 1", why=why))
     return rows or [missing_row(claim, "a type of 400 cases or fewer")]
 
 
@@ -195,18 +205,3 @@ def _tempered_rows(types: dict[str, TypeRuns]) -> list[dict]:
                 for key in ("run_cost", "efficiency")
             ]
     return rows or [missing_row(claim, "tempered and sod on them", "types 2 to 5")]
-
-
-def _noise_rows(tunings: dict[str, dict]) -> list[dict]:
-    """Claim 6: the residual variance may differ between observations."""
-    claim = "residual variances may differ between observations (32, 38)"
-    rows = [
-        claim_row(
-            claim, name, "log likelihood: low rank - dense", unit="nat", printed="0",
-            ours=checks["general_noise"], tolerance=SAME_LIKELIHOOD,
-            verdict=verdict(checks["general_noise"] <= SAME_LIKELIHOOD),
-            why="60 cases, variances from 0.5 to 2 times sigma^2",
-        )
-        for name, checks in _first_checks(tunings)
-    ]  # fmt: skip
-    return rows or [missing_row(claim, "any type")]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.eigen import EigenExact
@@ -15,7 +16,7 @@ from gpmcflow.approximations.nystrom import Nystrom
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.density.protocol import DensitySampler
 from gpmcflow.studies.fast_likelihood.data import Problem
-from gpmcflow.studies.fast_likelihood.methods import Bench, Run, settings_of
+from gpmcflow.studies.fast_likelihood.methods import Bench, Run
 from gpmcflow.studies.frame.pace import LEAST, seconds_per_step
 
 TIMED_SECONDS = 0.15
@@ -43,16 +44,16 @@ def mean_calls(stats: xr.Dataset) -> np.ndarray:
     return stats["n_calls"].values[0].mean(axis=0)
 
 
-def least_cost(method: str, rows: list[tuple]) -> str:
-    """Setting of least cost in the geometric mean; of those that never moved, the one that accepts most."""
-    costs = {}
-    for setting in settings_of(method):
-        here = [row for row in rows if row[:2] == (method, setting)]
-        costs[setting] = (
-            float(np.mean([np.log(row[5]) for row in here])),
-            -float(np.mean([row[6] for row in here])),
-        )
-    return min(costs, key=costs.get)
+def least_costs(runs: pd.DataFrame) -> dict[str, str]:
+    """Setting of least cost of each method; of those that never moved, the one that accepts most.
+
+    ``runs`` has a row a method, setting and data set, with its cost, whose geometric mean counts, and
+    acceptance.
+    """
+    settings = runs.assign(cost=np.log(runs["cost"])).groupby(["method", "setting"], sort=False)
+    means = settings[["cost", "acceptance"]].mean().reset_index()
+    ordered = means.sort_values(["cost", "acceptance"], ascending=[True, False])
+    return ordered.drop_duplicates("method").set_index("method")["setting"].to_dict()
 
 
 def nominal_equivalents(run: Run, stats: xr.Dataset, bench: Bench) -> float:

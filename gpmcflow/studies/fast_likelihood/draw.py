@@ -13,29 +13,28 @@ from gpmcflow.studies.fast_likelihood.figures import autocorrelation_panels, cos
 from gpmcflow.studies.fast_likelihood.types import METHODS
 from gpmcflow.studies.frame.job import Job
 
+PAPERS_METHODS = ("sod", "tempered")  # of its figure 2
+
 
 def draw(job: Job) -> Iterator[tuple[str, Figure]]:
     """All figures of a run, by their names."""
     series = shown_series(job.input.series)
-    yield "figure_2", autocorrelation_panels(series, title=job.settings["title"])
+    yield "figure_2", autocorrelation_panels(series, job.settings["title"])
     runs = read_csv(job.input.runs, dtype={"problem": str})
-    yield "cost", cost_against_time(runs[runs["method"].isin(METHODS)], methods=METHODS)
+    yield "cost", cost_against_time(runs[runs["method"].isin(METHODS)], METHODS)
 
 
-def shown_series(
-    paths: Sequence[str | Path], methods: Sequence[str] = ("sod", "tempered")
-) -> dict[str, np.ndarray]:
-    """Log likelihood of each method on each data set, (data set, draw), the first third left out.
+def shown_series(paths: Sequence[str | Path]) -> dict[str, np.ndarray]:
+    """Log likelihood of the paper's methods on each data set, (data set, draw), but for the first third.
 
     Methods that were not run are left out; if none was, the baseline is shown.
     """
     series: dict[str, list[np.ndarray]] = {}
     for path in paths:
-        tree = open_results(path)
-        stats = tree["sample_stats/log_likelihood"]
-        present = [m for m in methods if m in stats["method"].values] or ["standard"]
-        for method in present:
-            values = stats.sel({"method": method, "chain": 0}).values
-            series.setdefault(method, []).append(values[len(values) // 3 :])
-        tree.close()
+        with open_results(path) as tree:
+            stats = tree["sample_stats/log_likelihood"]
+            present = [m for m in PAPERS_METHODS if m in stats["method"].values] or ["standard"]
+            for method in present:
+                values = stats.sel({"method": method, "chain": 0}).values
+                series.setdefault(method, []).append(values[len(values) // 3 :])
     return {method: np.stack(rows) for method, rows in series.items()}

@@ -1,16 +1,26 @@
-"""Estimates over the data sets of a type: means and paired ratios."""
+"""Estimates over the data sets of a type: means, paired ratios, and rows of claims about them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from gpmcflow.studies import verdict as rows
+from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.fast_likelihood.types import TYPES
-from gpmcflow.studies.frame.judgement import Estimate
+from gpmcflow.studies.frame.judgement import Estimate, side, verdict
 from gpmcflow.studies.frame.parts import grouped
+
+claim_row, missing_row = partial(rows.claim_row, STUDY), partial(rows.missing_row, STUDY)
+COSTS = {  # of an effective draw
+    "run_cost": "tau x pi-equivalents",
+    "efficiency": "tau x CPU",
+    "cost": "tau x pi-equivalents, pilots charged",
+}
 
 
 @dataclass(frozen=True)
@@ -73,10 +83,11 @@ def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
     """Group the parts of replicates by type: the paper's types first, in order."""
     types = {}
     for name, methods in grouped(parts, "replicate").items():
-        (rows,) = methods.values()
-        eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in rows if "eigen" in row)
-        replicates = tuple(row["methods"] for row in rows)
-        types[name] = TypeRuns(name, rows[-1]["settings"]["type"], replicates, eigen)
+        (replicates,) = methods.values()
+        eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in replicates if "eigen" in row)
+        settings = replicates[-1]["settings"]["type"]
+        of_methods = tuple(row["methods"] for row in replicates)
+        types[name] = TypeRuns(name, settings, of_methods, eigen)
     return {name: types[name] for name in sorted(types, key=lambda name: _place(types[name]))}
 
 
@@ -84,3 +95,28 @@ def _place(runs: TypeRuns) -> tuple:
     """Place of a type in a table, whatever the order of the parts."""
     real = not isinstance(runs.data, int)
     return real, 0 if real else runs.data, runs.name
+
+
+def judged_row(claim: str, row: str, column: str, ours: Estimate, *claims, **cells) -> dict:
+    """Row of a claim about an estimate, which holds where each position is what it should be."""
+    return claim_row(claim, row, column, **ours.cells(), verdict=verdict(*claims), **cells)
+
+
+def below_one(
+    claim: str, runs: TypeRuns, pair: tuple[str, str], key: str, why: str = "", row: str = ""
+) -> dict:
+    """Row of a claim that one method costs less than another, by paired log ratios: an order.
+
+    A chain that never moved costs infinitely much.
+    """
+    log_ratio, n = runs.log_ratio(*pair, key), len(runs.replicates)
+    stuck = sum(map(math.isinf, runs.values(pair[0], "tau")))
+    note = f"{n} data sets, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
+    known = math.isfinite(log_ratio.centre)
+    note = rows.joined("" if known else f"{stuck} of {n} chains never moved", why, note)
+    cells = log_ratio.exp().cells() if known else {}
+    judged = verdict((side(log_ratio, 0.0), "below"))
+    column = f"{COSTS[key]}: {pair[0]} / {pair[1]}"
+    return claim_row(
+        claim, row or runs.name, column, printed="< 1", verdict=judged, why=note, **cells
+    )

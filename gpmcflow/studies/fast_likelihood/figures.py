@@ -6,41 +6,42 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
-from gpmcflow.errors import InputError
-from gpmcflow.figures.estimates import require_columns
-from gpmcflow.figures.style import legend_below, log_axis, looks, new_figure, styled, unused
+from gpmcflow.figures.style import (
+    Look,
+    handle,
+    legend_below,
+    log_axis,
+    looks,
+    new_figure,
+    styled,
+    unused,
+)
 
 MAX_LAG = 40
 _PANELS = 3  # in a row
+_SAME_COST = {"color": "0.35", "linewidth": 1.1}
+_OTHER_COST = {"color": "0.75", "linewidth": 0.7, "linestyle": (0, (2, 2))}
 
 
 @styled
-def autocorrelation_panels(series: Mapping[str, np.ndarray], *, title: str = "") -> Figure:
+def autocorrelation_panels(series: Mapping[str, np.ndarray], title: str) -> Figure:
     """Sample autocorrelation of each method's series, a panel each, at lags 0 to 40.
 
     ``series`` maps a method to (data set, draw): thin lines are single data sets, the thick one their
     mean; dashed lines are at +-1.96 / sqrt(N), within which 95 % of the lags of white noise lie. A chain
     that never moved has no autocorrelation; how many there are is told.
 
-    Raises `InputError` for no series and for other shapes. Source: Wang & Neal (2013), figure 2.
+    Source: Wang & Neal (2013), figure 2.
     """
-    if not series:
-        raise InputError("autocorrelation_panels: no series; give one at least")
     figure = new_figure(3.0)
-    panels = np.atleast_1d(figure.subplots(1, len(series), sharey=True))
+    panels = figure.subplots(1, len(series), sharey=True, squeeze=False)[0]
     look = looks(list(series))
     for axes, (name, values) in zip(panels, series.items(), strict=True):
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] < 5:
-            raise InputError(
-                f"autocorrelation_panels: {name} has shape {values.shape}; allowed: (data set, draw), "
-                "5 draws or more"
-            )
         lag = min(MAX_LAG, values.shape[1] - 1)
         moved = np.ptp(values, axis=1) > 0.0
         stuck = int((~moved).sum())
@@ -60,35 +61,26 @@ def autocorrelation_panels(series: Mapping[str, np.ndarray], *, title: str = "")
         axes.set_xlim(0, max(lag, 1))
     panels[0].set_ylabel("autocorrelation of the\nlog likelihood")
     panels[0].set_ylim(top=1.02)
-    if title:
-        figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=10)
     return figure
 
 
 @styled
-def cost_against_time(table: pd.DataFrame, *, methods: Sequence[str] | None = None) -> Figure:
+def cost_against_time(table: pd.DataFrame, methods: Sequence[str]) -> Figure:
     """Cost of an iteration against autocorrelation time, a panel a type, a marker a method.
 
     ``table`` has one row per problem and method, with columns problem, method, ACT, ACT_mcse,
     pi_equivalents (exact evaluations an iteration) and pilot (the same, before the first). Lines join
     points of equal cost per effective draw, tau times pi-equivalents, that of the method ``standard``
     the darker one: what is below and left of it is better. Methods whose chains never moved are named.
-    ``methods`` keeps a method's look the same in every figure.
-
-    Raises `InputError` for a missing column, and an empty table.
+    ``methods``, all that a study knows, keeps a method's look the same in every figure.
     """
-    where = "cost_against_time"
-    require_columns(table, ["problem", "method", "ACT", "ACT_mcse", "pi_equivalents"], where)
-    if not len(table):
-        raise InputError(f"{where}: the table is empty; give a row a method and problem")
-    problems = list(dict.fromkeys(table["problem"]))
-    here = set(table["method"])
-    look = looks([*(methods or []), *table["method"]])
-    present = [name for name in look if name in here]
+    problems, look = list(table["problem"].unique()), looks(methods)
+    present = [name for name in methods if name in set(table["method"])]
     columns = min(_PANELS, len(problems))
     n_rows = -(-len(problems) // columns)
     figure = new_figure(2.5 * n_rows + 0.19 * (len(present) / 4) + 0.6)
-    panels = np.atleast_1d(figure.subplots(n_rows, columns, squeeze=False)).ravel()
+    panels = figure.subplots(n_rows, columns, squeeze=False).ravel()
     for axes, problem in zip(panels, problems, strict=False):
         _draw_problem(axes, table[table["problem"] == problem], look)
         axes.set_title(problem)
@@ -98,14 +90,12 @@ def cost_against_time(table: pd.DataFrame, *, methods: Sequence[str] | None = No
         axes.set_ylabel("pi-equivalents an iteration")
     for axes in panels[max(0, len(problems) - columns) : len(problems)]:
         axes.set_xlabel(r"$\tau$ (iterations)")
-    handles = [
-        Line2D([], [], linestyle="none", label=name, **look[name].points()) for name in present
-    ]
+    handles = [handle(name, linestyle="none", **look[name].points()) for name in present]
     legend_below(figure, handles, columns=4)
     return figure
 
 
-def _draw_problem(axes, table: pd.DataFrame, look: dict) -> None:
+def _draw_problem(axes: Axes, table: pd.DataFrame, look: Mapping[str, Look]) -> None:
     finite = table[np.isfinite(table["ACT"]) & (table["ACT"] > 0)]
     stuck = table.loc[~np.isfinite(table["ACT"]), "method"]
     axes.set_yscale("log")
@@ -115,13 +105,11 @@ def _draw_problem(axes, table: pd.DataFrame, look: dict) -> None:
     if len(finite):
         log_axis(axes, finite["ACT"].min(), finite["ACT"].max())
     for row in finite.to_dict("records"):
-        points = look[row["method"]].points()
-        axes.plot(row["ACT"], row["pi_equivalents"], linestyle="none", zorder=3, **points)
+        place, of_method = (row["ACT"], row["pi_equivalents"]), look[row["method"]]
+        axes.plot(*place, linestyle="none", zorder=3, **of_method.points())
         if np.isfinite(row["ACT_mcse"]):
-            axes.errorbar(
-                row["ACT"], row["pi_equivalents"], xerr=min(1.96 * row["ACT_mcse"], 0.9 * row["ACT"]),
-                color=look[row["method"]].color, linewidth=0.9, zorder=2,
-            )  # fmt: skip
+            error = min(1.96 * row["ACT_mcse"], 0.9 * row["ACT"])
+            axes.errorbar(*place, xerr=error, color=of_method.color, linewidth=0.9, zorder=2)
     if len(finite):
         _equal_costs(axes, finite)
     if len(stuck):
@@ -129,7 +117,7 @@ def _draw_problem(axes, table: pd.DataFrame, look: dict) -> None:
         axes.text(0.98, 0.98, text, ha="right", va="top", fontsize=7, transform=axes.transAxes)
 
 
-def _equal_costs(axes, table: pd.DataFrame) -> None:
+def _equal_costs(axes: Axes, table: pd.DataFrame) -> None:
     """Lines of equal tau times pi-equivalents: through the baseline, and at powers of 4 of it."""
     low, high = axes.get_xlim()
     bottom, top = axes.get_ylim()
@@ -138,10 +126,7 @@ def _equal_costs(axes, table: pd.DataFrame) -> None:
     cost = row["ACT"] * row["pi_equivalents"]
     x = np.array([low, high])
     for power in range(-5, 6):
-        main = power == 0
-        axes.plot(
-            x, cost * 4.0**power / x, color="0.35" if main else "0.75", zorder=1,
-            linewidth=1.1 if main else 0.7, linestyle="-" if main else (0, (2, 2)),
-        )  # fmt: skip
+        style = _SAME_COST if power == 0 else _OTHER_COST
+        axes.plot(x, cost * 4.0**power / x, zorder=1, **style)
     axes.set_xlim(low, high)
     axes.set_ylim(bottom, top)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
-from gpmcflow.studies.fast_likelihood.estimates import TypeRuns
-from gpmcflow.studies.fast_likelihood.orders import below_one, claim_row, missing_row
+from gpmcflow.studies.fast_likelihood.estimates import (
+    TypeRuns,
+    below_one,
+    claim_row,
+    judged_row,
+    missing_row,
+)
 from gpmcflow.studies.fast_likelihood.types import LEVERS, PAPER_METHODS, TYPES, UNTUNED
-from gpmcflow.studies.frame.judgement import Estimate, all_equal, combined, side, verdict
+from gpmcflow.studies.frame.judgement import Estimate, all_equal, combined, side
 
 SLOW = 30.0  # draws over an autocorrelation time below which a standard error is not known
 STUCK = 0.05  # acceptance below which a chain is left out, not compared
@@ -21,27 +26,18 @@ def oracle_rows(types: dict[str, TypeRuns]) -> list[dict]:
     claim, rows = "sensitivity to prior, noise and constant", []
     for runs in types.values():
         changed = {k: runs.settings[k] for k, v in DEFAULTS.items() if runs.settings[k] != v}
-        plain = {**DEFAULTS, "n": runs.settings["n"]}
-        base = next(
-            (
-                other for other in types.values()
-                if other.data == runs.data and plain.items() <= other.settings.items()
-            ),
-            None,
-        )  # fmt: skip
+        plain = {**DEFAULTS, "n": runs.settings["n"], "data": runs.data}
+        alike = (other for other in types.values() if plain.items() <= other.settings.items())
+        base = next(alike, None)
         if not changed or base is None or runs.data not in TYPES:
             continue
         words = ", ".join(f"{key}: {value}" for key, value in changed.items())
         for method in filter(runs.has, PAPER_METHODS):
-            unknown = Estimate(math.nan, math.nan)
-            beside = base.mean(method, "tau") if base.has(method) else unknown
-            rows.append(
-                claim_row(
-                    claim, runs.name, f"ACT: {method}", unit="iterations",
-                    **runs.mean(method, "tau").cells(), verdict="shown", recomputed=beside.centre,
-                    why=f"{words}; recomputed: the same with the defaults, +- {beside.error:.2g}",
-                )
-            )  # fmt: skip
+            ours = runs.mean(method, "tau")
+            beside = base.mean(method, "tau") if base.has(method) else Estimate(math.nan, math.nan)
+            why = f"{words}; recomputed: the same with the defaults, +- {beside.error:.2g}"
+            cells = ours.cells() | {"unit": "iterations", "recomputed": beside.centre, "why": why}
+            rows.append(claim_row(claim, runs.name, f"ACT: {method}", verdict="shown", **cells))
     need = "types with another prior, noise, constant"
     return rows or [missing_row(claim, need, "types 1 and 2")]
 
@@ -62,19 +58,16 @@ def lever_rows(types: dict[str, TypeRuns], faithful: dict[int, TypeRuns]) -> lis
     claim = f"the best lever is {GOAL:g} times better in the geometric mean of types 1 to 5"
     if len(names) < len(FIVE):
         return [*rows, missing_row(claim, "types 1 to 5 at full size", "#1 to #5")]
+    why = "pilots charged at the iterations of the config"
     for method, ratios in best.items():
-        if not all(
-            math.isfinite(ratios[name].centre) if name in ratios else False for name in names
-        ):
+        if not all(name in ratios and math.isfinite(ratios[name].centre) for name in names):
             continue
         gain = combined(*((ratios[name], 1.0 / len(names)) for name in names))
+        better, printed = (side(gain, math.log(GOAL)), "above"), f">= {GOAL:g}"
+        column = f"baseline / {method}"
         rows.append(
-            claim_row(
-                claim, "#1 to #5", f"baseline / {method}", printed=f">= {GOAL:g}",
-                **gain.exp().cells(), why="pilots charged at the iterations of the config",
-                verdict=verdict((side(gain, math.log(GOAL)), "above")),
-            )
-        )  # fmt: skip
+            judged_row(claim, "#1 to #5", column, gain.exp(), better, printed=printed, why=why)
+        )
     return rows
 
 
@@ -97,11 +90,12 @@ def agreement_rows(types: dict[str, TypeRuns]) -> list[dict]:
         n = (2 * runs.settings["iterations"]) // 3
         for replicate in runs.replicates:
             here = [replicate[method] for method in runs.methods]
+            slowest = [max(run["theta_tau"]) for run in here]
+            order = sorted(range(len(here)), key=slowest.__getitem__)
             known = [
-                r for r in here if r["acceptance"] >= STUCK and max(r["theta_tau"]) <= n / SLOW
+                here[k] for k in order if here[k]["acceptance"] >= STUCK and slowest[k] <= n / SLOW
             ]
             left_out += len(here) - len(known)
-            known.sort(key=lambda run: max(run["theta_tau"]))
             for run in known[1:]:
                 for (a, _), (b, sd) in zip(_moments(run, n), _moments(known[0], n), strict=True):
                     differences.append(a.minus(b))
@@ -109,15 +103,18 @@ def agreement_rows(types: dict[str, TypeRuns]) -> list[dict]:
         if not differences:
             continue
         judged = all_equal(differences, scales)
-        rows.append(
-            claim_row(
-                claim, runs.name, "root mean square z", printed="1", ours=judged.rms,
-                tolerance=f"largest |z| < {judged.limit:.3g}", verdict=judged.verdict,
-                why=f"{len(scales)} comparisons with the method that mixes best, largest |z| "
-                f"{judged.largest:.2f}; {left_out} chains left out, which mix too slowly for a "
-                "standard error",
-            )
-        )  # fmt: skip
+        why = (
+            f"{len(scales)} comparisons with the method that mixes best, largest |z| "
+            f"{judged.largest:.2f}; {left_out} chains left out, which mix too slowly for a "
+            "standard error"
+        )
+        cells = {
+            "printed": "1",
+            "ours": judged.rms,
+            "tolerance": f"largest |z| < {judged.limit:.3g}",
+        }
+        column = "root mean square z"
+        rows.append(claim_row(claim, runs.name, column, verdict=judged.verdict, why=why, **cells))
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,18 +23,14 @@ from gpmcflow.samplers.density.protocol import DensitySampler
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
 from gpmcflow.studies.fast_likelihood.data import Problem
-from gpmcflow.studies.fast_likelihood.types import PAPER_METHODS
+from gpmcflow.studies.fast_likelihood.types import GRID_METHODS, PAPER_METHODS, RANK_METHODS
 
 KAPPAS = tuple(f"kappa_{k}" for k in (1, 2, 3, 6))
 LEAPFROGS = tuple(f"steps_{n}" for n in (1, 2, 4, 8, 16))
 HMC_ADAPTED = 60  # iterations that find a step size
 HMC_STEP = (0.5, 0.8, 2.0)  # first step size in standard deviations, acceptance aimed at, largest
 # what each method is tuned over, where that is not the widths
-SETTINGS: dict[str, tuple[str, ...]] = {
-    "student": ("",),
-    "standard_wide": ("",),
-    "hmc": LEAPFROGS,
-}
+SETTINGS = {"student": ("",), "standard_wide": ("",), "hmc": LEAPFROGS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +84,8 @@ class Bench:
 
     def run(self, method: str, setting: str) -> Run:
         """Return a method with one of its settings."""
-        name, options = _parsed(method)
-        return BUILDERS[name](self, method, setting, **options)
+        options = GRID_METHODS.get(method) or RANK_METHODS.get(method, {})
+        return BUILDERS[tuned_name(method)](self, method, setting, **options)
 
     def subset(self, m: int) -> SubsetOfData:
         """Stand-in from the first m cases of the order."""
@@ -113,24 +108,12 @@ def settings_of(method: str) -> tuple[str, ...]:
 
 def tuned_name(method: str) -> str:
     """Name of the method whose tuned setting this one uses: itself, but for points of a grid."""
-    if re.fullmatch(r"sod_r\d+_s\d+", method):
-        return "sod"
-    return "nystrom" if re.fullmatch(r"nystrom_m\d+", method) else method
+    return "sod" if method in GRID_METHODS else "nystrom" if method in RANK_METHODS else method
 
 
 def kappa_of(setting: str) -> float:
     """3.0 of "kappa_3"."""
     return float(setting.removeprefix("kappa_"))
-
-
-def _parsed(method: str) -> tuple[str, dict]:
-    grid = re.fullmatch(r"sod_r(\d+)_s(\d+)", method)
-    if grid:
-        return "sod", {"r": int(grid[1]), "s": int(grid[2])}
-    rank = re.fullmatch(r"nystrom_m(\d+)", method)
-    if rank:
-        return "nystrom", {"share": int(rank[1]) / 100.0}
-    return method, {}
 
 
 def _standard(bench: Bench, method: str, setting: str) -> Run:
@@ -148,10 +131,10 @@ def _sod(bench: Bench, method: str, setting: str, r: int = 1, s: int = 1) -> Run
     return bench.sliced(method, stand_in, sampler=DiscretizingChain(bench.sweep(setting), r, s))
 
 
-def _nystrom(bench: Bench, method: str, setting: str, share: float | None = None) -> Run:
+def _nystrom(bench: Bench, method: str, setting: str, share: int | None = None) -> Run:
     """The paper's: random columns, the constant inside K."""
     model = bench.problem.model
-    m = bench.sizes["nystrom"] if share is None else round(share * model.n_cases)
+    m = bench.sizes["nystrom"] if share is None else round(share / 100.0 * model.n_cases)
     stand_in = Nystrom(model, bench.columns[:m], constant="inside")
     return bench.sliced(method, stand_in, sampler=DiscretizingChain(bench.sweep(setting)))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.nystrom import Nystrom
@@ -20,7 +21,7 @@ from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.fast_likelihood.checks import algebra_checks
 from gpmcflow.studies.fast_likelihood.costs import (
     eigen_seconds,
-    least_cost,
+    least_costs,
     mean_calls,
     method_seconds,
     nominal_equivalents,
@@ -33,6 +34,9 @@ from gpmcflow.studies.problems import limit_bytes
 log = logging.getLogger(__name__)
 LAYERS = 3  # densities of the method with the most of them
 QUALITY_DRAWS = 60
+TUNING_COLUMNS = ["method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance"]
+STATISTICS = ["log_likelihood", "lp", "acceptance_rate", "accepted", "diverging"]
+COUNTERS = ["n_calls", "n_gradients", "n_failed"]  # by density
 LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments are longer here
 MATRICES = 8  # (n, n) float64 arrays alive at once
 
@@ -107,43 +111,30 @@ def tune(
     ``checks`` of claims in words.
     """
     pin_blas()
-    methods = list(dict.fromkeys(tuned_name(method) for method in settings["methods"]))
+    methods = dict.fromkeys(map(tuned_name, settings["methods"]))
     methods = [method for method in methods if len(settings_of(method)) > 1]
     rows, benches = [], []
     for replicate in range(tuning["replicates"]):
         bench = make_bench(settings, replicate, seed, "tuning ", state_dir)
         benches.append(bench)
-        for method in methods:
-            for setting in settings_of(method):
-                run = bench.run(method, setting)
-                tree = _chain(
-                    run, (name, method, setting, replicate, "tuning"), tuning["iterations"], seed,
-                    execution, state_dir, quiet=True,
-                )  # fmt: skip
-                stats = tree["sample_stats"].to_dataset()
-                tau = float(
-                    initial_monotone_sequence_time(last_two_thirds(stats["log_likelihood"].values))[
-                        0
-                    ]
-                )
-                equivalents = nominal_equivalents(run, stats, bench)
-                accepted = float(stats["acceptance_rate"].mean())
-                rows.append(
-                    (method, setting, replicate, tau, equivalents, tau * equivalents, accepted)
-                )
+        for method, setting in ((m, setting) for m in methods for setting in settings_of(m)):
+            run, key = bench.run(method, setting), (name, method, setting, replicate, "tuning")
+            tree = _chain(run, key, tuning["iterations"], seed, execution, state_dir, quiet=True)
+            stats = tree["sample_stats"].to_dataset()
+            series = last_two_thirds(stats["log_likelihood"].values[0])
+            tau = float(initial_monotone_sequence_time(series))
+            equivalents = nominal_equivalents(run, stats, bench)
+            accepted = float(stats["acceptance_rate"].mean())
+            costs = (tau, equivalents, tau * equivalents, accepted)
+            rows.append((method, setting, replicate, *costs))
         log.info("%s: data set %d of %d for tuning", name, replicate + 1, tuning["replicates"])
-    columns = ("method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance")
-    runs = {
-        column: ("run", np.array(values))
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-    } if rows else {}  # fmt: skip
-    chosen = {method: least_cost(method, rows) for method in methods}
-    bench = benches[0]
+    runs = pd.DataFrame(rows, columns=TUNING_COLUMNS)
+    chosen, bench = least_costs(runs), benches[0]
+    settings_chosen = np.array([chosen[method] for method in methods], dtype=str)
     groups = {
-        "runs": xr.Dataset(runs),
+        "runs": xr.Dataset({c: ("run", np.array(runs[c].to_list())) for c in runs if rows}),
         "chosen": xr.Dataset(
-            {"setting": ("method", np.array([chosen[m] for m in methods], dtype=str))},
-            {"method": np.array(methods, dtype=str)},
+            {"setting": ("method", settings_chosen)}, {"method": np.array(methods, dtype=str)}
         ),
         "checks": xr.Dataset({k: ((), v) for k, v in algebra_checks(bench).items()}),
     }
@@ -182,9 +173,8 @@ def replicate_runs(
     for method in settings["methods"]:
         setting = str(chosen.get(tuned_name(method), ""))
         run = bench.run(method, setting)
-        tree = _chain(
-            run, (name, method, replicate), settings["iterations"], seed, execution, state_dir
-        )
+        key = (name, method, replicate)
+        tree = _chain(run, key, settings["iterations"], seed, execution, state_dir)
         if method == "standard":
             draws = tree["posterior/theta"].values[0]
         trees.append(tree)
@@ -225,7 +215,9 @@ def _chain(
     ).load()
 
 
-def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray) -> dict:
+def _method_row(
+    setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray
+) -> xr.Dataset:
     stats = tree["sample_stats"].to_dataset()
     series = last_two_thirds(stats["log_likelihood"].values[0])
     theta = last_two_thirds(tree["posterior/theta"].values[0].T)
@@ -234,23 +226,26 @@ def _method_row(setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: 
     quality = [log_ratio_sd(bench.exact.fresh(), d.fresh(), chosen) for d in stand_ins]
     pad = [np.nan] * (LAYERS - len(run.densities))
     m = [len(d.columns) if isinstance(d, Nystrom) else _cases(d) for d in stand_ins]
-    return {
-        "setting": setting,
-        "tau": float(initial_monotone_sequence_time(series)),
-        "tau_run_rule": float(run_rule_time(series)),
-        "acceptance": float(stats["acceptance_rate"].mean()),
-        "mean_log_likelihood": float(series.mean()),
-        "sd_log_likelihood": float(series.std(ddof=1)),
-        "theta_mean": theta.mean(axis=1),
-        "theta_sd": theta.std(axis=1, ddof=1),
-        "theta_tau": initial_monotone_sequence_time(theta),
-        "calls": np.array([*mean_calls(stats), *pad]),
-        "gradients": float(stats["n_gradients"].values[..., 0].mean()),
-        "pilot_calls": run.pilot_calls,
-        "pilot_gradients": run.pilot_gradients,
-        "D": np.array([0.0, *quality, *pad]),
-        "m": np.array([bench.problem.model.n_cases, *m, *pad]),
-    }
+    return xr.Dataset(
+        {
+            "setting": setting,
+            "tau": float(initial_monotone_sequence_time(series)),
+            "tau_run_rule": float(run_rule_time(series)),
+            "acceptance": float(stats["acceptance_rate"].mean()),
+            "mean_log_likelihood": float(series.mean()),
+            "sd_log_likelihood": float(series.std(ddof=1)),
+            "theta_mean": ("theta_dim", theta.mean(axis=1)),
+            "theta_sd": ("theta_dim", theta.std(axis=1, ddof=1)),
+            "theta_tau": ("theta_dim", initial_monotone_sequence_time(theta)),
+            "calls": ("density", [*mean_calls(stats), *pad]),
+            "gradients": float(stats["n_gradients"].values[..., 0].mean()),
+            "pilot_calls": run.pilot_calls,
+            "pilot_gradients": run.pilot_gradients,
+            "D": ("density", [0.0, *quality, *pad]),
+            "m": ("density", [bench.problem.model.n_cases, *m, *pad]),
+        },
+        {"theta_dim": tree["posterior"]["theta_dim"], "density": np.arange(LAYERS)},
+    )
 
 
 def _cases(density: Any) -> float:
@@ -258,41 +253,23 @@ def _cases(density: Any) -> float:
     return 0.0 if density.model is None else float(density.model.n_cases)
 
 
-def _groups(methods: list[str], trees: list[xr.DataTree], rows: list[dict]) -> dict:
-    names = np.array(methods, dtype=str)
-    dims = {
-        "theta_mean": ("theta_dim",), "theta_sd": ("theta_dim",), "theta_tau": ("theta_dim",),
-        "calls": ("density",), "D": ("density",), "m": ("density",),
-    }  # fmt: skip
-    columns = {
-        name: (("method", *dims.get(name, ())), np.array([row[name] for row in rows]))
-        for name in rows[0]
+def _groups(
+    methods: list[str], trees: list[xr.DataTree], rows: list[xr.Dataset]
+) -> dict[str, xr.Dataset]:
+    """What the chains hold, of all methods; counters of densities that a method lacks are 0."""
+    stats = []
+    for tree in trees:
+        one = tree["sample_stats"].to_dataset()[[*STATISTICS, *COUNTERS]]
+        missing = LAYERS - one.sizes["density"]
+        one = one.drop_vars("density", errors="ignore").pad(density=(0, missing), constant_values=0)
+        stats.append(one.assign_coords(density=np.arange(LAYERS)))
+    groups = {
+        "posterior": [tree["posterior"].to_dataset()[["theta"]] for tree in trees],
+        "sample_stats": stats,
+        "methods": rows,
     }
-    theta_dim = trees[0]["posterior"].coords["theta_dim"]
-    index = {"method": names, "theta_dim": theta_dim}
-    density = {"density": np.arange(LAYERS)}
-    stats = [tree["sample_stats"].to_dataset() for tree in trees]
-    first = {"method": names, "chain": stats[0]["chain"], "draw": stats[0]["draw"]}
-    plain = ("log_likelihood", "lp", "acceptance_rate", "accepted", "diverging")
-    series = {
-        name: (("method", "chain", "draw"), np.stack([s[name].values for s in stats]))
-        for name in plain
-    }
-    for name in ("n_calls", "n_gradients", "n_failed"):
-        values = [
-            np.pad(s[name].values, ((0, 0), (0, 0), (0, LAYERS - s.sizes["density"])))
-            for s in stats
-        ]
-        series[name] = (("method", "chain", "draw", "density"), np.stack(values))
-    theta = np.stack([tree["posterior/theta"].values for tree in trees])
-    return {
-        "posterior": xr.Dataset(
-            {"theta": (("method", "chain", "draw", "theta_dim"), theta)},
-            first | {"theta_dim": theta_dim},
-        ),
-        "sample_stats": xr.Dataset(series, first | density),
-        "methods": xr.Dataset(columns, index | density),
-    }
+    names = xr.DataArray(np.array(methods, dtype=str), dims="method", name="method")
+    return {group: xr.concat(datasets, names).drop_attrs() for group, datasets in groups.items()}
 
 
 def _attributes(name: str, settings: dict, problem: Problem, seed: int, **more: Any) -> dict:

@@ -18,13 +18,9 @@ from gpmcflow.studies.fast_likelihood.estimates import TypeRuns, type_runs
 from gpmcflow.studies.fast_likelihood.types import TYPES
 from gpmcflow.studies.frame.judgement import NUMBER, TIME_PRECISION, verdict
 from gpmcflow.studies.frame.parts import rows_of
-from gpmcflow.studies.verdict import (
-    VERDICT_COLUMNS,
-    number_cells,
-    printed_row,
-    reason_of,
-)
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, printed_row, reason_of
 
+MEANS = ("n_gradients", "pi_equivalents", "seconds", "pilot")
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
 
 
@@ -41,12 +37,8 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
         tuning = tunings.get(runs.name) if runs else None
         rows += _printed_rows(number, printed, runs, published, tuning)
     rows += claim_rows(types, faithful, tunings)
-    return {
-        "runs": pd.DataFrame(
-            [row for runs in types.values() for row in _run_rows(runs, published)]
-        ),
-        "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
-    }
+    table = [row for runs in types.values() for row in _run_rows(runs, published)]
+    return {"runs": pd.DataFrame(table), "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
 
 
 def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
@@ -56,9 +48,12 @@ def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
     rows = []
     for method in runs.methods:
         replicates, last = runs.of(method), runs.of(method)[-1]
-        numbers = [key for key, value in last.items() if isinstance(value, (int, float))]
-        mean = {key: runs.mean(method, key) for key in numbers}
+        tau, cost = runs.mean(method, "tau"), runs.mean(method, "cost")
         quality = zip(*(run["D"] for run in replicates), strict=True)
+
+        def mean(key: str, method: str = method) -> float:
+            return runs.mean(method, key).centre
+
         row = {
             "problem": runs.name,
             "method": method,
@@ -67,17 +62,17 @@ def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
             "m": " ".join(map(str, last["m"])),
             "setting": last["setting"],
             "replicates": len(replicates),
-            "ACT": mean["tau"].centre,
-            "ACT_mcse": mean["tau"].error,
-            "ACT_run_rule": mean["tau_run_rule"].centre,
-            "acceptance": mean["acceptance"].centre,
+            "ACT": tau.centre,
+            "ACT_mcse": tau.error,
+            "ACT_run_rule": mean("tau_run_rule"),
+            "acceptance": mean("acceptance"),
             "D": " ".join(f"{np.mean(values):.3g}" for values in quality),
-            "n_exact": mean["n_exact"].centre,
+            "n_exact": mean("n_exact"),
             "n_fast": float(np.mean([sum(run["n_fast"]) for run in replicates])),
+            **{key: mean(key) for key in MEANS},
+            "cost": cost.centre,
+            "cost_mcse": cost.error,
         }
-        for name in ("n_gradients", "pi_equivalents", "seconds", "pilot", "cost"):
-            row[name] = mean[name].centre
-        row["cost_mcse"] = mean["cost"].error
         for key in ("cost", "efficiency"):
             ratio = runs.log_ratio(method, "standard", key)
             known = math.isfinite(ratio.centre)
@@ -118,10 +113,8 @@ def _judged(runs: TypeRuns, method: str, column: str, name: str, value, toleranc
     last, n = runs.of(method)[-1], len(runs.replicates)
     if column == "m":
         same = last["m"] == (value if isinstance(value, list) else [value])
-        judged = verdict(same, words=NUMBER)
-        return {
-            "ours": " ".join(map(str, last["m"])), "verdict": judged, "why": "as stated in the config",
-        }  # fmt: skip
+        ours, judged = " ".join(map(str, last["m"])), verdict(same, words=NUMBER)
+        return {"ours": ours, "verdict": judged, "why": "as stated in the config"}
     note = f"{n} data sets, {runs.settings['iterations']} iterations, {last['setting']}"
     if column == "cpu" or (column, name) == ("efficiency", "STD"):
         ours = runs.mean(method, "seconds" if column == "cpu" else "efficiency")
@@ -143,11 +136,9 @@ def _by_width(tuning: dict | None, method: str) -> str:
     """Autocorrelation times with each setting on the data for tuning: the paper does not state its widths."""
     if tuning is None or method not in tuning["runs"].get("method", ()):
         return ""
-    runs, taus = tuning["runs"], {}
-    for name, setting, tau in zip(runs["method"], runs["setting"], runs["tau"], strict=True):
-        if name == method:
-            taus.setdefault(setting, []).append(tau)
-    text = ", ".join(f"{setting} {np.mean(values):.1f}" for setting, values in taus.items())
+    runs = pd.DataFrame(tuning["runs"])
+    taus = runs[runs["method"] == method].groupby("setting", sort=False)["tau"].mean()
+    text = ", ".join(f"{setting} {tau:.1f}" for setting, tau in taus.items())
     return f"the paper's widths are not known; ACT by width on the data for tuning: {text}"
 
 

@@ -12,13 +12,13 @@ REAL_SHARES = {"sod": 1 / 3, "nystrom": 1 / 4, "tempered": (1 / 3, 1 / 6)}
 LEAST_SIZE = 4
 
 PAPER_METHODS = ("standard", "sod", "nystrom", "tempered")
-LEVERS = (
-    "nystrom_spaced", "student", "collapsed", "float32", "ordered", "rotated", "hmc",
-)  # fmt: skip
+LEVERS = ("nystrom_spaced", "student", "collapsed", "float32", "ordered", "rotated", "hmc")
 UNTUNED = "standard_wide"  # standard slice sampling that needs no pilot
 METHODS = (*PAPER_METHODS, *LEVERS, UNTUNED)
 GRID = (1, 2, 4, 8)  # of r and s
 RANKS = (10, 30, 50, 70, 95)  # per cent of the cases
+GRID_METHODS = {f"sod_r{r}_s{s}": {"r": r, "s": s} for r in GRID for s in GRID if (r, s) != (1, 1)}
+RANK_METHODS = {f"nystrom_m{share}": {"share": share} for share in RANKS}
 
 
 @dataclass(frozen=True)
@@ -66,28 +66,15 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
         n = stated["n"] or (kind.n if kind else REAL_CASES)
         sizes = _sizes(kind, n) | {k: v for k, v in stated["sizes"].items() if v is not None}
         wanted = stated["methods"] or study["methods"]
-        methods = [m for m in METHODS if m in wanted and sizes.get(_base(m), True)]
+        methods = [m for m in METHODS if m in wanted and sizes.get(m.split("_")[0], True)]
         if stated["chain_grid"]:
-            methods += [f"sod_r{r}_s{s}" for r in GRID for s in GRID if (r, s) != (1, 1)]
+            methods += GRID_METHODS
         if stated["ranks"]:
-            methods += [f"nystrom_m{share}" for share in RANKS]
-        types[name] = {
-            "data": data,
-            "n": n,
-            "noise": stated["noise"],
-            "constant": stated["constant"],
-            "prior": stated["prior"],
-            "sizes": sizes,
-            "methods": methods,
-            "replicates": stated["replicates"] or study["replicates"],
-            "iterations": stated["iterations"] or study["iterations"],
-            "pilot": study["pilot"],
-        }
+            methods += RANK_METHODS
+        types[name] = {key: stated[key] for key in ("data", "noise", "constant", "prior")}
+        types[name] |= {key: stated[key] or study[key] for key in ("replicates", "iterations")}
+        types[name] |= {"n": n, "sizes": sizes, "methods": methods, "pilot": study["pilot"]}
     return types
-
-
-def _base(method: str) -> str:
-    return "nystrom" if method.startswith("nystrom") else method
 
 
 def _sizes(kind: DataType | None, n: int) -> dict:

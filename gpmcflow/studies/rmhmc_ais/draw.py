@@ -27,23 +27,21 @@ def draw(job: Job) -> Iterator[tuple[str, Figure]]:
     for problem, paths in _by_problem(job.input.evidence, 1).items():
         yield (
             f"{problem}/evidence_against_time",
-            evidence_against_time(evidence, approximations, problem, methods=methods),
+            evidence_against_time(evidence, approximations, problem, list(methods)),
         )
         kinds = {name: methods[name]["kind"] for name in paths}
         annealed = {name: open_results(paths[name]) for name in paths if kinds[name] == "ais"}
         if annealed:
-            looks = {"title": problem, "methods": list(methods)}
-            yield (
-                f"{problem}/effective_size",
-                effective_size_by_temperature(annealed, **looks),
-            )
-            yield f"{problem}/acceptance", acceptance_and_step_size(annealed, **looks)
+            names = (problem, list(methods))
+            yield f"{problem}/effective_size", effective_size_by_temperature(annealed, *names)
+            yield f"{problem}/acceptance", acceptance_and_step_size(annealed, *names)
         for name, path in paths.items():
             if kinds[name] in ("ais", "importance_sampling"):
-                yield f"{problem}/log_weights_{name}", log_weights(path, title=f"{problem}: {name}")
+                with open_results(path) as tree:
+                    yield f"{problem}/log_weights_{name}", log_weights(tree, f"{problem}: {name}")
     for path in job.input.posterior:
         problem = Path(path).parent.name
-        yield f"{problem}/posterior", posterior_summary(load_results(path), title=problem)
+        yield f"{problem}/posterior", posterior_summary(load_results(path), problem)
     if "map" in job.input.keys():  # noqa: SIM118 (a named list, no mapping)
         yield "map", hyperparameter_map(load_results(job.input.map))
     if "illustration" in job.input.keys():  # noqa: SIM118

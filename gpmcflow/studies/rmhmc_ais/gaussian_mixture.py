@@ -8,8 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
-from gpmcflow.errors import InputError
-
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
@@ -21,36 +19,11 @@ class GaussianMixture:
         w (k,), positive, of sum 1.
     means, covariances:
         mu (k, d) and Sigma (k, d, d), positive definite.
-
-    Raises `InputError` for other shapes, weights or matrices.
     """
 
     weights: np.ndarray
     means: np.ndarray
     covariances: np.ndarray
-
-    def __post_init__(self) -> None:
-        for name in ("weights", "means", "covariances"):
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
-        k, where = len(np.atleast_1d(self.weights)), "Gaussian mixture"
-        if self.weights.ndim != 1 or self.means.ndim != 2 or len(self.means) != k:
-            found = f"{self.weights.shape} and {self.means.shape}"
-            raise InputError(
-                f"{where}: weights and means have shapes {found}; allowed: (k), (k, d)"
-            )
-        if self.covariances.shape != (k, self.dim, self.dim):
-            raise InputError(
-                f"{where}: covariances have shape {self.covariances.shape}; "
-                f"allowed: {(k, self.dim, self.dim)}"
-            )
-        if not (np.all(self.weights > 0.0) and abs(self.weights.sum() - 1.0) < 1e-12):
-            raise InputError(f"{where}: weights are {self.weights}; allowed: positive, of sum 1")
-        if not np.allclose(self.covariances, self.covariances.transpose(0, 2, 1)):
-            raise InputError(f"{where}: a covariance is not symmetric")
-        try:
-            _ = self._cholesky
-        except np.linalg.LinAlgError:
-            raise InputError(f"{where}: a covariance is not positive definite") from None
 
     @property
     def dim(self) -> int:

@@ -6,17 +6,15 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gpmcflow.errors import InputError
-from gpmcflow.figures.style import Look, legend_below, looks, new_figure, styled
+from gpmcflow.diagnostics.autocorrelation import mean_and_error
+from gpmcflow.figures.style import Look, handle, legend_below, looks, mark, new_figure, styled
 from gpmcflow.studies.rmhmc_ais.gaussian_mixture import GaussianMixture
 
 NAMES = {"hmc": "HMC, mass $I$", "rmhmc": "RMHMC"}
-_NEEDED = (
-    "trajectory", "acceptance_rate", "squared_jump", "step_size", "weight", "mean", "covariance",
-)  # fmt: skip
+_START = mark("D", 10, 1.5)
+_END = mark("*", 13, 0.8, face="black", edge="white")
 _LEVELS = (1.0, 2.0, 4.0, 7.0)  # nats below the highest density
 _MARGIN, _GRID = 0.6, 161
 
@@ -29,15 +27,8 @@ def trajectories(data: xr.Dataset) -> Figure:
     acceptance_rate and squared_jump (method, chain, step), step_size (method), and the mixture
     (weight, mean, covariance). Contours lie 1, 2, 4 and 7 nats below the highest density. Titles give
     means over the chains of whole trajectories, +- one standard error; the panel below the expected
-    squared jump of trajectories that end after fewer steps. Raises `InputError` for a missing variable
-    or values of a trajectory that are not finite.
+    squared jump of trajectories that end after fewer steps.
     """
-    where = "rmhmc illustration"
-    for name in _NEEDED:
-        if name not in data:
-            raise InputError(f"{where}: the data have no variable {name!r}; found: {list(data)}")
-    if not np.isfinite(data["trajectory"].values).all():
-        raise InputError(f"{where}: a trajectory has values that are not finite")
     mixture = GaussianMixture(*(data[n].values for n in ("weight", "mean", "covariance")))
     methods = list(data["method"].values)
     figure = new_figure(7.3)
@@ -58,41 +49,22 @@ def trajectories(data: xr.Dataset) -> Figure:
     below.set_ylim(bottom=0.0)
     below.xaxis.set_major_locator(MaxNLocator(integer=True))
     names = [
-        Line2D([], [], label=NAMES.get(method, method), **look.line(), **_small(look))
+        handle(NAMES[method], **look.line(), **_small(look))
         for method, look in looks(methods).items()
     ]
-    marks = [
-        Line2D([], [], linestyle="none", label="start", **_START),
-        Line2D([], [], linestyle="none", label="end", **_END),
-        Line2D([], [], color="0.5", linewidth=1.0, label=f"{_text(_LEVELS)} nats below the top"),
-    ]
+    *first, last = (f"{level:g}" for level in _LEVELS)
+    contours = f"{', '.join(first)} and {last} nats below the top"
+    marks = [handle("start", **_START), handle("end", **_END)]
+    marks.append(handle(contours, color="0.5", linewidth=1.0))
     legend_below(figure, [*names, *marks], columns=3)
     return figure
 
 
-_START = {
-    "marker": "D", "markersize": 10, "markerfacecolor": "white", "markeredgecolor": "black",
-    "markeredgewidth": 1.5,
-}  # fmt: skip
-_END = {
-    "marker": "*", "markersize": 13, "markerfacecolor": "black", "markeredgecolor": "white",
-    "markeredgewidth": 0.8,
-}  # fmt: skip
-
-
-def _text(levels: tuple[float, ...]) -> str:
-    *first, last = (f"{level:g}" for level in levels)
-    return f"{', '.join(first)} and {last}"
-
-
 def _title(one: xr.Dataset, method: str) -> str:
-    parts = [
-        f"{NAMES.get(method, method)}: {one.sizes['step'] - 1} steps of {one['step_size']:.2g}"
-    ]
+    parts = [f"{NAMES[method]}: {one.sizes['step'] - 1} steps of {one['step_size']:.2g}"]
     for name, label in (("acceptance_rate", "acceptance"), ("squared_jump", "squared jump")):
-        values = one[name].values[:, -1]
-        error = values.std(ddof=1) / np.sqrt(len(values))
-        parts.append(f"{label} {values.mean():.2f} $\\pm$ {error:.2f}")
+        mean, error = mean_and_error(one[name].values[:, -1])
+        parts.append(f"{label} {mean:.2f} $\\pm$ {error:.2f}")
     return "\n".join(parts)
 
 
@@ -114,8 +86,8 @@ def _contours(
     points = np.column_stack([g.ravel() for g in grid])
     depth = mixture.log_density(points).reshape(_GRID, _GRID)
     depth = depth - depth.max()
-    axes.contour(*grid, depth, levels=[-level for level in _LEVELS[::-1]], colors="0.5",
-                 linewidths=(0.6, 0.8, 1.0, 1.3), linestyles="-", zorder=1)  # fmt: skip
+    style = {"colors": "0.5", "linewidths": (0.6, 0.8, 1.0, 1.3), "linestyles": "-", "zorder": 1}
+    axes.contour(*grid, depth, levels=[-level for level in _LEVELS[::-1]], **style)
 
 
 def _path(axes: Axes, path: np.ndarray, look: Look) -> None:
@@ -125,12 +97,9 @@ def _path(axes: Axes, path: np.ndarray, look: Look) -> None:
 
 
 def _jumps(axes: Axes, one: xr.Dataset, look: Look) -> None:
-    values = one["squared_jump"].values
-    error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    axes.errorbar(
-        one["step"].values, values.mean(0), error, linewidth=1.2, elinewidth=0.8, ecolor=look.color,
-        color=look.color, linestyle=look.linestyle, **_small(look),
-    )  # fmt: skip
+    mean, error = mean_and_error(one["squared_jump"].values, axis=0)
+    bar = {"linewidth": 1.2, "elinewidth": 0.8, "ecolor": look.color}
+    axes.errorbar(one["step"].values, mean, error, **bar, **look.line(), **_small(look))
 
 
 def _small(look: Look) -> dict:

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 from gpmcflow.storage import load_results, open_results, read_csv
 from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.surrogate_slice.figures import figure_3, intensity
-from gpmcflow.studies.surrogate_slice.paper_figures import figure_1, figure_2
+from gpmcflow.studies.surrogate_slice.figures import figure_1, figure_2, figure_3, intensity
 
 
 def draw(job: Job) -> Iterator[tuple[str, Figure]]:
