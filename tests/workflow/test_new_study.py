@@ -114,7 +114,7 @@ properties:
 """,
     "workflow/published/toy.yaml": "mean: 3.5\n",
 }  # fmt: skip
-REGISTRY = "gpmcflow/studies/frame/registry.py"
+REGISTRY = "gpmcflow/studies/registry.py"
 CONFIG = {"studies": {"toy": {"problems": {"one": 400, "two": 900}}}, "seed": 3}
 
 
