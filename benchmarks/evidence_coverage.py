@@ -2,12 +2,12 @@
 
     python benchmarks/evidence_coverage.py [--problems labels counts ..] [--seeds 200]
 
-Each of 200 seeds is one run of annealed importance sampling, or of sequential Monte Carlo, from an EP fit or from
-the prior, of problems of at most 60 cases made with a fixed seed. The truth is a long run of parallel tempering
-from the EP fit, another estimator, with an error far below that of the runs. Where the start is far from the
-posterior and the ladder short, weights collapse: there alarms must ring, and the share of runs that ring is in
-the table; coverage is that of the runs that do not. Rows go to `evidence_coverage.csv` as they finish; those that
-are there are not made again.
+Each of 200 seeds is one run of annealed importance sampling, or of sequential Monte Carlo, from an EP fit or
+from the prior, of problems of at most 60 cases made with a fixed seed. The truth is a long run of parallel
+tempering from the EP fit, another estimator, with an error far below that of the runs. Where the start is far
+from the posterior and the ladder short, weights collapse: there alarms must ring, and the share of runs that
+ring is in the table; coverage is that of the runs that do not. Rows go to `evidence_coverage.csv` as they
+finish; those that are there are not made again.
 """
 
 from __future__ import annotations

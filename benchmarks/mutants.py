@@ -2,9 +2,9 @@
 
     python benchmarks/mutants.py
 
-Runs every test of the suite that breaks something on purpose, a force without its sign, a determinant left out, a
-rejected state whose energy stays, and demands that the harness notices. A row a broken method: the test,
-what is broken, whether it was caught, and CPU-bound seconds.
+Runs every test of the suite that breaks something on purpose, a force without its sign, a determinant left
+out, a rejected state whose energy stays, and demands that the harness notices. A row a broken method: the
+test, what is broken, whether it was caught, and seconds.
 """
 
 from __future__ import annotations
