@@ -49,6 +49,44 @@ def calibration(root: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).set_index("structure")
 
 
+def exactness(root: Path) -> pd.DataFrame:
+    """Shares of small p-values over samplers, likelihoods and what is sampled, and z-scores of annealing."""
+    rows = pd.read_csv(root / "benchmarks" / "every_pair.csv")
+    p_values, scores = (rows.query("kind == @kind")["value"] for kind in ("p-value", "z-score"))
+    table = pd.DataFrame(
+        {
+            "cases": [rows.query("kind == 'p-value'")["case"].nunique()],
+            "tests": [len(p_values)],
+            **{
+                f"below {level:g}": [f"{(p_values < level).mean():.1%}"]
+                for level in (0.05, 0.01, 1e-3)
+            },
+            "z-scores of annealing": [len(scores)],
+            "their mean square": [f"{(scores**2).mean():.2f}"],
+            "largest": [f"{scores.abs().max():.1f}"],
+        },
+        index=pd.Index(["all"], name="harness"),
+    )
+    return table
+
+
+def mutants(root: Path) -> pd.DataFrame:
+    """Broken methods and the tests that catch them."""
+    rows = pd.read_csv(root / "benchmarks" / "mutants.csv").query("not control")
+    grouped = rows.groupby("test", sort=False)
+    return pd.DataFrame({
+        "broken methods": grouped.size(),
+        "caught": grouped["caught"].sum(),
+        "what is broken": grouped["broken"].agg(", ".join).str.replace("|", " "),
+    })  # fmt: skip
+
+
+def fixed_coverage(root: Path) -> pd.DataFrame:
+    """How often 95 % intervals of annealing and sequential Monte Carlo hold the truth, and alarms."""
+    rows = pd.read_csv(root / "benchmarks" / "evidence_coverage.csv")
+    return benchmark(root, "evidence_coverage").table(rows)
+
+
 def evidences(root: Path) -> pd.DataFrame:
     """Evidence of whole models at default settings, beside reference values."""
     rows = pd.read_csv(root / "benchmarks" / "model_evidence.csv").query("part == 'routes'")

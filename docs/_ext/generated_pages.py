@@ -18,7 +18,16 @@ def parts() -> dict[str, str]:
     """Markdown by the name of its file."""
     tables = {
         name: committed_tables.markdown(getattr(committed_tables, name)(ROOT))
-        for name in ("calibration", "coverage", "evidences", "faults", "verdicts")
+        for name in (
+            "calibration",
+            "coverage",
+            "evidences",
+            "exactness",
+            "faults",
+            "fixed_coverage",
+            "mutants",
+            "verdicts",
+        )
     }
     differing = {
         f"differs_{study}": committed_tables.markdown(committed_tables.disagreements(ROOT, study))
