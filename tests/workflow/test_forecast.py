@@ -17,8 +17,8 @@ import yaml
 from gpmcflow.cli import main
 from gpmcflow.datasets import sources
 from gpmcflow.errors import ResourceError
+from gpmcflow.execution import disk
 from gpmcflow.execution.disk import human_bytes, require_disk
-from gpmcflow.pipeline import disk
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import (
     Cost,
