@@ -24,7 +24,8 @@ from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import RegressionDensity, noise_variances
+from gpmcflow.models.marginal_likelihood import noise_variances
+from gpmcflow.models.regression_density import RegressionDensity
 
 GOALS = {300: 1.5, 900: 1.25}  # an evaluation over its bare calls
 TYPES = ((300, 1, 0.1, False), (300, 5, 0.1, True), (900, 1, 0.1, False), (900, 5, 2.0, True))

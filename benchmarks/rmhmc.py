@@ -27,7 +27,7 @@ from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers.latent import curvature_metric, fixed_point
+from gpmcflow.samplers.latent import fixed_point, metric_factors
 from gpmcflow.samplers.latent.curvature_metric import Arrival, CurvatureSystem
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.samplers.latent.generalised_leapfrog import Solved, integrate
@@ -117,7 +117,7 @@ def timed(target, position, step, check=True, kind=CurvatureSystem, **settings):
 
 def count_calls(target, position, step) -> tuple[Counter, int]:
     """LAPACK and BLAS calls of one trajectory by kind, and the active rows of its start."""
-    calls, compiled = Counter(), curvature_metric.compiled
+    calls, compiled = Counter(), metric_factors.compiled
     system, geometry, momentum = start(target, position)
 
     def counting(function, *kinds):
@@ -231,7 +231,7 @@ def compare(name, target, position, step, rounds, first_stage=None) -> None:
         "refactorise, Anderson": partial(run, check=False, refactorise=True),
         "refactorise, no Anderson": under(plain, partial(run, check=False, refactorise=True)),
         "conjugate gradients": partial(run, check=False, kind=PcgSystem),
-        "every row active": under((curvature_metric, "NEGLIGIBLE", 0.0), run),
+        "every row active": under((metric_factors, "NEGLIGIBLE", 0.0), run),
     }
     stages = [K] if first_stage is None else [K, symmetric(explicit_metric(K, first_stage))]
     weights = [weight] if first_stage is None else [first_stage, weight]

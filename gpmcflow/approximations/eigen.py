@@ -8,7 +8,8 @@ from scipy.linalg import eigh
 from gpmcflow.approximations.low_rank import LOG_2PI
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import ModelDensity, noise_variances, scaled_sum
+from gpmcflow.models.marginal_likelihood import noise_variances, scaled_sum
+from gpmcflow.models.regression_density import ModelDensity
 
 
 class EigenExact(ModelDensity):

@@ -18,11 +18,11 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.covariances.binding import bind
-from gpmcflow.covariances.passes import RATIONAL_QUADRATIC
+from gpmcflow.covariances.nodes import RATIONAL_QUADRATIC
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import MarginalLikelihood
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,8 @@ from gpmcflow.approximations.subset_of_data import checked_cases
 from gpmcflow.covariances.leaves import White
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import LARGEST, ModelDensity, in_range, noise_variances
+from gpmcflow.models.marginal_likelihood import LARGEST, in_range, noise_variances
+from gpmcflow.models.regression_density import ModelDensity
 
 JITTER = 1e-8  # of the mean variance of the columns: a constant of the stand-in, never of the exact density
 CONSTANTS = ("exact", "inside")

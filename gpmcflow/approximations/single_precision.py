@@ -7,7 +7,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from gpmcflow.approximations.low_rank import LOG_2PI
-from gpmcflow.models.regression_density import MarginalLikelihood, ModelDensity
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.regression_density import ModelDensity
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

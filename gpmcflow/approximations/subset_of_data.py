@@ -8,7 +8,8 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import RegressionDensity, require_gaussian
+from gpmcflow.models.marginal_likelihood import require_gaussian
+from gpmcflow.models.regression_density import RegressionDensity
 
 
 class SubsetOfData(RegressionDensity):

@@ -1,5 +1,6 @@
 """Covariance expressions, and everything that evaluates them.
 
-To add a covariance: its class in `leaves`, with its line in `LEAVES`; its values and the derivative by
-its parameters in `passes`; its closed form in tests/covariances/test_covariances.py.
+To add a covariance: its class in `stationary`, `levels` or `leaves`, with its line in `LEAVES`; its number in
+`nodes`, its values in `leaf_values` and the derivative by its parameters in `leaf_slopes`; its closed form in
+tests/covariances/test_covariances.py.
 """

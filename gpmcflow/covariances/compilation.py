@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from gpmcflow.covariances import passes
+from gpmcflow.covariances import nodes, passes
 
 log = logging.getLogger(__name__)
 SLOW = 2.0  # seconds after which the user is told what is going on
@@ -22,15 +22,15 @@ def load_passes() -> None:
     timer.daemon = True
     timer.start()
     try:
-        table = np.full((1, passes.WIDTH), -1)
-        table[0, [passes.CODE, passes.N_SCALES, passes.N_COLUMNS]] = passes.CONSTANT, 0, 0
+        table = np.full((1, nodes.WIDTH), -1)
+        table[0, [nodes.CODE, nodes.N_SCALES, nodes.N_COLUMNS]] = nodes.CONSTANT, 0, 0
         none, numbers, matrix = np.empty((0, 0, 0)), np.zeros(1), np.empty((1, 1))
         places, Z = np.empty(0, dtype=np.int64), np.empty((1, 1))
         passes.prepare(
             table, places, numbers, np.zeros(1, dtype=np.int64), np.empty((1, 1)), numbers, Z
         )
         passes.sweep(
-            passes.FILL, table, numbers, np.zeros(1, dtype=np.bool_), Z, Z, np.zeros(1, dtype=np.int64),
+            nodes.FILL, table, numbers, np.zeros(1, dtype=np.bool_), Z, Z, np.zeros(1, dtype=np.int64),
             0.0, none, none, none, none, np.empty((0, 0)), 0.0, 0.0, matrix, np.empty(0),
         )  # fmt: skip
     finally:

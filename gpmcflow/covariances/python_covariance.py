@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.covariances import passes
+from gpmcflow.covariances import nodes
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import text_digest
@@ -62,7 +62,7 @@ class PythonCovariance(Leaf):
     given: Mapping[str, Any] = field(default_factory=dict)
     gradient: Callable | None = None
 
-    code, term, has_amplitude = passes.GIVEN, "python", False
+    code, term, has_amplitude = nodes.GIVEN, "python", False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +143,7 @@ def _given(tape):
     return [
         (leaf, list(columns), np.asarray(places, dtype=np.int64))
         for leaf, columns, places in bound
-        if leaf.code == passes.GIVEN
+        if leaf.code == nodes.GIVEN
     ]
 
 

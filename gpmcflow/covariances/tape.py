@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpmcflow.covariances import passes
+from gpmcflow.covariances import nodes, passes
 from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.python_covariance import (
@@ -57,11 +57,11 @@ class Tape(WritableArrays):
         self.columns = np.array(of_rows, dtype=np.int64)
 
     def _add(self, covariance: Covariance, bound: Iterator, rows: list, of_rows: list) -> int:
-        row = [-1] * passes.WIDTH
+        row = [-1] * nodes.WIDTH
         if isinstance(covariance, (Sum, Product)):
-            row[passes.LEFT] = self._add(covariance.left, bound, rows, of_rows)
-            row[passes.RIGHT] = self._add(covariance.right, bound, rows, of_rows)
-            row[passes.CODE] = passes.SUM if isinstance(covariance, Sum) else passes.PRODUCT
+            row[nodes.LEFT] = self._add(covariance.left, bound, rows, of_rows)
+            row[nodes.RIGHT] = self._add(covariance.right, bound, rows, of_rows)
+            row[nodes.CODE] = nodes.SUM if isinstance(covariance, Sum) else nodes.PRODUCT
         else:
             columns, places = next(bound)
             self._add_leaf(covariance, columns, [int(place) for place in places], row, of_rows)
@@ -78,21 +78,19 @@ class Tape(WritableArrays):
                 f"{type(leaf).__name__}: some of its length scales are shared with another term; share all "
                 "of them in the same order, or write a product of one covariance a column"
             )
-        row[passes.CODE], row[passes.N_COLUMNS], row[passes.ROW] = (
+        row[nodes.CODE], row[nodes.N_COLUMNS], row[nodes.ROW] = (
             leaf.code,
             len(columns),
             len(of_rows),
         )
-        row[passes.SCALE], row[passes.N_SCALES] = (
-            (places[0], len(places)) if leaf.scales else (-1, 0)
-        )
-        row[passes.EXTRA], row[passes.AMPLITUDE] = extra, amplitude
-        row[passes.DEGREE] = getattr(leaf, "degree", -1)
-        of_rows += columns * 3 if leaf.code == passes.PERIODIC else columns
-        if leaf.code == passes.GIVEN:
-            row[passes.SLOT], self.n_given = self.n_given, self.n_given + 1
-        elif leaf.code <= passes.RATIONAL_QUADRATIC and len(columns) > passes.DIRECT:
-            row[passes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
+        row[nodes.SCALE], row[nodes.N_SCALES] = (places[0], len(places)) if leaf.scales else (-1, 0)
+        row[nodes.EXTRA], row[nodes.AMPLITUDE] = extra, amplitude
+        row[nodes.DEGREE] = getattr(leaf, "degree", -1)
+        of_rows += columns * 3 if leaf.code == nodes.PERIODIC else columns
+        if leaf.code == nodes.GIVEN:
+            row[nodes.SLOT], self.n_given = self.n_given, self.n_given + 1
+        elif leaf.code <= nodes.RATIONAL_QUADRATIC and len(columns) > nodes.DIRECT:
+            row[nodes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
 
     @property
     def n_cases(self) -> int:
@@ -108,21 +106,21 @@ class Tape(WritableArrays):
 
     def _scales(self, node: int) -> list[int]:
         row = self.table[node]
-        if row[passes.CODE] == passes.PRODUCT:
-            return self._scales(row[passes.LEFT]) + self._scales(row[passes.RIGHT])
-        leaf = row[passes.CODE] < passes.SUM and row[passes.AMPLITUDE] >= 0
-        return [int(row[passes.AMPLITUDE])] if leaf else []
+        if row[nodes.CODE] == nodes.PRODUCT:
+            return self._scales(row[nodes.LEFT]) + self._scales(row[nodes.RIGHT])
+        leaf = row[nodes.CODE] < nodes.SUM and row[nodes.AMPLITUDE] >= 0
+        return [int(row[nodes.AMPLITUDE])] if leaf else []
 
     def moved_leaf(self, place: int) -> tuple[int, int] | None:
         """(node, column of X) whose length scale alone this place is, of a leaf with a slot; else None."""
         t = self.table
-        first, count = t[:, passes.SCALE], t[:, passes.N_SCALES]
-        nodes = np.flatnonzero((first >= 0) & (first <= place) & (place < first + count))
-        others = np.count_nonzero(t[:, [passes.EXTRA, passes.AMPLITUDE]] == place)
-        if len(nodes) != 1 or others or t[nodes[0], passes.SLOT] < 0 or count[nodes[0]] == 1:
+        first, count = t[:, nodes.SCALE], t[:, nodes.N_SCALES]
+        owners = np.flatnonzero((first >= 0) & (first <= place) & (place < first + count))
+        others = np.count_nonzero(t[:, [nodes.EXTRA, nodes.AMPLITUDE]] == place)
+        if len(owners) != 1 or others or t[owners[0], nodes.SLOT] < 0 or count[owners[0]] == 1:
             return None
-        node = int(nodes[0])
-        return node, int(self.columns[t[node, passes.ROW] + place - first[node]])
+        node = int(owners[0])
+        return node, int(self.columns[t[node, nodes.ROW] + place - first[node]])
 
 
 class CovarianceBuffers:
@@ -134,13 +132,13 @@ class CovarianceBuffers:
         n = tape.n_cases
         self._Z = np.empty((len(tape.columns) + 1, n))
         t, n_nodes = tape.table, len(tape.table)
-        self._of_new = np.full(n_nodes, passes.FRESH)  # sources for inputs that are not the cases
-        scaled = (t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] == 1)
-        self._fresh = np.where(scaled, passes.SCALED, passes.FRESH)
-        self._kept = np.where(scaled, passes.SCALED, passes.KEPT)
-        self._unscaled = np.flatnonzero(scaled & (t[:, passes.CODE] != passes.GIVEN)).tolist()
+        self._of_new = np.full(n_nodes, nodes.FRESH)  # sources for inputs that are not the cases
+        scaled = (t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] == 1)
+        self._fresh = np.where(scaled, nodes.SCALED, nodes.FRESH)
+        self._kept = np.where(scaled, nodes.SCALED, nodes.KEPT)
+        self._unscaled = np.flatnonzero(scaled & (t[:, nodes.CODE] != nodes.GIVEN)).tolist()
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
-        self.drifts = bool(np.any((t[:, passes.SLOT] >= 0) & (t[:, passes.N_SCALES] > 1)))
+        self.drifts = bool(np.any((t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] > 1)))
 
     @cached_property
     def _slots(self) -> np.ndarray:
@@ -178,7 +176,7 @@ class CovarianceBuffers:
         node, column = moved
         self._Z[-1] = self.tape.Xt[column]
         source = self._kept.copy()
-        source[node] = passes.MOVED
+        source[node] = nodes.MOVED
         change = float(np.exp(-2.0 * full[place]) - np.exp(-2.0 * before[place]))
         return self._fill(full, source, change, other._slots, K)
 
@@ -186,14 +184,14 @@ class CovarianceBuffers:
         table, tape = self.tape.table, self.tape
         while self._unscaled:  # squared distances of leaves with one length scale for many columns
             node = table[self._unscaled.pop()]
-            first, p = node[passes.ROW], node[passes.N_COLUMNS]
+            first, p = node[nodes.ROW], node[nodes.N_COLUMNS]
             rows = tape.X[:, tape.columns[first : first + p]]
-            self._slots[node[passes.SLOT]] = cdist(rows, rows, "sqeuclidean")
+            self._slots[node[nodes.SLOT]] = cdist(rows, rows, "sqeuclidean")
         self._prepare(full, tape.Xt, self._Z, self._fresh)
         if tape.n_given:
             self._given[:] = given_matrices(tape, full, tape.X, tape.X)
         return self._sweep(
-            passes.FILL, full, self._Z, self._Z, source, K,
+            nodes.FILL, full, self._Z, self._Z, source, K,
             change=change, old=old, slots=self._slots, given=self._given, jitter=self.jitter,
         )  # fmt: skip
 
@@ -208,7 +206,7 @@ class CovarianceBuffers:
         slopes, twins = np.zeros(len(full)), np.empty_like(self._given)
         K = _NO_MATRIX if K is None or len(K) > LARGEST_KEPT else K
         self._sweep(
-            passes.ADJOINT, full, self._Z, self._Z, self._kept, S, old=self._slots, given=self._given,
+            nodes.ADJOINT, full, self._Z, self._Z, self._kept, S, old=self._slots, given=self._given,
             twins=twins, K=K, jitter=self.jitter, shift=shift, slopes=slopes,
         )  # fmt: skip
         if self.tape.n_given:
@@ -222,7 +220,7 @@ class CovarianceBuffers:
         Z, Z_new = self._prepared(full, X), self._prepared(full, X_new)
         given = given_matrices(tape, full, X, X_new)
         out = np.empty((len(X_new), len(X)))
-        self._sweep(passes.CROSS, full, Z, Z_new, self._of_new, out, given=given)
+        self._sweep(nodes.CROSS, full, Z, Z_new, self._of_new, out, given=given)
         return out
 
     def diagonal(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
@@ -230,7 +228,7 @@ class CovarianceBuffers:
         Z = self._prepared(full, X_new)
         out = np.empty((1, len(X_new)))
         given = given_diagonals(self.tape, full, X_new)
-        self._sweep(passes.DIAGONAL, full, Z, Z, self._of_new, out, given=given)
+        self._sweep(nodes.DIAGONAL, full, Z, Z, self._of_new, out, given=given)
         return (1.0 + self.jitter) * out[0]
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:

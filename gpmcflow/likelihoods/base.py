@@ -11,6 +11,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import array_digest, text_digest
+from gpmcflow.likelihoods.constants import positive_constant, value_text
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments
 from gpmcflow.parameters.defaults import default_hyperpriors
@@ -103,7 +104,7 @@ class Likelihood(ABC):
             value: Any = getattr(self, name)
             where = f"{type(self).__name__} likelihood: {name}"
             if name not in self.parameters or (name in self.constants and np.ndim(value)):
-                value = _positive_constant(value, where)
+                value = positive_constant(value, where)
             else:
                 value = default_hyperpriors().get(name) if value is None else value
                 value = checked_setting(value, where)
@@ -111,7 +112,7 @@ class Likelihood(ABC):
 
     def __repr__(self) -> str:
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        shown = ", ".join(f"{name}={_shown(value)}" for name, value in fields.items())
+        shown = ", ".join(f"{name}={value_text(value)}" for name, value in fields.items())
         return f"{type(self).__name__}({shown})"
 
     def digest(self) -> str:
@@ -282,30 +283,6 @@ class Likelihood(ABC):
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""
         return None
-
-
-def _positive_constant(value: Any, where: str) -> float | np.ndarray:
-    """Return a positive number, or an array of them that cannot be written to."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
-    if array.ndim > 1 or not array.size or wrong.size:
-        found = repr(value)
-        if array.ndim:
-            found = f"of shape {array.shape}"
-        if array.ndim == 1 and wrong.size:
-            where, found = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
-        raise InputError(f"{where} is {found}; allowed: a positive number, or one for each case")
-    array.setflags(write=False)
-    return array if array.ndim else float(array)
-
-
-def _shown(value: Any) -> str:
-    if not isinstance(value, np.ndarray):
-        return repr(value)
-    return f"array({value.shape}, {array_digest({'': value})[:16]})"
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:

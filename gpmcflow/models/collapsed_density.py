@@ -8,8 +8,8 @@ from scipy.linalg import solve_triangular
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import Evaluation, JointDensity, impossible
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood, noise_variances
 from gpmcflow.models.prior_structure import FrozenSites
-from gpmcflow.models.regression_density import MarginalLikelihood, noise_variances
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 

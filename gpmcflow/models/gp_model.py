@@ -22,12 +22,7 @@ from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
 from gpmcflow.models.model_checks import refuse_degenerate, warn_unidentified
-from gpmcflow.parameters.parameter import (
-    IDENTITY,
-    Entry,
-    Setting,
-    checked_setting,
-)
+from gpmcflow.parameters.parameter import IDENTITY, Entry, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
 
 RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, beside the latents'
@@ -126,18 +121,15 @@ class GPModel(WritableArrays, LatentPrior):
         covariance, columns = bind(self.covariance, inputs)
         set_(self, "covariance", covariance)
         groups = leaf_entries(covariance, columns, inputs.names)
-        owners = [
-            *groups,
-            ("", (Entry("mean", mean, IDENTITY),)),
-            ("", self.likelihood.entries()),
-        ]
-        set_(self, "parameters", ParameterSpace(owners))
+        others = ("", (Entry("mean", mean, IDENTITY),)), ("", self.likelihood.entries())
+        set_(self, "parameters", ParameterSpace([*groups, *others]))
         set_(self, "_columns", columns)
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
         set_(self, "_axes", self._axis_tapes())
-        set_(self, "basis", self._basis_blocks())
+        chosen = self.structure
+        set_(self, "basis", self.basis_of(chosen) if isinstance(chosen, BasisFunctions) else None)
         for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
@@ -162,9 +154,8 @@ class GPModel(WritableArrays, LatentPrior):
         return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made
 
     def _axis_tapes(self) -> tuple[Tape, Tape] | None:
-        exact = (
-            self.structure == "auto" and self.likelihood.conjugate
-        )  # a factorisation is needed anyway
+        # the exact density of a regression factorises all of K anyway
+        exact = self.structure == "auto" and self.likelihood.conjugate
         if self.structure == "dense" or exact or isinstance(self.structure, BasisFunctions):
             return None
         try:
@@ -173,9 +164,6 @@ class GPModel(WritableArrays, LatentPrior):
             if self.structure == "kronecker":
                 raise
             return None
-
-    def _basis_blocks(self) -> BasisBlocks | None:
-        return self.basis_of(self.structure) if isinstance(self.structure, BasisFunctions) else None
 
     def basis_of(self, settings: BasisFunctions) -> BasisBlocks:
         """Blocks of basis functions for this model. Raises `InputError` where its covariance has none."""
@@ -241,20 +229,19 @@ class GPModel(WritableArrays, LatentPrior):
                 likelihood, self.y, zero, unit, design=design, offset=c,
                 covariance_function=CovarianceAt(self, full), X=self.X,
             )  # fmt: skip
-        shared = {
-            "mean": self.mean_at(full),
-            "covariance_function": CovarianceAt(self, full),
-            "X": self.X,
-        }
+        c, shared = (
+            self.mean_at(full),
+            {"covariance_function": CovarianceAt(self, full), "X": self.X},
+        )
         fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
         if self.jitter is None and fixed and self.structure != "kronecker":
             K = CovarianceBuffers(self._tape).matrix(full)
-            return LatentGaussianModel.from_covariance(K, likelihood, self.y, **shared)
-        shared["mean"] = np.full(self.n_cases, shared["mean"])
+            return LatentGaussianModel.from_covariance(K, likelihood, self.y, mean=c, **shared)
         L = np.asfortranarray(self.cholesky(full))
         jitter = self.epsilon * float(np.mean(CovarianceBuffers(self._tape).diagonal(full, self.X)))
-        return LatentGaussianModel(likelihood, self.y, cholesky=L, jitter=jitter, **shared)
+        mean = np.full(self.n_cases, c)
+        return LatentGaussianModel(likelihood, self.y, mean, L, jitter, **shared)
 
     def log_likelihood(self, f: np.ndarray, theta: np.ndarray) -> np.ndarray:
         """Log p(y | f, theta) for latents (..., n), or weights (..., m), shape (...)."""
@@ -301,13 +288,7 @@ class GPModel(WritableArrays, LatentPrior):
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""
         inputs = (self.inputs.names, self.inputs.levels)
-        settings = (
-            self.covariance,
-            self.likelihood.digest(),
-            self.mean,
-            self.jitter,
-            self.kronecker,
-        )
+        settings = self.covariance, self.likelihood.digest(), self.mean, self.jitter, self.kronecker
         structure = (self.structure,) if self.basis else ()
         text = repr((*settings, *inputs, *structure))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)

@@ -14,8 +14,8 @@ from scipy.linalg import blas
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.axis_coordinates import AxisCoordinates, check_order
 from gpmcflow.models.case_part import BLOCK_ELEMENTS
-from gpmcflow.models.gaussian_sites import AxisCoordinates, check_order
 from gpmcflow.models.linear_maps import pull_back
 
 

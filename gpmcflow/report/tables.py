@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
 
 from gpmcflow.figures.estimates import best_rows, combine_replicates, require_columns, series_name
+from gpmcflow.report.cells import (
+    cell,
+    columns_of,
+    decimals_of,
+    grouped,
+    kind_of,
+    number_text,
+    text_of,
+)
 
 _VERDICT = ["unit", "printed", "recomputed", "ours", "mcse", "tolerance"]
 _APPROXIMATIONS = {  # column -> label
@@ -78,38 +85,38 @@ def verdict_table(frame: pd.DataFrame, path: str, title: str) -> dict[str, Any]:
     numbers = [
         name
         for name in ("printed", "ours", "mcse", "tolerance", "recomputed")
-        if name == "ours" or frame[name].map(_number).ne("").any()
+        if name == "ours" or frame[name].map(number_text).ne("").any()
     ]
     rows = []
     for row in frame.to_dict("records"):
-        verdict = _text(row["verdict"])
-        decimals = _decimals_of(row["mcse"])
+        verdict = text_of(row["verdict"])
+        decimals = decimals_of(row["mcse"])
         written = {
-            "printed": _number(row["printed"]),
-            "ours": _number(row["ours"], decimals),
-            "mcse": _number(row["mcse"], digits=2),
-            "tolerance": _number(row["tolerance"], digits=2),
-            "recomputed": _number(row["recomputed"]),
+            "printed": number_text(row["printed"]),
+            "ours": number_text(row["ours"], decimals),
+            "mcse": number_text(row["mcse"], digits=2),
+            "tolerance": number_text(row["tolerance"], digits=2),
+            "recomputed": number_text(row["recomputed"]),
         }
         cells = [
-            _cell(_text(row["row"])),
-            _cell(_text(row["column"])),
-            _cell("", mark=verdict),
-            *(_cell(written[name], "number") for name in numbers),
-            _cell(_text(row["unit"])),
-            _cell(_text(row["why"]), "note"),
+            cell(text_of(row["row"])),
+            cell(text_of(row["column"])),
+            cell("", mark=verdict),
+            *(cell(written[name], "number") for name in numbers),
+            cell(text_of(row["unit"])),
+            cell(text_of(row["why"]), "note"),
         ]
-        rows.append({"group": _text(row["table"]), "cells": cells})
+        rows.append({"group": text_of(row["table"]), "cells": cells})
     return {
         "caption": f"{title}: the printed numbers beside ours",
         "path": path,
         "note": "mcse: Monte Carlo standard error of ours. Recomputed: from the paper's other cells.",
         "columns": [
-            *_columns("row", "column", "verdict"),
-            *_columns(*numbers, kind="number"),
-            *_columns("unit", "why"),
+            *columns_of("row", "column", "verdict"),
+            *columns_of(*numbers, kind="number"),
+            *columns_of("unit", "why"),
         ],
-        "groups": _grouped(rows),
+        "groups": grouped(rows),
     }
 
 
@@ -117,25 +124,28 @@ def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     """Best estimate of each method (`best_rows`), a block of rows per problem."""
     rows = []
     for row in best_rows(combine_replicates(frame, path)).to_dict("records"):
-        alarm = _text(row["alarm"])
+        alarm = text_of(row["alarm"])
         decimals = 4 if row["standard_error"] < 0.01 else 3
-        value, error = (_number(row[n], decimals) for n in ("log_evidence", "standard_error"))
-        made = ", ".join(filter(None, (_text(row[n]) for n in ("sampler", "reference", "ladder"))))
+        value, error = (number_text(row[n], decimals) for n in ("log_evidence", "standard_error"))
+        made = ", ".join(
+            filter(None, (text_of(row[n]) for n in ("sampler", "reference", "ladder")))
+        )
         cells = [
-            _cell(series_name(_text(row["method"]), _text(row["direction"]))),
-            _cell(f"{value} ± {error}", "number", "ALARM" if alarm else ""),
-            _cell(alarm or "none", "note" if alarm else "name"),
-            _cell(_number(row["effective_size"], digits=3), "number"),
-            _cell(_number(row["acceptance_rate"], 2), "number"),
-            _cell(_number(row["n_temperatures"], 0), "number"),
-            _cell(
-                f"{_number(row['n_replicates'], 0)} × {_number(row['n_particles'], 0)}", "number"
+            cell(series_name(text_of(row["method"]), text_of(row["direction"]))),
+            cell(f"{value} ± {error}", "number", "ALARM" if alarm else ""),
+            cell(alarm or "none", "note" if alarm else "name"),
+            cell(number_text(row["effective_size"], digits=3), "number"),
+            cell(number_text(row["acceptance_rate"], 2), "number"),
+            cell(number_text(row["n_temperatures"], 0), "number"),
+            cell(
+                f"{number_text(row['n_replicates'], 0)} × {number_text(row['n_particles'], 0)}",
+                "number",
             ),
-            _cell(_number(row["n_gradient"], digits=3), "number"),
-            _cell(_number(row["seconds"], digits=3), "number"),
-            _cell(made),
+            cell(number_text(row["n_gradient"], digits=3), "number"),
+            cell(number_text(row["seconds"], digits=3), "number"),
+            cell(made),
         ]
-        rows.append({"group": _text(row["problem"]), "cells": cells, "useless": bool(alarm)})
+        rows.append({"group": text_of(row["problem"]), "cells": cells, "useless": bool(alarm)})
     return {
         "caption": "Evidence: the best estimate of each method",
         "path": path,
@@ -146,15 +156,15 @@ def evidence_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             "with the pilot. An estimate with an alarm, and its error, are not to be trusted."
         ),
         "columns": [
-            *_columns("method"),
-            *_columns("log evidence ± se (nats)", kind="number"),
-            *_columns("alarm"),
-            *_columns("effective size", "acceptance", kind="number"),
-            *_columns("ladder length", "replicates × particles", kind="number"),
-            *_columns("gradients", "seconds", kind="number"),
-            *_columns("sampler, reference, ladder"),
+            *columns_of("method"),
+            *columns_of("log evidence ± se (nats)", kind="number"),
+            *columns_of("alarm"),
+            *columns_of("effective size", "acceptance", kind="number"),
+            *columns_of("ladder length", "replicates × particles", kind="number"),
+            *columns_of("gradients", "seconds", kind="number"),
+            *columns_of("sampler, reference, ladder"),
         ],
-        "groups": _grouped(rows),
+        "groups": grouped(rows),
     }
 
 
@@ -173,16 +183,18 @@ def which_method_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     )
     rows = []
     for row in frame.to_dict("records"):
-        decimals = _decimals_of(row["log_evidence_mcse"])
-        value, error = (_number(row[n], decimals) for n in ("log_evidence", "log_evidence_mcse"))
+        decimals = decimals_of(row["log_evidence_mcse"])
+        value, error = (
+            number_text(row[n], decimals) for n in ("log_evidence", "log_evidence_mcse")
+        )
         cells = [
-            _cell(_text(row["method"])),
-            _cell(_text(row["advice"]), "note"),
-            *(_cell(_number(row[name], digits=3), "number") for name in labels),
-            _cell(f"{value} ± {error}", "number"),
+            cell(text_of(row["method"])),
+            cell(text_of(row["advice"]), "note"),
+            *(cell(number_text(row[name], digits=3), "number") for name in labels),
+            cell(f"{value} ± {error}", "number"),
         ]
-        useless = _number(row["seconds_to_0.05"]) == ""
-        rows.append({"group": _text(row["problem"]), "cells": cells, "useless": useless})
+        useless = number_text(row["seconds_to_0.05"]) == ""
+        rows.append({"group": text_of(row["problem"]), "cells": cells, "useless": useless})
     return {
         "caption": "Which method to use",
         "path": path,
@@ -194,10 +206,10 @@ def which_method_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
             "gradients and factorisations, which do not depend on the machine."
         ),
         "columns": [
-            *_columns("method", "advice"),
-            *_columns(*labels.values(), "log evidence ± se (nats)", kind="number"),
+            *columns_of("method", "advice"),
+            *columns_of(*labels.values(), "log evidence ± se (nats)", kind="number"),
         ],
-        "groups": _grouped(rows),
+        "groups": grouped(rows),
     }
 
 
@@ -219,15 +231,15 @@ def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     rows = []
     for name, label in _APPROXIMATIONS.items():
         if frame[name].notna().any():
-            values = [_cell(_approximation(name, value), "number") for value in frame[name]]
-            rows.append({"group": "", "cells": [_cell(label), *values]})
+            values = [cell(_approximation(name, value), "number") for value in frame[name]]
+            rows.append({"group": "", "cells": [cell(label), *values]})
     problems = map(str, frame["problem"])
     return {
         "caption": "Approximations: log evidence and predictions of Laplace and EP",
         "path": path,
         "note": "The correction is of second order. Test errors and scores are on held-out cases.",
-        "columns": [*_columns("problem"), *_columns(*problems, kind="number")],
-        "groups": _grouped(rows),
+        "columns": [*columns_of("problem"), *columns_of(*problems, kind="number")],
+        "groups": grouped(rows),
     }
 
 
@@ -240,18 +252,18 @@ def plain_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
     shown = frame.dropna(axis="columns", how="all")
     errors = {name: f"{name}_mcse" for name in shown if f"{name}_mcse" in shown}
     names = [name for name in shown if name != "problem" and name not in errors.values()]
-    kinds = {name: _kind(shown[name]) for name in names}
+    kinds = {name: kind_of(shown[name]) for name in names}
     rows = []
     for row in shown.to_dict("records"):
         cells = []
         for name in names:
             error = row.get(errors.get(name))
-            decimals = _decimals_of(error)
-            text = _number(row[name], decimals, digits=4)
+            decimals = decimals_of(error)
+            text = number_text(row[name], decimals, digits=4)
             if decimals is not None and text:
                 text = f"{text} ± {float(error):.{decimals}f}"
-            cells.append(_cell(text, kinds[name]))
-        rows.append({"group": _text(row.get("problem", "")), "cells": cells})
+            cells.append(cell(text, kinds[name]))
+        rows.append({"group": text_of(row.get("problem", "")), "cells": cells})
     labels = [name.replace("_", " ") + " ± mcse" * (name in errors) for name in names]
     columns = zip(labels, kinds.values(), strict=True)
     return {
@@ -259,63 +271,11 @@ def plain_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         "path": path,
         "note": "mcse: Monte Carlo standard error." if errors else "",
         "columns": [{"label": label, "kind": kind} for label, kind in columns],
-        "groups": _grouped(rows),
+        "groups": grouped(rows),
     }
-
-
-def _kind(column: pd.Series) -> str:
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        return "number"
-    return "note" if column.dropna().astype(str).str.len().max() > 40 else "name"
 
 
 def _approximation(name: str, value: Any) -> str:
     if name.startswith(("log_evidence", "correction", "test_log_score")):
-        return _number(value, 4)
-    return _number(value, digits=3 if name.startswith("seconds") else 7)
-
-
-def _columns(*labels: str, kind: str = "name") -> list[dict[str, str]]:
-    return [{"label": label, "kind": kind} for label in labels]
-
-
-def _cell(text: str, kind: str = "name", mark: str = "") -> dict[str, str]:
-    """Text of a kind (name, number, note), after a word that stands out."""
-    return {"text": text, "kind": kind, "mark": mark}
-
-
-def _grouped(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row["group"])]
-
-
-def _text(value: Any) -> str:
-    return "" if pd.isna(value) else str(value)
-
-
-def _decimals_of(error: Any) -> int | None:
-    """Decimals that show two digits of a standard error; None (all that matter) without one."""
-    try:
-        error = float(error)
-    except (TypeError, ValueError):
-        return None
-    if not math.isfinite(error) or error <= 0.0:
-        return None
-    return min(max(1 - math.floor(math.log10(error)), 0), 6)
-
-
-def _number(value: Any, decimals: int | None = None, digits: int = 7) -> str:
-    """Number with that many decimals, or with that many significant digits; text stays text."""
-    if isinstance(value, bool):
-        return str(value)
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return _text(value)
-    if math.isnan(number):
-        return ""
-    if not math.isfinite(number):
-        return "-∞" if number < 0 else "∞"
-    if decimals is not None:
-        return f"{number:.{decimals}f}"
-    text = f"{number:.{digits}g}"
-    return f"{number:.0f}" if "e" in text and 1.0 <= abs(number) < 1e9 else text
+        return number_text(value, 4)
+    return number_text(value, digits=3 if name.startswith("seconds") else 7)

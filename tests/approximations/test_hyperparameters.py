@@ -29,7 +29,8 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import MarginalLikelihood, RegressionDensity
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 
-from gpmcflow.covariances import basis_functions, passes
+from gpmcflow.covariances import basis_functions, nodes
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_error import covariance_error
@@ -322,4 +322,4 @@ def test_wrong_settings(settings):
 
 def test_every_code_of_a_basis_is_a_covariance():
     assert {leaf.code for leaf in LEAVES.values()} == set(SMOOTHNESS)
-    assert passes.SQUARED_EXPONENTIAL in SMOOTHNESS
+    assert nodes.SQUARED_EXPONENTIAL in SMOOTHNESS

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process import kernels as peer
 
-from gpmcflow.covariances import passes
+from gpmcflow.covariances import nodes
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.inputs import inputs_of
@@ -333,7 +333,7 @@ def test_wrong_settings_are_one_line(make, message):
 
 def test_every_leaf_is_in_the_registry():
     kinds = {kind.code for kind in LEAVES.values()}
-    assert kinds == set(range(passes.SUM)) - {passes.GIVEN}
+    assert kinds == set(range(nodes.SUM)) - {nodes.GIVEN}
 
 
 def test_one_length_scale_of_many_columns_is_that_of_each():

@@ -36,7 +36,7 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.regression_density import MarginalLikelihood
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
 from gpmcflow.samplers.joint.problem import JointProblem

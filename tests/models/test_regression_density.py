@@ -19,7 +19,8 @@ from gpmcflow.likelihoods import Gaussian, Probit
 from gpmcflow.models.collapsed_density import CollapsedDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity, finite_start
-from gpmcflow.models.regression_density import MarginalLikelihood, RegressionDensity
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
 

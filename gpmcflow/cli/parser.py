@@ -1,72 +1,42 @@
-"""Command line: `gpmcflow new`, `check`, `run`, `predict` for own data; `status`, `forecast` and others."""
+"""Commands and their options, with what `--help` says of them."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import gpmcflow
-from gpmcflow.errors import GpmcflowError, InputError, refuse_unfit
-from gpmcflow.pipeline.config import check_config
-from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.cli import commands
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return 0, or 1 after errors of the user's, a line each on stderr.
-
-    `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
-    """
-    words = list(sys.argv[1:] if argv is None else argv)
-    split = words.index("--") if "--" in words else len(words)
-    options = _parser().parse_args(words[:split])
-    options.snakemake = words[split + 1 :]
-    try:
-        if options.snakemake and options.command is not _run:
-            raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
-        return options.command(options) or 0
-    except GpmcflowError as error:
-        lines = getattr(error, "problems", ())
-        if len(lines) > 1:
-            where = f"{error.where}: " if error.where else ""
-            print(f"gpmcflow: {where}{len(lines)} problems", file=sys.stderr)
-            print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
-        else:
-            print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-
-
-def _parser() -> argparse.ArgumentParser:
+def parser_of_commands() -> argparse.ArgumentParser:
+    """Parser whose options have the function of `commands` to run as ``command``."""
     parser = argparse.ArgumentParser(prog="gpmcflow", description=gpmcflow.__doc__)
     parser.add_argument("--version", action="version", version=gpmcflow.__version__)
-    commands = parser.add_subparsers(required=True, metavar="command")
+    kinds = parser.add_subparsers(required=True, metavar="command")
 
-    datasets = commands.add_parser("datasets", help="list the data sets known by name")
-    datasets.set_defaults(command=_datasets)
+    datasets = kinds.add_parser("datasets", help="list the data sets known by name")
+    datasets.set_defaults(command=commands.datasets)
 
-    new = commands.add_parser(
+    new = kinds.add_parser(
         "new", help="look at a CSV file of yours and write a config for it", description=NEW
     )
     new.add_argument("csv", help="such as patients.csv")
     new.add_argument("--target", required=True, help="column of the outcome")
     new.add_argument("--positive", help="value of the target that counts as yes")
     new.add_argument("--force", action="store_true", help="overwrite a config that is there")
-    new.set_defaults(command=_new)
+    new.set_defaults(command=commands.new)
 
-    check = commands.add_parser("check", help="list all problems of a config file and its data")
+    check = kinds.add_parser("check", help="list all problems of a config file and its data")
     check.add_argument("config", help="such as patients.yaml")
     check.add_argument("--cores", type=_count, help="for the forecast; default: all")
     check.add_argument("--quick", action="store_true", help="forecast of run --quick")
-    check.set_defaults(command=_check)
+    check.set_defaults(command=commands.check)
 
-    run = commands.add_parser(
+    run = kinds.add_parser(
         "run",
         help="check a config file and run it",
         description=RUN,
@@ -75,34 +45,34 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("config", help="such as patients.yaml; the results go into its folder")
     run.add_argument("--cores", type=_count, help="jobs at a time; default: all cores")
     run.add_argument("--quick", action="store_true", help="an analysis by approximations only")
-    run.set_defaults(command=_run)
+    run.set_defaults(command=commands.run)
 
-    predict = commands.add_parser(
+    predict = kinds.add_parser(
         "predict", help="predict new rows with a finished analysis", description=PREDICT
     )
     predict.add_argument("analysis", help="its name, or its config file, such as patients")
     predict.add_argument("csv", help="file of new rows, with the columns of the first file")
     predict.add_argument("-o", "--output", default="predictions.csv", help="default: %(default)s")
-    predict.set_defaults(command=_predict)
+    predict.set_defaults(command=commands.predict)
 
-    show = commands.add_parser("show", help="show what a results file holds")
+    show = kinds.add_parser("show", help="show what a results file holds")
     show.add_argument("file", help="such as results/rmhmc_ais/digits-hard/approximation.nc")
-    show.set_defaults(command=_show)
+    show.set_defaults(command=commands.show)
 
-    status = commands.add_parser(
+    status = kinds.add_parser(
         "status", help="show how far each job is, while it runs", description=STATUS
     )
     status.add_argument("results", nargs="?", default="results", help="default: results")
     status.add_argument("--json", action="store_true", help="print a JSON list, for scripts")
-    status.set_defaults(command=_status)
+    status.set_defaults(command=commands.status)
 
-    verify = commands.add_parser(
+    verify = kinds.add_parser(
         "verify", help="compare every result file with its checksum", description=VERIFY
     )
     verify.add_argument("results", nargs="?", default="results", help="default: results")
-    verify.set_defaults(command=_verify)
+    verify.set_defaults(command=commands.verify)
 
-    clean = commands.add_parser(
+    clean = kinds.add_parser(
         "clean", help="show state that nothing needs any more; --yes removes it", description=CLEAN
     )
     clean.add_argument("results", nargs="?", default="results", help="default: results")
@@ -110,29 +80,29 @@ def _parser() -> argparse.ArgumentParser:
         "--configfile", help="state of outputs this config does not make may go, too"
     )
     clean.add_argument("--yes", action="store_true", help="remove what is shown")
-    clean.set_defaults(command=_clean)
+    clean.set_defaults(command=commands.clean)
 
-    keep = commands.add_parser(
+    keep = kinds.add_parser(
         "keep", help="keep one row of each finished run of a study", description=KEEP
     )
     keep.add_argument("study", help="such as split_hmc")
     keep.add_argument("folder", help="where the rows go, one JSON file each")
     keep.add_argument("--results", default="results", help="default: results")
-    keep.set_defaults(command=_keep)
+    keep.set_defaults(command=commands.keep)
 
-    verdict = commands.add_parser(
+    verdict = kinds.add_parser(
         "verdict", help="print a study's verdict table from kept rows", description=VERDICT
     )
     verdict.add_argument("study", help="such as split_hmc")
     verdict.add_argument("folder", help="such as docs/results/split_hmc/parts")
-    verdict.set_defaults(command=_verdict)
+    verdict.set_defaults(command=commands.verdict)
 
-    forecast = commands.add_parser(
+    forecast = kinds.add_parser(
         "forecast", help="memory, disk and time of a config, before it runs", description=FORECAST
     )
     forecast.add_argument("--configfile", help="default: the config of the default job")
     forecast.add_argument("--cores", type=_count, default=1, help="default: 1")
-    forecast.set_defaults(command=_forecast)
+    forecast.set_defaults(command=commands.forecast)
     return parser
 
 
@@ -190,124 +160,3 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}; allowed: 1, 2, 3, ...")
     return int(text)
-
-
-def _datasets(options: argparse.Namespace) -> None:
-    from gpmcflow.datasets import CATALOGUE
-
-    width = max(map(len, CATALOGUE))
-    for name, entry in CATALOGUE.items():
-        print(f"{name:{width}}  {entry.title}: {entry.description}")
-
-
-def _new(options: argparse.Namespace) -> None:
-    from gpmcflow.pipeline.own_data import new
-
-    lines = new(options.csv, options.target, positive=options.positive, force=options.force)
-    print("\n".join(lines))
-
-
-def _check(options: argparse.Namespace) -> None:
-    from gpmcflow.pipeline.own_data import check
-
-    cores = options.cores or os.cpu_count() or 1
-    print("\n".join(check(options.config, cores, quick=options.quick)))
-
-
-def _predict(options: argparse.Namespace) -> None:
-    from gpmcflow.pipeline.own_data import predict_file
-
-    print("\n".join(predict_file(options.analysis, options.csv, options.output)))
-
-
-def _run(options: argparse.Namespace) -> int:
-    from gpmcflow.pipeline.run import run
-
-    return run(options.config, options.cores, options.snakemake, quick=options.quick)
-
-
-def _show(options: argparse.Namespace) -> None:
-    from gpmcflow.storage import open_results
-
-    what = refuse_unfit(str(options.file), "delete it and run again")
-    with what, open_results(options.file) as tree:
-        print(options.file)
-        for node in tree.subtree:
-            _show_group(node)
-
-
-def _status(options: argparse.Namespace) -> None:
-    from gpmcflow.monitor.status import as_json, job_statuses, status_table
-
-    statuses = job_statuses(options.results)
-    if options.json:
-        print(json.dumps([as_json(status) for status in statuses], indent=2))
-    elif statuses:
-        print(status_table(statuses))
-    else:
-        print(f"{options.results}: no job has left state here")
-
-
-def _verify(options: argparse.Namespace) -> int:
-    from gpmcflow.pipeline.verify import verify
-
-    verification = verify(options.results)
-    for line in verification.problems:
-        print(f"gpmcflow: {line}", file=sys.stderr)
-    for path in verification.unknown:
-        print(f"{path}: has no checksum")
-    print(verification.in_words)
-    return 1 if verification.problems else 0
-
-
-def _clean(options: argparse.Namespace) -> None:
-    from gpmcflow.execution.disk import human_bytes
-    from gpmcflow.monitor.clean import remove_state, state_table, unneeded_state
-    from gpmcflow.pipeline.plan import planned_jobs
-
-    outputs = None
-    if options.configfile:
-        config = check_config(load_yaml(options.configfile), where=options.configfile)
-        outputs = [job.output for job in planned_jobs(config)]
-    folders = unneeded_state(options.results, outputs)
-    print(state_table(folders))
-    if options.yes:
-        print(f"removed {human_bytes(remove_state(folders, options.results))}")
-    elif any(folder.reason for folder in folders):
-        print("nothing was removed; --yes removes what is marked")
-
-
-def _forecast(options: argparse.Namespace) -> None:
-    from gpmcflow.pipeline.forecast import forecast, forecast_table, require_fit
-
-    path = options.configfile or str(workflow_home() / "config" / "config.yaml")
-    found = forecast(check_config(load_yaml(path), where=path), cores=options.cores)
-    print(forecast_table(found))
-    require_fit(found)
-
-
-def _keep(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.parts import collect
-
-    paths = collect(options.study, options.results, options.folder)
-    print(f"{options.folder}: {len(paths)} rows kept")
-
-
-def _verdict(options: argparse.Namespace) -> None:
-    from gpmcflow.studies.parts import PUBLISHED, rebuild
-
-    tables = rebuild(options.study, options.folder, PUBLISHED / f"{options.study}.yaml")
-    print(tables["verdict"].to_csv(index=False), end="")
-
-
-def _show_group(node: xr.DataTree) -> None:
-    dataset = node.to_dataset(inherit=False)
-    sizes = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
-    print(f"{node.path}  ({sizes})" if sizes else node.path)
-    for name, array in dataset.data_vars.items():
-        value = f" = {array.values}" if array.ndim == 0 else f" ({', '.join(map(str, array.dims))})"
-        print(f"    {name}{value}")
-    for name, value in dataset.attrs.items():
-        if name == "settings":
-            value = json.dumps(json.loads(value), indent=2).replace("\n", "\n      ")
-        print(f"    {name}: {value}")

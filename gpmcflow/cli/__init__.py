@@ -1,0 +1,34 @@
+"""Command line: `gpmcflow new`, `check`, `run`, `predict` for own data; `status`, `forecast` and others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gpmcflow.cli import commands
+from gpmcflow.cli.parser import parser_of_commands
+from gpmcflow.errors import GpmcflowError, InputError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return 0, or 1 after errors of the user's, a line each on stderr.
+
+    `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    split = words.index("--") if "--" in words else len(words)
+    options = parser_of_commands().parse_args(words[:split])
+    options.snakemake = words[split + 1 :]
+    try:
+        if options.snakemake and options.command is not commands.run:
+            raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
+        return options.command(options) or 0
+    except GpmcflowError as error:
+        lines = getattr(error, "problems", ())
+        if len(lines) > 1:
+            where = f"{error.where}: " if error.where else ""
+            print(f"gpmcflow: {where}{len(lines)} problems", file=sys.stderr)
+            print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
+        else:
+            print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1

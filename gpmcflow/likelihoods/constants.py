@@ -1,0 +1,35 @@
+"""Constants of a likelihood: positive numbers, or one for each case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.execution.digest import array_digest
+
+
+def positive_constant(value: Any, where: str) -> float | np.ndarray:
+    """Return a positive number, or an array of them that cannot be written to."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if array.ndim > 1 or not array.size or wrong.size:
+        found = repr(value)
+        if array.ndim:
+            found = f"of shape {array.shape}"
+        if array.ndim == 1 and wrong.size:
+            where, found = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
+        raise InputError(f"{where} is {found}; allowed: a positive number, or one for each case")
+    array.setflags(write=False)
+    return array if array.ndim else float(array)
+
+
+def value_text(value: Any) -> str:
+    """A setting in a repr: of an array shape and digest."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return f"array({value.shape}, {array_digest({'': value})[:16]})"

@@ -1,0 +1,170 @@
+"""GP regression with its latents integrated out: log N(y; c, K + D) and its gradient, in buffers.
+
+With C = K + D = L L', D the noise variances, a = C^-1 (y - c): log N = -|L^-1 (y - c)|^2 / 2 - log|L| - n/2
+log 2 pi, and by K the derivative is S = (a a' - C^-1) / 2, by theta adjoint(S), by c sum a, by log noise_sd
+2 sigma^2 tr S.
+
+Source: Rasmussen & Williams (2006), eqs. 5.8-5.9.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.numerics import lapack
+from gpmcflow.numerics.lapack import ROUTINES
+
+LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def scaled_sum(E, factor, constant, noise, out):
+    """factor E + constant + diag(noise), lower triangle (column, row)."""
+    n = out.shape[0]
+    for j in range(n):
+        column, given = out[j, j:], E[j, j:]
+        for i in range(n - j):
+            column[i] = factor * given[i] + constant
+        column[0] += noise[j]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _log_normal(routines, E, factor, constant, noise, C, u):
+    """log N(u; 0, factor E + constant + diag(noise)); its factor into C, L^-1 u over u."""
+    scaled_sum(E, factor, constant, noise, C)
+    log_det = lapack.factorise_lower(routines, C)
+    if log_det - log_det != 0.0:
+        return -np.inf
+    lapack.triangular_solve(routines, C, False, u)
+    return -0.5 * np.dot(u, u) - log_det - u.size * _HALF_LOG_2PI
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _slope_matrix(routines, C, u):
+    """S = (a a' - C^-1) / 2 over the factor in C, lower triangle, and a over u; its trace, and its sum."""
+    lapack.triangular_solve(routines, C, True, u)
+    lapack.in_place(routines[lapack.POTRI], lapack.LOWER, C)
+    trace = total = 0.0
+    for j in range(u.size):
+        column, below, at = C[j, j:], u[j:], u[j]
+        subtotal = 0.0
+        for i in range(column.size):
+            column[i] = 0.5 * (at * below[i] - column[i])
+            subtotal += column[i]
+        trace += column[0]
+        total += 2.0 * subtotal - column[0]
+    return trace, total
+
+
+def noise_variances(model: GPModel, full: np.ndarray) -> np.ndarray | float:
+    """Noise variance(s) at ``full``: one, or known ones (n,)."""
+    place = model.noise_place
+    known = place is None
+    return model.likelihood.noise_variances(model.n_cases) if known else np.exp(2.0 * full[place])
+
+
+def in_range(full: np.ndarray) -> bool:
+    """Whether squares of all parameters are finite; not for nan."""
+    return bool(np.abs(full).max() < LARGEST)
+
+
+class Terms(NamedTuple):
+    """C = factor E + constant + diag(noise), E in `MarginalLikelihood.E`."""
+
+    factor: float
+    constant: float
+    noise: np.ndarray  #: (n,), with the constant's jitter
+
+
+class MarginalLikelihood:
+    """log N(y; c, K + D) of a `GPModel` with Gaussian noise, at coordinates ``full``, and its slopes.
+
+    Where K = s^2 E + constants, E is kept while only s, constants, mean and noise move: they cost a
+    factorisation and no exponential. A covariance that is not positive definite in floating point is -inf.
+    """
+
+    def __init__(self, model: GPModel) -> None:
+        require_gaussian(model, "marginal likelihood")
+        self.model, n = model, model.n_cases
+        self.inner, self.scale, self.constants, self._buffers = model.scaled_covariance()
+        self.E, self._C = np.empty((n, n)), np.empty((n, n))  # (column, row), lower triangle
+        self._noise, self._u, self._key = np.empty(n), np.empty(n), b""
+
+    def terms(self, full: np.ndarray) -> Terms | None:
+        """E, filled unless it is there already, and what C is made of besides; None out of range."""
+        if not in_range(full):
+            return None
+        model, unit, factor, constant = self.model, full, 1.0, 0.0
+        if self.scale is not None:
+            unit = full.copy()
+            unit[self.scale] = 0.0
+            factor = float(np.exp(2.0 * full[self.scale]))
+        if len(self.constants):
+            constant = float(np.exp(2.0 * full[self.constants]).sum())
+        key = unit[self.inner].tobytes()
+        if key != self._key:
+            self._unit = unit.copy()
+            self._buffers.fill(unit, self.E)
+            self._key = key
+        self._noise[:] = noise_variances(model, full) + model.epsilon * constant
+        return Terms(factor, constant, self._noise)
+
+    def factorise(self, full: np.ndarray) -> float:
+        """Factor of C into the work space; log|L|, nan where it fails."""
+        terms = self.terms(full)
+        if terms is None:
+            return np.nan
+        scaled_sum(self.E, *terms, self._C)
+        return lapack.factorise_lower(ROUTINES, self._C)
+
+    def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """L^-1 v, or L^-T v, of what was factorised last."""
+        out = np.array(v, dtype=np.float64)
+        lapack.triangular_solve(ROUTINES, self._C, transposed, out)
+        return out
+
+    def multiply(self, v: np.ndarray) -> np.ndarray:
+        """L v, over v."""
+        lapack.triangular_product(ROUTINES, self._C, False, v)
+        return v
+
+    def value(self, full: np.ndarray) -> float:
+        """log N(y; c, C); -inf where C is not positive definite."""
+        terms = self.terms(full)
+        if terms is None:
+            return -np.inf
+        np.subtract(self.model.y, self.model.mean_at(full), out=self._u)
+        value = _log_normal(ROUTINES, self.E, *terms, self._C, self._u)
+        return value if value < np.inf else -np.inf
+
+    def value_and_slopes(self, full: np.ndarray) -> tuple[float, np.ndarray]:
+        """log N(y; c, C) and its derivatives by ``full`` (size,), for about three times the cost."""
+        model, value = self.model, self.value(full)
+        if value == -np.inf:
+            return value, np.zeros(len(full))
+        trace, total = _slope_matrix(ROUTINES, self._C, self._u)
+        slopes = self._buffers.adjoint(self._unit, self._C, K=self.E)
+        if self.scale is not None:
+            slopes *= np.exp(2.0 * full[self.scale])
+        if len(self.constants):
+            variances = np.exp(2.0 * full[self.constants])
+            np.add.at(slopes, self.constants, 2.0 * variances * (total + model.epsilon * trace))
+        model.add_noise_slopes(slopes, full, float(self._u.sum()), trace)
+        return value, slopes
+
+
+def require_gaussian(model: GPModel, where: str) -> None:
+    """Refuse a model whose latents cannot be integrated out, in a message that begins with ``where``."""
+    if not isinstance(model, GPModel):
+        raise InputError(f"{where}: found {type(model).__name__}; allowed: a GPModel")
+    if not model.likelihood.conjugate:
+        raise InputError(
+            f"{where}: the {model.likelihood.name} likelihood; allowed: gaussian, whose latents can be "
+            "integrated out; take expectation propagation for others"
+        )
