@@ -12,26 +12,21 @@ from gpmcflow.studies.frame.resources import small
 from gpmcflow.studies.frame.study import (
     PUBLISHED,
     PlannedJob,
-    Stage,
-    Study,
     figures_stage,
+    paper_study,
     published_file,
+    results_stage,
     tables_stage,
 )
 
 NAME = "fast_likelihood"
 # One job has one chain of every method on one data set, which they share, and the pilot of them all.
 # Data sets can be added later: their number is in no job's settings.
-TUNE = Stage(
-    "fast_likelihood_tune",
-    "gpmcflow.studies.fast_likelihood.runs:tune_job",
-    {"results": "results/fast_likelihood/{type}/tuning.nc"},
-    ask=small(1500, 30),
-)
-REPLICATE = Stage(
-    "fast_likelihood_replicate",
-    "gpmcflow.studies.fast_likelihood.runs:replicate_job",
-    {"results": "results/fast_likelihood/{type}/replicate_{replicate}.nc"},
+TUNE = results_stage(NAME, "fast_likelihood.runs:tune_job", "{type}/tuning.nc", ask=small(1500, 30))
+REPLICATE = results_stage(
+    NAME,
+    "fast_likelihood.runs:replicate_job",
+    "{type}/replicate_{replicate}.nc",
     ask=small(1500, 30),
 )
 TABLES = tables_stage(
@@ -102,14 +97,11 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     yield figures_stage(NAME, captions).job(inputs, {"title": shown})
 
 
-STUDY = Study(
+STUDY = paper_study(
     NAME,
     check,
     jobs,
-    title="Fast likelihood approximations (Wang & Neal 2013)",
-    costs="gpmcflow.studies.fast_likelihood.forecast:COSTS",
-    readers="gpmcflow.studies.fast_likelihood.parts:READERS",
-    tables="gpmcflow.studies.fast_likelihood.tables:tables",
+    "Fast likelihood approximations (Wang & Neal 2013)",
     runs=lambda settings: sum(
         len(kind["methods"]) * kind["replicates"]
         for kind in fast_likelihood_types(settings).values()

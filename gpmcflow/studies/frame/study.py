@@ -138,6 +138,10 @@ class PlannedJob:
         return next((name for name in names if name), None)
 
 
+Check = Callable[[Mapping[str, Any], str, Path], None]
+Jobs = Callable[[Mapping[str, Any]], Iterator[PlannedJob]]
+
+
 @dataclass(frozen=True)
 class Study:
     """A kind of study. All that walks studies asks these, never for a study by its name.
@@ -168,8 +172,8 @@ class Study:
     """
 
     name: str
-    check: Callable[[Mapping[str, Any], str, Path], None]
-    jobs: Callable[[Mapping[str, Any]], Iterator[PlannedJob]]
+    check: Check
+    jobs: Jobs
     costs: str
     answers: str = ""
     title: str = ""
@@ -202,6 +206,16 @@ def load(name: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
+def results_stage(study: str, entry: str, path: str, **options: Any) -> Stage:
+    """Jobs that write one results file each, at a path below the folder of their study.
+
+    ``entry`` is "module:step_job" below the package of studies; the rule is named by study and step.
+    """
+    rule = f"{study}_{entry.partition(':')[2].removesuffix('_job')}"
+    outputs = {"results": f"results/{study}/{path}"}
+    return Stage(rule, f"gpmcflow.studies.{entry}", outputs, **options)
+
+
 def tables_stage(study: str, tables: Mapping[str, str]) -> Stage:
     """The tables of a study, name -> what it shows, made of its parts by its function ``tables.tables``."""
     outputs = {name: f"results/{study}/{name}.csv" for name in tables}
@@ -222,6 +236,14 @@ def figures_stage(study: str, figures: Mapping[str, str]) -> Stage:
     outputs = {re.sub(r"\W", "_", name): path for name, path in zip(figures, captions, strict=True)}
     entry = f"gpmcflow.studies.{study}.draw:draw"
     return Stage(f"{study}_figures", entry, outputs, captions, local=True)
+
+
+def paper_study(name: str, check: Check, jobs: Jobs, title: str, **options: Any) -> Study:
+    """Study of a paper, with the names that the rooms of its folder have."""
+    folder = f"gpmcflow.studies.{name}"
+    rooms = {"costs": "forecast:COSTS", "readers": "parts:READERS", "tables": "tables:tables"}
+    named = {attribute: f"{folder}.{room}" for attribute, room in rooms.items()}
+    return Study(name, check, jobs, title=title, **named, **options)
 
 
 def published_file(study: str) -> str:

@@ -31,16 +31,17 @@ def reference_estimate(estimates: pd.DataFrame, problem: str) -> dict | None:
 
     Runs with a fixed number of fixed-point iterations are not exact, and never the reference.
     """
-    rows = estimates[
-        (estimates["problem"] == problem)
-        & (estimates["direction"] == "forward")
-        & (estimates["fixed_iters"] == 0)
-    ]
+    rows = _forward(estimates, problem)
+    rows = rows[rows["fixed_iters"] == 0]
     if rows.empty:
         return None
     points = combine_replicates(rows)
     trusted = points[(points["alarm"] == "") & points["standard_error"].notna()]
     return None if trusted.empty else trusted.loc[trusted["standard_error"].idxmin()].to_dict()
+
+
+def _forward(estimates: pd.DataFrame, problem: str) -> pd.DataFrame:
+    return estimates[(estimates["problem"] == problem) & (estimates["direction"] == "forward")]
 
 
 def estimate_of(point: Mapping) -> Estimate:
@@ -55,8 +56,7 @@ def claim_rows(fits: pd.DataFrame, estimates: pd.DataFrame) -> list[dict]:
         best = reference_estimate(estimates, problem)
         if best is None:
             continue
-        forward = (estimates["problem"] == problem) & (estimates["direction"] == "forward")
-        mine = estimates[forward]
+        mine = _forward(estimates, problem)
         points = combine_replicates(mine)
         points["fixed_iters"] = points["method"].map(mine.groupby("method")["fixed_iters"].first())
         points["distance"] = [
@@ -72,42 +72,32 @@ def claim_rows(fits: pd.DataFrame, estimates: pd.DataFrame) -> list[dict]:
 
 def _agreement(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     """All trusted methods have the evidence of the best one."""
+    claim, why = "methods agree", "both estimate the same evidence, here known to what matters"
     rows = []
     for method, runs in points[points["fixed_iters"] == 0].groupby("method"):
         longest = runs.loc[runs["n_temperatures"].idxmax()]
         if not longest["alarm"] and method != best:
-            rows.append(
-                {
-                    "table": "methods agree",
-                    "column": f"{method} minus {best}",
-                    **longest["distance"].cells(),
-                    "tolerance": MATERIAL,
-                    "verdict": verdict(
-                        (equal(longest["distance"], 0.0, MATERIAL), "equal"), words=NUMBER
-                    ),
-                    "why": "both estimate the same evidence, here known to what matters",
-                }
-            )
+            same = _is_zero(longest["distance"])
+            cells = longest["distance"].cells() | {"verdict": verdict(same, words=NUMBER)}
+            cells |= {"column": f"{method} minus {best}", "tolerance": MATERIAL}
+            rows.append({"table": claim, "why": why, **cells})
     return rows
+
+
+def _is_zero(difference: Estimate) -> tuple[str, str]:
+    return equal(difference, 0.0, MATERIAL), "equal"
 
 
 def _alarms(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     """No estimate is far off without an alarm; one without a known error counts by its distance."""
-    off = [
-        abs(distance.centre) > MATERIAL
-        and (np.isnan(distance.error) or equal(distance, 0.0, MATERIAL) in ("above", "below"))
-        for distance in points["distance"]
-    ]
-    silent = [
-        f"{point['method']} at {point['n_temperatures']:g}"
-        for _, point in points[off].iterrows()
-        if not point["alarm"]
-    ]
+    off = points[points["distance"].map(_is_off)]
+    unwarned = off[off["alarm"] == ""].itertuples()
+    silent = [f"{point.method} at {point.n_temperatures:g}" for point in unwarned]
     outcome = f"silent: {', '.join(silent)}" if silent else "each of them raised its alarm"
     return [
         {
             "table": "an estimate that is off says so",
-            "column": f"silent among {sum(off)} of {len(points)} estimates that are off",
+            "column": f"silent among {len(off)} of {len(points)} estimates that are off",
             "unit": "estimates",
             "ours": len(silent),
             "verdict": verdict(not silent),
@@ -116,9 +106,15 @@ def _alarms(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     ]
 
 
+def _is_off(distance: Estimate) -> bool:
+    """Whether an estimate is materially off, and not by chance as far as its error is known."""
+    seen = np.isnan(distance.error) or _is_zero(distance)[0] in ("above", "below")
+    return abs(distance.centre) > MATERIAL and bool(seen)
+
+
 def _fixed_iterations(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     """Claim 2: five or six fixed-point iterations suffice."""
-    rows = []
+    claim, rows = "claim 2: five or six fixed-point iterations suffice", []
     for method, runs in points[points["fixed_iters"] > 0].groupby("method"):
         pair = _at_longest(runs, points[points["method"] == str(method).split("_fixed")[0]])
         if pair is None:
@@ -126,22 +122,16 @@ def _fixed_iterations(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> li
         fixed, converged = pair
         bias = estimate_of(fixed).minus(estimate_of(converged))
         share = float(mine.loc[mine["method"] == method, "irreversible"].max())
+        reversible = within(Estimate(share), 0.0, MAX_IRREVERSIBLE), "within"
         alarmed = fixed["alarm"] or converged["alarm"]
-        rows.append(
-            {
-                "table": "claim 2: five or six fixed-point iterations suffice",
-                "column": f"{method}, {fixed['n_temperatures']} temperatures",
-                **bias.cells(),
-                "tolerance": MATERIAL,
-                "verdict": verdict(
-                    (within(Estimate(share), 0.0, MAX_IRREVERSIBLE), "within"),
-                    (NOT_RESOLVED if alarmed else equal(bias, 0.0, MATERIAL), "equal"),
-                ),
-                "why": f"{100 * share:.3g} % of trajectories at beta = 1 do not return to their start "
-                f"(at most {100 * MAX_IRREVERSIBLE:g} % wanted); log evidence minus that of "
-                "converged iterations",
-            }
+        unbiased = (NOT_RESOLVED, "equal") if alarmed else _is_zero(bias)
+        cells = bias.cells() | {"tolerance": MATERIAL, "verdict": verdict(reversible, unbiased)}
+        cells["column"] = f"{method}, {fixed['n_temperatures']} temperatures"
+        why = (
+            f"{100 * share:.3g} % of trajectories at beta = 1 do not return to their start (at most "
+            f"{100 * MAX_IRREVERSIBLE:g} % wanted); log evidence minus that of converged iterations"
         )
+        rows.append({"table": claim, "why": why, **cells})
     return rows
 
 
@@ -155,10 +145,10 @@ def _at_longest(*runs: pd.DataFrame) -> list[pd.Series] | None:
 
 def _prior_start(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     """Claim 3: whitened annealing from the prior is far off and says so, the EP start repairs it."""
+    claim, rows = "claim 3: a prior start is out of bounds, an EP start repairs it", []
     annealed = points[(points["sampler"] == "hmc") & (points["coordinates"] == "reference")]
     prior = annealed[annealed["reference"] == "prior"]
     repaired = points[(points["reference"] == "ep") & ~points["sampler"].isin(["none", "rmhmc"])]
-    rows = []
     for _, run in prior.iterrows():
         cheap = repaired[
             (repaired["n_temperatures"] == run["n_temperatures"])
@@ -168,29 +158,22 @@ def _prior_start(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[di
             continue
         off = run["distance"].centre
         gap = cheap.loc[cheap["standard_error"].idxmin(), "distance"]
-        rows.append(
-            {
-                "table": "claim 3: a prior start is out of bounds, an EP start repairs it",
-                "column": f"{run['method']}, {run['n_temperatures']} temperatures",
-                "ours": off,
-                "mcse": run["standard_error"],
-                "tolerance": FAR_OFF,
-                # of collapsed weights the error is not known: the estimate counts as it is
-                "verdict": verdict(
-                    (side(Estimate(off), -FAR_OFF), "below"),
-                    bool(run["alarm"]),
-                    (equal(gap, 0.0, MATERIAL), "equal"),
-                ),
-                "why": f"prior start off by {off:.2f} ({run['alarm'] or 'no alarm'}); EP start at no "
-                f"more than {MAX_COST:g} times the cost off by {gap.centre:.2f} +- {gap.error:.2f}",
-            }
+        # of collapsed weights the error is not known: the estimate counts as it is
+        below = side(Estimate(off), -FAR_OFF), "below"
+        cells = {"ours": off, "mcse": run["standard_error"], "tolerance": FAR_OFF}
+        cells["verdict"] = verdict(below, bool(run["alarm"]), _is_zero(gap))
+        cells["column"] = f"{run['method']}, {run['n_temperatures']} temperatures"
+        why = (
+            f"prior start off by {off:.2f} ({run['alarm'] or 'no alarm'}); EP start at no more than "
+            f"{MAX_COST:g} times the cost off by {gap.centre:.2f} +- {gap.error:.2f}"
         )
+        rows.append({"table": claim, "why": why, **cells})
     return rows
 
 
 def _automatic_tuning(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
     """Claim 4: the pilot's step sizes cost at most 1.5 times the hand-tuned ones for the same error."""
-    rows = []
+    claim, rows = "claim 4: automatic tuning within 1.5 of the hand-tuned cost", []
     for method, runs in points.groupby("method"):
         name = str(method).removesuffix("_hand")
         pair = _at_longest(runs, points[points["method"] == name]) if name != method else None
@@ -205,25 +188,20 @@ def _automatic_tuning(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> li
         freedoms = [run["degrees_of_freedom"] for run in pair]
         log_ratio = Estimate(ratio, ratio * float(np.sqrt(sum(2.0 / k for k in freedoms)))).log()
         alarmed = by_hand["alarm"] or tuned["alarm"]
-        rows.append(
-            {
-                "table": "claim 4: automatic tuning within 1.5 of the hand-tuned cost",
-                "column": name,
-                "unit": "ratio",
-                "ours": ratio,
-                "tolerance": MAX_COST,
-                "verdict": verdict(
-                    (NOT_RESOLVED if alarmed else side(log_ratio, np.log(MAX_COST)), "below")
-                ),
-                "why": "gradients times squared standard error at "
-                f"{tuned['n_temperatures']} temperatures, pilot included",
-            }
+        position = NOT_RESOLVED if alarmed else side(log_ratio, np.log(MAX_COST))
+        cells = {"column": name, "unit": "ratio", "ours": ratio, "tolerance": MAX_COST}
+        cells["why"] = (
+            f"gradients times squared standard error at {tuned['n_temperatures']} temperatures, pilot "
+            "included"
         )
+        rows.append({"table": claim, "verdict": verdict((position, "below")), **cells})
     return rows
 
 
 def hardest_setting_rows(grid: dict, fits: pd.DataFrame) -> list[dict]:
     """Claim 1: is the study's setting the hardest of the grid, by correction and by sd of u under q?"""
+    claim = "claim 1: the setting is the hardest of the grid"
+    labels = {"correction": "second-order correction", "ratio_sd": "sd of u under q"}
     lengths, signals = np.array(grid["log_length_scale"]), np.array(grid["log_signal_sd"])
     rows = []
     for _, fit in fits[fits["dataset"] == grid["dataset"]].iterrows():
@@ -231,24 +209,12 @@ def hardest_setting_rows(grid: dict, fits: pd.DataFrame) -> list[dict]:
         j = np.flatnonzero(np.isclose(signals, float(fit["log_signal_sd"])))
         if not (len(i) and len(j)):
             continue
-        for name, label in (
-            ("correction", "second-order correction"),
-            ("ratio_sd", "sd of u under q"),
-        ):
+        for name, label in labels.items():
             values = np.array(grid[name], dtype=float)
-            here, largest = values[i[0], j[0]], np.nanmax(values)
+            here, largest = float(values[i[0], j[0]]), float(np.nanmax(values))
             k, m = np.unravel_index(np.nanargmax(values), values.shape)
-            rows.append(
-                verdict_row(
-                    STUDY,
-                    table="claim 1: the setting is the hardest of the grid",
-                    row=fit["problem"],
-                    column=label,
-                    unit="nat",
-                    recomputed=float(largest),
-                    ours=float(here),
-                    verdict=verdict(bool(here >= largest)),
-                    why=f"largest at log length scale {lengths[k]:g}, log signal sd {signals[m]:g}",
-                )
-            )
+            cells = {"unit": "nat", "recomputed": largest, "ours": here}
+            cells |= {"column": label, "verdict": verdict(here >= largest)}
+            why = f"largest at log length scale {lengths[k]:g}, log signal sd {signals[m]:g}"
+            rows.append(verdict_row(STUDY, table=claim, row=fit["problem"], why=why, **cells))
     return rows

@@ -8,51 +8,40 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.studies.frame.checks import require_problem
-from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.resources import of_problem
 from gpmcflow.studies.frame.study import (
     PUBLISHED,
     PlannedJob,
-    Stage,
-    Study,
     data_file,
     figures_stage,
+    paper_study,
     published_file,
+    results_stage,
     tables_stage,
 )
 
 NAME = "rmhmc_ais"
-APPROXIMATE = Stage(
-    "rmhmc_ais_approximate",
-    "gpmcflow.studies.stages:approximate_job",
-    {"results": "results/rmhmc_ais/{problem}/approximation.nc"},
-    ask=of_problem(minutes=30),
+APPROXIMATE = results_stage(
+    NAME, "stages:approximate_job", "{problem}/approximation.nc", ask=of_problem(minutes=30)
 )
-POSTERIOR = Stage(
-    "rmhmc_ais_posterior",
-    "gpmcflow.studies.stages:posterior_job",
-    {"results": "results/rmhmc_ais/{problem}/posterior.nc"},
+POSTERIOR = results_stage(
+    NAME,
+    "stages:posterior_job",
+    "{problem}/posterior.nc",
     ask=of_problem(workers=True, method="sampling"),
     in_blocks=True,
 )
-EVIDENCE = Stage(
-    "rmhmc_ais_evidence",
-    "gpmcflow.studies.rmhmc_ais.runs:evidence_job",
-    {"results": "results/rmhmc_ais/{problem}/evidence/{method}.nc"},
+EVIDENCE = results_stage(
+    NAME,
+    "rmhmc_ais.runs:evidence_job",
+    "{problem}/evidence/{method}.nc",
     ask=of_problem(workers=True, method="method"),
     in_blocks=True,
 )
-MAP = Stage(
-    "rmhmc_ais_hyperparameter_map",
-    "gpmcflow.studies.rmhmc_ais.runs:hyperparameter_map_job",
-    {"results": "results/rmhmc_ais/map.nc"},
-    ask=of_problem(minutes=60),
+MAP = results_stage(
+    NAME, "rmhmc_ais.runs:hyperparameter_map_job", "map.nc", ask=of_problem(minutes=60)
 )
-ILLUSTRATE = Stage(
-    "rmhmc_ais_illustrate",
-    "gpmcflow.studies.rmhmc_ais.illustration:illustrate_job",
-    {"results": "results/rmhmc_ais/illustration.nc"},
-    ask=small(),
-)
+ILLUSTRATE = results_stage(NAME, "rmhmc_ais.illustration:illustrate_job", "illustration.nc")
 TABLES = tables_stage(
     NAME,
     {
@@ -201,14 +190,11 @@ def _captions(settings: Mapping[str, Any]) -> dict[str, str]:
     return captions
 
 
-STUDY = Study(
+STUDY = paper_study(
     NAME,
     check,
     jobs,
-    title="Evidence by annealing (Paquet & Fraccaro 2018)",
-    costs="gpmcflow.studies.rmhmc_ais.forecast:COSTS",
-    readers="gpmcflow.studies.rmhmc_ais.parts:READERS",
-    tables="gpmcflow.studies.rmhmc_ais.tables:tables",
+    "Evidence by annealing (Paquet & Fraccaro 2018)",
     open_figures=lambda settings: len(settings["problems"]),
     runs=lambda settings: len(settings["problems"]) * len(settings["methods"]),
 )

@@ -17,10 +17,10 @@ WANTED_ERROR = 0.05  # nats: the standard error all methods are compared at
 FLOPS = {"latent_hmc": 4.0, "rmhmc": 6.0}
 INEXACT = "a fixed number of iterations is exact only where they converge"
 COLUMNS = [
-    "problem", "rank", "method", "advice", "seconds_to_0.05", "times_the_best", "gigaflops_to_0.05",
-    "time_times_variance", "n_temperatures", "log_evidence", "log_evidence_mcse", "effective_size",
-    "seconds", "gradients", "factorisations", "alarm",
-]  # fmt: skip
+    *("problem", "rank", "method", "advice", "seconds_to_0.05", "times_the_best"),
+    *("gigaflops_to_0.05", "time_times_variance", "n_temperatures", "log_evidence"),
+    *("log_evidence_mcse", "effective_size", "seconds", "gradients", "factorisations", "alarm"),
+]
 
 
 def advice(row: Mapping[str, Any]) -> str:
@@ -63,50 +63,38 @@ def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
     particles or replicates.
     """
     rows = estimates[estimates["direction"] == "forward"]
-    points = combine_replicates(rows)
-    fixed = points["method"].map(rows.groupby("method")["fixed_iters"].max()) > 0
-    points["alarm"] = points["alarm"].where(~fixed | points["alarm"].ne(""), INEXACT)
-    points["factorisations"] = _sums(rows, points, "n_factorisation")
-    points["pilot_seconds"] = _sums(rows, points, "pilot_seconds", once=True)
-    points["pilot_gigaflops"] = _sums(rows, points, "pilot_gigaflops", once=True)
-    points = points.join(pd.DataFrame([_work(point) for _, point in points.iterrows()]))
-    tables = []
-    for _, here in points.groupby("problem", sort=False):
-        chosen = []
-        for _, lengths in here.groupby("method", sort=False):
-            trusted = lengths[lengths["seconds_to_0.05"].notna()]
-            least = trusted["seconds_to_0.05"].idxmin() if len(trusted) else None
-            chosen.append(best_rows(lengths).iloc[0] if least is None else trusted.loc[least])
-        table = pd.DataFrame(chosen).sort_values("seconds_to_0.05", kind="stable")
-        table["times_the_best"] = table["seconds_to_0.05"] / table["seconds_to_0.05"].min()
-        table["rank"] = np.where(table["seconds_to_0.05"].notna(), np.arange(1, len(table) + 1), 0)
-        tables.append(table)
-    table = pd.concat(tables, ignore_index=True)
-    table["advice"] = [_advice_of(row) for _, row in table.iterrows()]
-    table["rank"] = table["rank"].where(table["rank"] > 0).astype("Int64")
-    table = table.rename(columns={"standard_error": "log_evidence_mcse", "n_gradient": "gradients"})
-    return table[COLUMNS]
+    key = ["problem", "method", "n_temperatures"]
+    charged = rows.groupby(key).agg(
+        fixed_iters=("fixed_iters", "max"),
+        factorisations=("n_factorisation", "sum"),
+        pilot_seconds=("pilot_seconds", "max"),
+        pilot_gigaflops=("pilot_gigaflops", "max"),
+    )
+    points = combine_replicates(rows).merge(charged.fillna(0.0), how="left", on=key)
+    inexact = (points["fixed_iters"] > 0) & (points["alarm"] == "")
+    points["alarm"] = points["alarm"].mask(inexact, INEXACT)
+    error = points["standard_error"]
+    error = error.where((points["alarm"] == "") & np.isfinite(error) & (error > 0.0))
+    ratio, alone = (error / WANTED_ERROR) ** 2, points["seconds"] - points["pilot_seconds"]
+    points["seconds_to_0.05"] = points["pilot_seconds"] + alone * ratio
+    flops = points["gigaflops"] - points["pilot_gigaflops"]
+    points["gigaflops_to_0.05"] = points["pilot_gigaflops"] + flops * ratio
+    points["time_times_variance"] = alone * error**2
+    chosen = [lengths for _, lengths in points.groupby(["problem", "method"], sort=False)]
+    table = pd.DataFrame(map(_first_there, chosen))
+    seconds = table.groupby("problem", sort=False)["seconds_to_0.05"]
+    table["times_the_best"] = table["seconds_to_0.05"] / seconds.transform("min")
+    table["rank"] = seconds.rank(method="first").astype("Int64")
+    table["advice"] = table.apply(_advice_of, axis=1)
+    order = np.lexsort([table["seconds_to_0.05"], pd.factorize(table["problem"])[0]])
+    names = {"standard_error": "log_evidence_mcse", "n_gradient": "gradients"}
+    return table.iloc[order].rename(columns=names).reset_index(drop=True)[COLUMNS]
 
 
-def _sums(rows: pd.DataFrame, points: pd.DataFrame, name: str, once: bool = False) -> np.ndarray:
-    """Sum over replicates of a cost, or the one value they share, for each point."""
-    group = rows.groupby(["problem", "method", "n_temperatures"], sort=False)[name]
-    total = (group.max() if once else group.sum()).fillna(0.0)
-    keys = zip(points["problem"], points["method"], points["n_temperatures"], strict=True)
-    return np.array([total[key] for key in keys], dtype=float)
-
-
-def _work(point: pd.Series) -> dict[str, float]:
-    """Cost of one point at the wanted error; nan where it is not to be trusted."""
-    error = float(point["standard_error"])
-    trusted = not point["alarm"] and np.isfinite(error) and error > 0.0
-    ratio = (error / WANTED_ERROR) ** 2 if trusted else np.nan
-    seconds, flops = (point[c] - point[f"pilot_{c}"] for c in ("seconds", "gigaflops"))
-    return {
-        "seconds_to_0.05": point["pilot_seconds"] + seconds * ratio,
-        "gigaflops_to_0.05": point["pilot_gigaflops"] + flops * ratio,
-        "time_times_variance": seconds * error**2 if trusted else np.nan,
-    }
+def _first_there(lengths: pd.DataFrame) -> pd.Series:
+    """The ladder length of a method that gets to the wanted error first, or the best one without a time."""
+    seconds = lengths["seconds_to_0.05"]
+    return lengths.loc[seconds.idxmin()] if seconds.notna().any() else best_rows(lengths).iloc[0]
 
 
 def _advice_of(row: pd.Series) -> str:

@@ -8,39 +8,29 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.studies.frame.checks import require_problem
-from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.resources import of_problem
 from gpmcflow.studies.frame.study import (
     PUBLISHED,
     PlannedJob,
-    Stage,
-    Study,
     data_file,
     figures_stage,
+    paper_study,
     published_file,
+    results_stage,
     tables_stage,
 )
 
 NAME = "split_hmc"
-FIT = Stage(
-    "split_hmc_fit",
-    "gpmcflow.studies.split_hmc.runs:fit_job",
-    {"results": "results/split_hmc/{problem}/fit.nc"},
-    ask=of_problem(minutes=30),
-)
+FIT = results_stage(NAME, "split_hmc.runs:fit_job", "{problem}/fit.nc", ask=of_problem(minutes=30))
 # One thread: two of these jobs side by side beat two workers in one.
-CHAINS = Stage(
-    "split_hmc_chains",
-    "gpmcflow.studies.split_hmc.runs:chains_job",
-    {"results": "results/split_hmc/{problem}/{method}.nc"},
+CHAINS = results_stage(
+    NAME,
+    "split_hmc.runs:chains_job",
+    "{problem}/{method}.nc",
     ask=of_problem(method="method"),
     in_blocks=True,
 )
-ILLUSTRATE = Stage(
-    "split_hmc_illustrate",
-    "gpmcflow.studies.split_hmc.illustrations:illustrate_job",
-    {"results": "results/split_hmc/illustrations.nc"},
-    ask=small(),
-)
+ILLUSTRATE = results_stage(NAME, "split_hmc.illustrations:illustrate_job", "illustrations.nc")
 TABLES = tables_stage(
     NAME,
     {
@@ -121,14 +111,11 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     yield figures_stage(NAME, figures).job(shown)
 
 
-STUDY = Study(
+STUDY = paper_study(
     NAME,
     check,
     jobs,
-    title="Split Hamiltonian Monte Carlo (Shahbaba, Lan, Johnson & Neal 2014)",
-    costs="gpmcflow.studies.split_hmc.forecast:COSTS",
-    readers="gpmcflow.studies.split_hmc.parts:READERS",
-    tables="gpmcflow.studies.split_hmc.tables:tables",
+    "Split Hamiltonian Monte Carlo (Shahbaba, Lan, Johnson & Neal 2014)",
     open_figures=lambda settings: 1,
     runs=lambda settings: sum(map(len, settings["problems"].values())),
 )

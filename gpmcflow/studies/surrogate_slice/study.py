@@ -8,15 +8,15 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.studies.frame.checks import require_problem
-from gpmcflow.studies.frame.resources import of_problem, small
+from gpmcflow.studies.frame.resources import of_problem
 from gpmcflow.studies.frame.study import (
     PUBLISHED,
     PlannedJob,
-    Stage,
-    Study,
     data_file,
     figures_stage,
+    paper_study,
     published_file,
+    results_stage,
     tables_stage,
 )
 from gpmcflow.studies.surrogate_slice.settings import (
@@ -34,18 +34,13 @@ from gpmcflow.studies.surrogate_slice.settings import (
 
 NAME = "surrogate_slice"
 # One thread: two of these jobs side by side beat two workers in one.
-REPLICATE = Stage(
-    "surrogate_slice_replicate",
-    "gpmcflow.studies.surrogate_slice.runs:replicate_job",
-    {"results": "results/surrogate_slice/{problem}/{method}/replicate_{replicate}.nc"},
+REPLICATE = results_stage(
+    NAME,
+    "surrogate_slice.runs:replicate_job",
+    "{problem}/{method}/replicate_{replicate}.nc",
     ask=of_problem(minutes=30),
 )
-ILLUSTRATE = Stage(
-    "surrogate_slice_illustrate",
-    "gpmcflow.studies.surrogate_slice.illustrations:illustrate_job",
-    {"results": "results/surrogate_slice/illustrations.nc"},
-    ask=small(),
-)
+ILLUSTRATE = results_stage(NAME, "surrogate_slice.illustrations:illustrate_job", "illustrations.nc")
 TABLES = tables_stage(
     NAME,
     {
@@ -169,14 +164,11 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     yield figures_stage(NAME, captions).job(inputs)
 
 
-STUDY = Study(
+STUDY = paper_study(
     NAME,
     check,
     jobs,
-    title="Slice sampling covariance hyperparameters (Murray & Adams 2010)",
-    costs="gpmcflow.studies.surrogate_slice.forecast:COSTS",
-    readers="gpmcflow.studies.surrogate_slice.parts:READERS",
-    tables="gpmcflow.studies.surrogate_slice.tables:tables",
+    "Slice sampling covariance hyperparameters (Murray & Adams 2010)",
     runs=lambda settings: sum(
         method["replicates"]
         for methods in surrogate_slice_methods(settings).values()
