@@ -160,18 +160,18 @@ class Leaf(Covariance):
             plain = (int(c) if isinstance(c, np.integer) else c for c in columns)
             object.__setattr__(self, "columns", tuple(plain))
         for parameter in self.parameters():
-            given = getattr(self, parameter)
-            if given is None:
+            setting = getattr(self, parameter)
+            if setting is None:
                 continue
             where = f"{type(self).__name__}: {parameter}"
-            if parameter == self.scales and isinstance(given, (Sequence, np.ndarray)):
-                value = tuple(checked_setting(v, f"{where}[{k}]") for k, v in enumerate(given))
+            if parameter == self.scales and isinstance(setting, (Sequence, np.ndarray)):
+                value = tuple(checked_setting(v, f"{where}[{k}]") for k, v in enumerate(setting))
                 if not value:
                     raise InputError(
                         f"{where} is empty; allowed: one number or hyperprior a column"
                     )
             else:
-                value = checked_setting(given, where)
+                value = checked_setting(setting, where)
             object.__setattr__(self, parameter, value)
 
     @classmethod
@@ -186,7 +186,7 @@ class Leaf(Covariance):
         return getattr(self, self.amplitude, None) not in (None, 1.0)
 
     def leaves(self) -> tuple[Leaf, ...]:
-        """Itself."""
+        """The expression is one leaf."""
         return (self,)
 
     def with_defaults(self, amplitude: bool = True) -> Self:
@@ -260,7 +260,7 @@ def _is_bare(column: str | int) -> bool:
 def setting_text(value: Any, names: Mapping[Hyperprior, str] | None = None) -> str:
     """A parameter's setting as text that `covariances.text` reads; ``names`` are those of hyperpriors."""
     if isinstance(value, tuple):
-        return f"({', '.join(setting_text(each, names) for each in value)},)".replace(
+        return f"({', '.join(setting_text(item, names) for item in value)},)".replace(
             ",)", ")" if value[1:] else ",)"
         )
     if isinstance(value, Parameter):

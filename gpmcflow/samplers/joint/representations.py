@@ -104,7 +104,7 @@ class Fixed(Representation):
     """f itself: phi = log N(f; 0, Sigma') + log L(f; c'), the likelihood cancelling while c stays."""
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """f."""
+        """Hold f; phi at the point."""
         frozen = Frozen(point.f)
         return frozen, self._prior(frozen, point) + point.log_likelihood
 
@@ -130,7 +130,7 @@ class PriorWhite(Representation):
     """nu = L^-1 f, of unit normals under the prior: f' = L'nu, phi = log L(f'; c')."""
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """nu."""
+        """Hold nu = L^-1 f; phi at the point, the log likelihood."""
         return Frozen(point.whiten(point.f)), point.log_likelihood
 
     def place(self, frozen: Frozen, point: Point) -> float:
@@ -204,7 +204,7 @@ class PosteriorWhite(Representation):
     rule: SiteRule = field(default_factory=StandardSites)
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """omega."""
+        """Hold omega, the noise of an exact draw of f under the sites; phi at the point."""
         nu = point.whiten(point.f)
         omega = point.whitened.transposed(nu) - self._linear(point)
         return Frozen(omega), point.log_likelihood + self._density(point, nu)
