@@ -147,7 +147,9 @@ def _quantile(nu: float, error: float) -> float:
     return float(stdtrit(2.0 * nu, 1.0 - 0.5 * error))
 
 
-def squared_frequencies(half_widths: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+def squared_frequencies(
+    half_widths: Sequence[float] | np.ndarray, sizes: Sequence[int]
+) -> np.ndarray:
     """omega_jd^2 (D, m) of all products of the functions of D columns, the last column's fastest."""
     axes = [
         (np.pi * np.arange(1.0, m + 1.0) / (2.0 * L)) ** 2

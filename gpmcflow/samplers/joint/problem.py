@@ -78,7 +78,7 @@ class JointProblem(Problem):
         By default the hyperprior's centre and two draws from its central half.
         """
         if "theta" in self.starts:
-            thetas = self.starts["theta"][:MOST_STARTS]
+            thetas = list(self.starts["theta"][:MOST_STARTS])
         else:
             thetas = [self.target.prior_median()]
             thetas += [self.target.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS)]

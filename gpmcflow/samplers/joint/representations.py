@@ -18,7 +18,6 @@ import numpy as np
 
 from gpmcflow.approximations.independent_sites import (
     SiteRule,
-    Sites,
     StandardSites,
     TaylorSites,
 )
@@ -26,7 +25,6 @@ from gpmcflow.covariances.dense_factor import DenseFactor
 from gpmcflow.covariances.kronecker import KroneckerFactor
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.compiled import LikelihoodCode, PythonCode, log_likelihood
-from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
 
 
 @dataclass(slots=True)
@@ -42,9 +40,9 @@ class Point:
     offset: float
     factor: DenseFactor | KroneckerFactor
     code: LikelihoodCode | PythonCode
-    sites: Sites | None
-    whitened: WhitenedFactors | None
-    f: np.ndarray | None = None
+    sites: Any  #: `Sites`
+    whitened: Any  #: `WhitenedFactors`
+    f: Any = None  #: (n,), once it is known
     log_likelihood: float = np.nan
 
     @property
@@ -245,7 +243,7 @@ def representation(name: str, rule: SiteRule | None = None) -> Representation:
     """
     if name not in REPRESENTATIONS:
         raise unknown_name("representation", name, REPRESENTATIONS)
-    own = REPRESENTATIONS[name]
+    own: Any = REPRESENTATIONS[name]
     if rule is None:
         return own
     if own.rule is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class CurvatureSystem:
         self.n_factorised = np.zeros(n_chains)
         self.n_passes = np.zeros(n_chains)
 
-    def _of(self, values: np.ndarray | float, slot: np.ndarray) -> np.ndarray | float:
+    def _of(self, values: Any, slot: np.ndarray) -> Any:
         """Settings of some chains, where they differ between chains."""
         return values[slot] if np.ndim(values) == 2 else values
 
