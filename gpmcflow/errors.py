@@ -91,15 +91,15 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def unknown_name(where: str, found: str, allowed: Iterable[str]) -> InputError:
+def unknown_name(where: str, word: str, allowed: Iterable[str]) -> InputError:
     """Return the error for a name that is not in a list, with the nearest valid one.
 
     >>> str(unknown_name("config: datasets", "digit-3v5", ["digits-3v5", "pima"]))
     "config: datasets: unknown name 'digit-3v5'; did you mean 'digits-3v5'? (allowed: digits-3v5, pima)"
     """
     names = sorted(str(name) for name in allowed)
-    near = difflib.get_close_matches(str(found), names, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(word), names, n=1, cutoff=0.4)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     return InputError(
-        f"{where}: unknown name {found!r}{hint} (allowed: {', '.join(names) or 'none'})"
+        f"{where}: unknown name {word!r}{hint} (allowed: {', '.join(names) or 'none'})"
     )

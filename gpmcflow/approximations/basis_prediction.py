@@ -72,7 +72,7 @@ class BasisPredictor:
 
     @property
     def model(self) -> GPModel:
-        """The model."""
+        """Model whose process is predicted."""
         return self.designs.model
 
     def moments(self, X_new: np.ndarray) -> Conditional:

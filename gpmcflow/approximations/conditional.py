@@ -147,7 +147,7 @@ class Predictor:
 
     @property
     def model(self) -> GPModel:
-        """The model."""
+        """Model whose process is predicted."""
         return self.covariance.model
 
     def moments(self, X_new: np.ndarray) -> Conditional:

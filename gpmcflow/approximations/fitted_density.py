@@ -108,19 +108,19 @@ class FittedStudent(LogDensity):
             return -value, -gradient
 
         with np.errstate(all="ignore"):  # a step too far is inf, and taken back
-            found = minimize(negative, np.asarray(start, dtype=np.float64), jac=True, method="BFGS",
+            mode = minimize(negative, np.asarray(start, dtype=np.float64), jac=True, method="BFGS",
                              options={"gtol": 1e-3})  # fmt: skip
         steps = step * np.eye(density.dim)
-        rows = [(negative(found.x + h)[1] - negative(found.x - h)[1]) / (2.0 * step) for h in steps]
+        rows = [(negative(mode.x + h)[1] - negative(mode.x - h)[1]) / (2.0 * step) for h in steps]
         values, vectors = np.linalg.eigh(0.5 * (np.array(rows) + np.array(rows).T))
         values = np.where(values > 1e-6, values, 1.0)
         scale = (vectors / values) @ vectors.T
-        if not np.isfinite(found.fun) or not found.jac @ scale @ found.jac < LARGEST_DECREMENT:
+        if not np.isfinite(mode.fun) or not mode.jac @ scale @ mode.jac < LARGEST_DECREMENT:
             raise NumericalError(
                 f"FittedStudent.at_mode: no mode found from {np.asarray(start).tolist()} "
-                f"({found.message}); move the start"
+                f"({mode.message}); move the start"
             )
-        return cls(found.x, cholesky(scale, lower=True), dof, density.names)
+        return cls(mode.x, cholesky(scale, lower=True), dof, density.names)
 
     def __repr__(self) -> str:
         fitted = array_text(location=self.location, scale=self.scale_factor)

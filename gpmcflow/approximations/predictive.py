@@ -74,7 +74,7 @@ def log_predictive_density(eta: Conditional, y: np.ndarray) -> np.ndarray:
     """log p(y_i) under a mixture of predictors, (m,): of each draw int p(y_i | eta) N(eta) d eta."""
     n = len(eta.mean)
     own = eta.likelihoods * (n if len(eta.likelihoods) == 1 else 1)
-    terms = [_log_mean(*each, y) for each in zip(own, eta.mean, eta.variance, strict=True)]
+    terms = [_log_mean(*part, y) for part in zip(own, eta.mean, eta.variance, strict=True)]
     return logsumexp(terms, axis=0) - np.log(n)
 
 
@@ -112,10 +112,10 @@ def _own(parts: list[Conditional]) -> list[Likelihood]:
     return [part.likelihoods[0] for part in parts for _ in part.mean]
 
 
-def _units(likelihood: Likelihood, m: int, **given: Any) -> dict[str, np.ndarray]:
+def _units(likelihood: Likelihood, m: int, **constants: Any) -> dict[str, np.ndarray]:
     """Exposure or trials of new cases, as far as the likelihood has them."""
     units = {}
-    for name, value in given.items():
+    for name, value in constants.items():
         if name in likelihood.constants:
             try:
                 array = np.broadcast_to(np.asarray(1.0 if value is None else value, float), (m,))

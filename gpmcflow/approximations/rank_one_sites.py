@@ -115,7 +115,7 @@ class _Fit:
         self.variance = np.maximum(self.B.variance(), 1e-300) / self.w
 
     def prior(self, a: np.ndarray) -> np.ndarray:
-        """K a."""
+        """Product K_1 a K_2 of the prior covariance with latents a on the grid (n_1, n_2)."""
         return self.K[0] @ a @ self.K[1]
 
     def newton_step(self, residual: np.ndarray, weights: np.ndarray) -> np.ndarray:

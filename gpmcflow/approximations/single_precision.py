@@ -16,10 +16,10 @@ def _rounded_sum(E, diagonal, out):
     """E + diag(diagonal) in float32, lower triangle (column, row)."""
     n = out.shape[0]
     for j in range(n):
-        column, given = out[j, j:], E[j, j:]
+        column, entries = out[j, j:], E[j, j:]
         for i in range(n - j):
-            column[i] = np.float32(given[i])
-        column[0] = np.float32(given[0] + diagonal[j])
+            column[i] = np.float32(entries[i])
+        column[0] = np.float32(entries[0] + diagonal[j])
 
 
 class _Work(MarginalLikelihood):

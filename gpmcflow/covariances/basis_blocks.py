@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,7 +20,10 @@ Slope = tuple[int, np.ndarray]  # place in full, derivative of log s by it (size
 class Block(ABC):
     """Columns of one term, with the scales of their weights."""
 
-    size: int
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of columns."""
 
     @abstractmethod
     def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
@@ -40,6 +43,7 @@ class EigenBlock(Block):
     sizes: tuple[int, ...]
     lengths: tuple[int, ...]  #: places of the length scales, one for each column
     amplitude: int
+    squares: np.ndarray = field(init=False, repr=False)  #: omega^2 (D, size)
 
     def __post_init__(self) -> None:
         squares = squared_frequencies(self.half_widths, self.sizes)

@@ -76,9 +76,9 @@ class BasisFunctions:
 
     def __post_init__(self) -> None:
         for name in ("m", "boundary"):
-            given = getattr(self, name)
-            if isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str):
-                object.__setattr__(self, name, tuple(np.asarray(given).tolist()))
+            value = getattr(self, name)
+            if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(np.asarray(value).tolist()))
         for m in self.m if isinstance(self.m, tuple) else (self.m,):
             whole = isinstance(m, (int, np.integer)) and not isinstance(m, bool)
             if not (m is None or (whole and 1 <= m <= LARGEST)):
@@ -103,15 +103,15 @@ class BasisFunctions:
 
     def axis(self, name: str, column: int, n_columns: int) -> float | None:
         """Setting "m" or "boundary" of one of the columns of a term."""
-        given = getattr(self, name)
-        if not isinstance(given, tuple):
-            return given
-        if len(given) != n_columns:
+        value = getattr(self, name)
+        if not isinstance(value, tuple):
+            return value
+        if len(value) != n_columns:
             raise InputError(
-                f"BasisFunctions: {name} has {len(given)} entries for a term of {n_columns} columns; "
+                f"BasisFunctions: {name} has {len(value)} entries for a term of {n_columns} columns; "
                 "allowed: one number for all, or one each"
             )
-        return given[column]
+        return value[column]
 
 
 def correlation(nu: float, r: np.ndarray | float) -> np.ndarray | float:
@@ -147,7 +147,9 @@ def _quantile(nu: float, error: float) -> float:
     return float(stdtrit(2.0 * nu, 1.0 - 0.5 * error))
 
 
-def squared_frequencies(half_widths: Sequence[float], sizes: Sequence[int]) -> np.ndarray:
+def squared_frequencies(
+    half_widths: Sequence[float] | np.ndarray, sizes: Sequence[int]
+) -> np.ndarray:
     """omega_jd^2 (D, m) of all products of the functions of D columns, the last column's fastest."""
     axes = [
         (np.pi * np.arange(1.0, m + 1.0) / (2.0 * L)) ** 2

@@ -119,7 +119,7 @@ class Product(_Pair):
 
     sign = "*"
 
-    def with_defaults(self, amplitude: bool = True) -> Product:
+    def with_defaults(self, amplitude: bool = True) -> Covariance:
         """One factor carries the amplitude: the given one, else the first sum, else the first factor."""
         factors = self.operands()
         carrier = None
@@ -160,18 +160,20 @@ class Leaf(Covariance):
             plain = (int(c) if isinstance(c, np.integer) else c for c in columns)
             object.__setattr__(self, "columns", tuple(plain))
         for parameter in self.parameters():
-            given = getattr(self, parameter)
-            if given is None:
+            setting: Any = getattr(self, parameter)
+            if setting is None:
                 continue
             where = f"{type(self).__name__}: {parameter}"
-            if parameter == self.scales and isinstance(given, (Sequence, np.ndarray)):
-                value = tuple(checked_setting(v, f"{where}[{k}]") for k, v in enumerate(given))
+            if parameter == self.scales and isinstance(setting, (Sequence, np.ndarray)):
+                value: Any = tuple(
+                    checked_setting(v, f"{where}[{k}]") for k, v in enumerate(setting)
+                )
                 if not value:
                     raise InputError(
                         f"{where} is empty; allowed: one number or hyperprior a column"
                     )
             else:
-                value = checked_setting(given, where)
+                value = checked_setting(setting, where)
             object.__setattr__(self, parameter, value)
 
     @classmethod
@@ -186,12 +188,12 @@ class Leaf(Covariance):
         return getattr(self, self.amplitude, None) not in (None, 1.0)
 
     def leaves(self) -> tuple[Leaf, ...]:
-        """Itself."""
+        """The expression is one leaf."""
         return (self,)
 
     def with_defaults(self, amplitude: bool = True) -> Self:
         """The same with default hyperpriors for what was left out."""
-        values = {}
+        values: dict[str, Any] = {}
         for parameter in self.parameters():
             if getattr(self, parameter) is None:
                 one = parameter == self.amplitude and self._one_amplitude and not amplitude
@@ -205,7 +207,7 @@ class Leaf(Covariance):
 
     @property
     def _one_amplitude(self) -> bool:
-        return self.amplitude != self.scales or not self.ard
+        return self.amplitude != self.scales or not getattr(self, "ard", False)
 
     def entries(self, columns: Sequence[str]) -> tuple[Entry, ...]:
         """Its parameters, given the names of its columns."""
@@ -245,7 +247,8 @@ class Leaf(Covariance):
     def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
         """As `Covariance.text`."""
         names = {prior: name for name, prior in (priors or {}).items()}
-        columns = [c if _is_bare(c) else repr(c) for c in self.columns or ()]
+        own: Any = self.columns or ()
+        columns = [c if _is_bare(c) else repr(c) for c in own]
         settings = [
             f"{key}={setting_text(value, names)}" for key, value in self._settings().items()
         ]
@@ -254,13 +257,14 @@ class Leaf(Covariance):
 
 def _is_bare(column: str | int) -> bool:
     """Whether a column's name needs no quotes: Python reads it as the same name."""
-    return str(column).isidentifier() and column.isascii() and not keyword.iskeyword(column)
+    name = str(column)
+    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
 def setting_text(value: Any, names: Mapping[Hyperprior, str] | None = None) -> str:
     """A parameter's setting as text that `covariances.text` reads; ``names`` are those of hyperpriors."""
     if isinstance(value, tuple):
-        return f"({', '.join(setting_text(each, names) for each in value)},)".replace(
+        return f"({', '.join(setting_text(item, names) for item in value)},)".replace(
             ",)", ")" if value[1:] else ",)"
         )
     if isinstance(value, Parameter):

@@ -154,16 +154,16 @@ def _as_frame(X: Any, like: Inputs) -> pd.DataFrame:
     """New inputs as a table; columns without names are those of ``like``, in order."""
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str)
-    given = inputs_of(X)
-    if isinstance(X, xr.DataArray) and set(given.names) & set(like.names):
-        return pd.DataFrame(given.values, columns=list(given.names))
-    if given.values.shape[1] != len(like.names):
+    inputs = inputs_of(X)
+    if isinstance(X, xr.DataArray) and set(inputs.names) & set(like.names):
+        return pd.DataFrame(inputs.values, columns=list(inputs.names))
+    if inputs.values.shape[1] != len(like.names):
         raise InputError(
-            f"new inputs have {given.values.shape[1]} columns; allowed: {len(like.names)}: "
+            f"new inputs have {inputs.values.shape[1]} columns; allowed: {len(like.names)}: "
             f"{', '.join(like.names)}"
         )
     if like.levels:
         raise InputError(
             f"new inputs: columns {', '.join(like.levels)} hold words; give a DataFrame with them"
         )
-    return pd.DataFrame(given.values, columns=list(like.names))
+    return pd.DataFrame(inputs.values, columns=list(like.names))

@@ -198,7 +198,9 @@ class KroneckerBuffers:
     def adjoint_of_axes(self, full: np.ndarray, S: Sequence[np.ndarray]) -> np.ndarray:
         """<S_1, dK_1 / d full_k> + <S_2, dK_2 / d full_k> at what was filled last, S_a symmetric, (size,)."""
         parts = zip(self._buffers, S, self._K, strict=True)
-        return sum(own.adjoint(full, np.ascontiguousarray(each), 0.0, K) for own, each, K in parts)
+        return sum(
+            own.adjoint(full, np.ascontiguousarray(weights), 0.0, K) for own, weights, K in parts
+        )
 
     def cross_of_axes(self, full: np.ndarray, axes: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Covariances of new coordinates (m_a,) of the axes with their own, (m_a, n_a), no jitter."""

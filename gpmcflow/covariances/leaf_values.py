@@ -82,11 +82,11 @@ def _products(Zr, Zc, row, p, top, m, at, out, begin):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def put(given, begin, m, matrix, column, top):
+def put(values, begin, m, matrix, column, top):
     """matrix[column, top : top + m] = given[begin : begin + m]."""
     k, top, begin = np.uint64(column), np.uint64(top), np.uint64(begin)
     for i in range(np.uint64(m)):
-        matrix[k, top + i] = given[begin + i]
+        matrix[k, top + i] = values[begin + i]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -174,7 +174,7 @@ def leaf_values(
     code, row, size = table[k, CODE], table[k, ROW], w * m
     v, h, u = value[:size], argument[:size], second[:size]
     if code <= CATEGORICAL:
-        kept = K.size > 0 and table.shape[0] == 1
+        filled = K.size > 0 and table.shape[0] == 1
         if code == PERIODIC:
             rate = 4.0 * np.exp(-2.0 * params[table[k, SCALE]])
             for c in range(w):
@@ -190,7 +190,7 @@ def leaf_values(
                     x, at = Zr[row + d, top : top + m], Zc[row + d, j + c]
                     _add_mismatches(x, at, amount, h[c * m : c * m + m], d == 0)
         elif not (
-            kept and code == SQUARED_EXPONENTIAL and table[k, N_SCALES] > 1
+            filled and code == SQUARED_EXPONENTIAL and table[k, N_SCALES] > 1
         ):  # not needed then
             squares = u if code == RATIONAL_QUADRATIC else h
             _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, squares)
@@ -205,7 +205,7 @@ def leaf_values(
                 factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
                 for i in range(size):
                     h[i] = np.sqrt(factor * h[i])
-        if kept:
+        if filled:
             for c in range(w):
                 get(K, j + c, j, m, v, c * m)
                 v[c * m + c] /= 1.0 + jitter

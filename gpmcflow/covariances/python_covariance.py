@@ -78,7 +78,7 @@ class PythonCovariance(Leaf):
         return ()
 
     def entries(self, columns: Sequence[str]) -> tuple[Entry, ...]:
-        """Its parameters."""
+        """Parameters in the order of ``given``, in their own units."""
         return tuple(Entry(key, value) for key, value in self.given.items())
 
     def __hash__(self) -> int:
@@ -130,8 +130,8 @@ def function_digest(*functions: Any) -> str:
                 repr((code.co_code.hex(), inner, code.co_names, function.__defaults__, cells))
             )
         elif isinstance(function, functools.partial):
-            given = repr((function.args, sorted(function.keywords.items())))
-            parts.append(function_digest(function.func) + given)
+            arguments = repr((function.args, sorted(function.keywords.items())))
+            parts.append(function_digest(function.func) + arguments)
         else:
             parts.append(repr((type(function).__qualname__, getattr(function, "__dict__", None))))
     return text_digest(*parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -56,7 +57,7 @@ class Tape(WritableArrays):
         self.table = np.array(rows, dtype=np.int64)
         self.columns = np.array(of_rows, dtype=np.int64)
 
-    def _add(self, covariance: Covariance, bound: Iterator, rows: list, of_rows: list) -> int:
+    def _add(self, covariance: Any, bound: Iterator, rows: list, of_rows: list) -> int:
         row = [-1] * nodes.WIDTH
         if isinstance(covariance, (Sum, Product)):
             row[nodes.LEFT] = self._add(covariance.left, bound, rows, of_rows)

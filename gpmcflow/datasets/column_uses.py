@@ -43,7 +43,7 @@ def uses_table(
     encoding: Encoding,
 ) -> pd.DataFrame:
     """Return what was found in each column and what was done with it, in words."""
-    kept = set(encoding.columns)
+    encoded = set(encoding.columns)
     lines = []
     for name, column in columns.items():
         use = uses[name]
@@ -51,12 +51,12 @@ def uses_table(
             lines.append((name, target_found(column, target), _target_done(target)))
         elif use == "unit":
             lines.append((name, unit_found(column), unit_done(name, target)))
-        elif use == "input" and name not in kept:
+        elif use == "input" and name not in encoded:
             lines.append((name, "always the same in the learning rows", DROPPED["constant"]))
         elif use == "input":
-            lines.append((name, column.found, input_done(column, settings)))
+            lines.append((name, column.contents, input_done(column, settings)))
         else:
-            lines.append((name, column.found, dropped_done(name, use)))
+            lines.append((name, column.contents, dropped_done(name, use)))
     return pd.DataFrame(lines, columns=["column", "found", "done"])
 
 
@@ -88,7 +88,7 @@ def target_found(column: Column, target: Target) -> str:
     if target.kind == "binary":
         return f"{target.positive}, {target.negative}"
     if target.kind == "real":
-        return column.found
+        return column.contents
     return f"whole numbers, {_range(column)}"
 
 

@@ -43,7 +43,7 @@ COUNTER_WORDS = {
 class Column:
     """One column of a table.
 
-    `kind` is "number", "whole", "category", "date", "id", "constant", "empty" or "text"; `found`
+    `kind` is "number", "whole", "category", "date", "id", "constant", "empty" or "text"; `contents`
     says it in words; `missing` marks the cells without a value, `n_missing` counts them. `levels`
     are the different values, most frequent first, where there are at most 20 or they are
     categories. `values` are numbers, or days since 1970-01-01 (NaN where missing or bad), else
@@ -53,7 +53,7 @@ class Column:
 
     name: str
     kind: str
-    found: str
+    contents: str
     missing: np.ndarray
     labels: np.ndarray
     levels: tuple[str, ...] = ()
@@ -115,21 +115,21 @@ def _describe(
     text = Column(name, "text", f"{n} different texts{gaps}", no_value, labels)
     few = replace(text, levels=levels if n <= MOST_LEVELS else ())
     if categorical and (n > 1 or gaps):
-        found = f"{n} categor{'y' if n == 1 else 'ies'}{gaps}"
-        return replace(text, kind="category", found=found, levels=levels, values=numeric)
+        contents = f"{n} categor{'y' if n == 1 else 'ies'}{gaps}"
+        return replace(text, kind="category", contents=contents, levels=levels, values=numeric)
     if n == 1:
-        found = "always the same" + (f" where filled in{gaps}" if gaps else "")
-        return replace(few, kind="constant", found=found, values=numeric)
+        contents = "always the same" + (f" where filled in{gaps}" if gaps else "")
+        return replace(few, kind="constant", contents=contents, values=numeric)
     if np.isfinite(values).sum() >= MOSTLY * filled.sum():
         return _numbers(table, few, values, n)
     if (dates := _dates(table, few)) is not None:
         return dates
     if problem := _other_decimal(table, text, values, decimal):
-        return replace(text, found="numbers with another decimal mark", problems=(problem,))
+        return replace(text, contents="numbers with another decimal mark", problems=(problem,))
     if n == filled.sum() > 2:
-        return replace(few, kind="id", found=f"{n} different texts{gaps}")
+        return replace(few, kind="id", contents=f"{n} different texts{gaps}")
     if n <= MOST_LEVELS:
-        return replace(few, kind="category", found=f"{n} categories{gaps}")
+        return replace(few, kind="category", contents=f"{n} categories{gaps}")
     return text
 
 
@@ -145,9 +145,9 @@ def _numbers(table: CsvTable, column: Column, values: np.ndarray, n_different: i
         column = replace(column, problems=(problem,))
     whole = bool((values[number] == np.floor(values[number])).all())
     if whole and n_different == len(values) and not bad.any() and _id_like(name, values):
-        return replace(column, kind="id", found=f"{n_different} different numbers")
+        return replace(column, kind="id", contents=f"{n_different} different numbers")
     kind, words = ("whole", "whole number") if whole else ("number", "number")
-    return replace(column, kind=kind, found=f"{words}, {missing_words(column.n_missing)}")
+    return replace(column, kind=kind, contents=f"{words}, {missing_words(column.n_missing)}")
 
 
 def _dates(table: CsvTable, column: Column) -> Column | None:
@@ -168,12 +168,12 @@ def _dates(table: CsvTable, column: Column) -> Column | None:
     if bad.any():
         says = f"is not a date like {date_format}; add it to data.missing or mend the cell"
         problems.append(row_problem(table, column.name, bad, lambda cell: f'"{cell}" {says}'))
-    found = f"dates, {date_text(np.nanmin(days))} to {date_text(np.nanmax(days))}"
+    contents = f"dates, {date_text(np.nanmin(days))} to {date_text(np.nanmax(days))}"
     if date_format == "DD/MM/YYYY" and np.isfinite(parse_dates(cells, "MM/DD/YYYY"))[dated].all():
-        found += " (read as DD/MM/YYYY; it could be MM/DD/YYYY)"
-    found += f", {missing_words(column.n_missing)}" if gaps.any() else ""
+        contents += " (read as DD/MM/YYYY; it could be MM/DD/YYYY)"
+    contents += f", {missing_words(column.n_missing)}" if gaps.any() else ""
     return replace(
-        column, kind="date", found=found, values=days, date_format=date_format,
+        column, kind="date", contents=contents, values=days, date_format=date_format,
         problems=tuple(problems),
     )  # fmt: skip
 

@@ -63,9 +63,9 @@ class CsvTable:
         return values
 
     def _wrong_cell(self, name: str, row: int, cell: str, allowed: str, more: str) -> InputError:
-        found = f"missing value {cell!r}" if cell.lower() in MISSING else repr(cell)
+        shown = f"missing value {cell!r}" if cell.lower() in MISSING else repr(cell)
         return InputError(
-            f"{self.path}: column {name!r}, row {row}: found {found}, allowed: {allowed}{more}; "
+            f"{self.path}: column {name!r}, row {row}: found {shown}, allowed: {allowed}{more}; "
             "correct the file or drop the row"
         )
 

@@ -46,12 +46,12 @@ def date_formats(cells: Sequence[str]) -> dict[str, np.ndarray]:
     readings = {words: parse_dates(cells, words) for words in FORMATS}
     readings = {words: days for words, days in readings.items() if np.isfinite(days).any()}
     ranked = sorted(readings, key=lambda words: -np.isfinite(readings[words]).sum())
-    kept: dict[str, np.ndarray] = {}
+    distinct: dict[str, np.ndarray] = {}
     for words in ranked:
         read = np.isfinite(readings[words])
-        if all((read & ~np.isfinite(days)).any() for days in kept.values()):
-            kept[words] = readings[words]
-    return kept
+        if all((read & ~np.isfinite(days)).any() for days in distinct.values()):
+            distinct[words] = readings[words]
+    return distinct
 
 
 def date_text(days: float) -> str:

@@ -88,11 +88,11 @@ def ionosphere(files: Sequence[Path], *, keep_constant: bool = False) -> Parts:
     table = pd.read_csv(files[0], header=None)
     X, y = table.iloc[:, :34].to_numpy(float), _sign(table[34] == "g")
     names = [f"{part}_{pulse:02d}" for pulse in range(1, 18) for part in ("real", "imaginary")]
-    told = "all 34 columns, column 2 (imaginary_01) constant"
+    columns = "all 34 columns, column 2 (imaginary_01) constant"
     if not keep_constant:
         X = np.delete(X, 1, axis=1)
         del names[1]
-        told = "constant column 2 (imaginary_01) dropped"
+        columns = "constant column 2 (imaginary_01) dropped"
     return Parts(
         X=X[:200],
         y=y[:200],
@@ -100,7 +100,7 @@ def ionosphere(files: Sequence[Path], *, keep_constant: bool = False) -> Parts:
         y_test=y[200:],
         features=names,
         label_coding="+1 = g (good), -1 = b (bad)",
-        preprocessing=f"{told}, no scaling; split of the "
+        preprocessing=f"{columns}, no scaling; split of the "
         "repository: rows 1-200 training, 201-351 test",
     )
 

@@ -116,8 +116,8 @@ def column_problems(settings: TableSettings, columns: Iterable[str], where: str)
 
 def unknown(where: str, what: str, name: str, allowed: Iterable[str], file: str = "") -> str:
     """Return one line about a name that is not there, with the nearest one that is."""
-    names = [str(each) for each in allowed]
-    small = {each.lower(): each for each in names}
+    names = [str(allowed_name) for allowed_name in allowed]
+    small = {allowed_name.lower(): allowed_name for allowed_name in names}
     near = difflib.get_close_matches(str(name).lower(), small, n=1, cutoff=0.4)
     place = f" in {file}" if file else ""
     hint = f'did you mean "{small[near[0]]}"?' if near else f"there are: {', '.join(names)}"
@@ -161,12 +161,12 @@ def _read(name: str, value: Any) -> Any:
     if name in ("drop", "categorical", "missing", "coordinates"):
         listed = [value] if isinstance(value, (str, int)) else value
         if not isinstance(listed, (list, tuple)) or any(
-            isinstance(each, (list, dict)) for each in listed
+            isinstance(item, (list, dict)) for item in listed
         ):
             return None
         if name == "coordinates" and len(set(map(str, listed))) != 2 and listed:
             return None
-        return tuple(text_of(each) for each in listed)
+        return tuple(text_of(item) for item in listed)
     if isinstance(value, (list, tuple, Mapping)):
         return None
     if name == "positive":

@@ -90,7 +90,7 @@ def prepare_table(
     used = [name for name, use in uses.items() if use == "input"]
     problems += [line for name in used for line in columns[name].problems]
     problems += [
-        f"{where}.coordinates: column {name} holds {columns[name].found}; numbers are needed"
+        f"{where}.coordinates: column {name} holds {columns[name].contents}; numbers are needed"
         for name in chosen.coordinates
         if name in columns and columns[name].kind not in ("number", "whole")
     ]
@@ -98,7 +98,7 @@ def prepare_table(
     if by is not None and by.name not in used:
         problems += by.problems
         if by.kind in ("constant", "empty"):
-            problems.append(f"{where}.test_by: column {by.name} has no groups; {by.found}")
+            problems.append(f"{where}.test_by: column {by.name} has no groups; {by.contents}")
     if new_table is not None:
         needed = [*used, *([chosen.unit] if chosen.unit in columns else [])]
         problems += _lacking(new_table, needed)
@@ -177,10 +177,10 @@ def read_table(path: Path, separator: str) -> CsvTable:
         raise InputErrors([str(error)]) from None
 
 
-def _read(given: str, folder: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
+def _read(path: str, folder: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
     """Return the table, None if it cannot be read, and what is wrong with it."""
     try:
-        return read_table(user_path(given, folder), separator), []
+        return read_table(user_path(path, folder), separator), []
     except InputErrors as error:
         return None, error.problems
     except InputError as error:
@@ -206,8 +206,10 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
         cells = table.columns[unit]
         empty = missing_cells(cells, encoding.missing, encoding.decimal)
         values = np.where(empty, 1.0, parse_numbers(cells, encoding.decimal))
-        found = "numbers" if np.isfinite(values).any() else "no numbers"
-        column = Column(unit, "number", found, empty, np.array(cells, dtype=object), values=values)
+        contents = "numbers" if np.isfinite(values).any() else "no numbers"
+        column = Column(
+            unit, "number", contents, empty, np.array(cells, dtype=object), values=values
+        )
         unread = ~np.isfinite(values)
         if unread.any():
             row, cell = table.rows[unread][0], cells[int(np.flatnonzero(unread)[0])]

@@ -48,11 +48,11 @@ def fetch(
     if not files:
         return [], ()
     folders = search_folders(data_dir)
-    found = [find_local(file, folders) for file in files]
-    lost = any(path is None and file.url is None for path, file in zip(found, files, strict=True))
+    local = [find_local(file, folders) for file in files]
+    lost = any(path is None and file.url is None for path, file in zip(local, files, strict=True))
     if lost and fallback:
         return fetch(fallback, data_dir=data_dir)
-    paths = [path or download(file) for path, file in zip(found, files, strict=True)]
+    paths = [path or download(file) for path, file in zip(local, files, strict=True)]
     return paths, tuple(files)
 
 
@@ -116,11 +116,11 @@ def download(file: SourceFile) -> Path:
 
 def verify(path: Path, file: SourceFile) -> None:
     """Raise StorageError unless the file at `path` has the expected sha256."""
-    found = sha256(path)
-    if found != file.sha256:
+    checksum = sha256(path)
+    if checksum != file.sha256:
         again = f"replace it by the one from {file.url}" if file.url else "restore the original"
         raise StorageError(
-            f"{path}: found sha256 {found}, expected {file.sha256}; the file is damaged or another "
+            f"{path}: found sha256 {checksum}, expected {file.sha256}; the file is damaged or another "
             f"version: {again}, or move it away"
         )
 

@@ -173,11 +173,11 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
     lines = []
     for name, column in suggestion.columns.items():
         use = suggestion.uses[name]
-        found = column.found
+        contents = column.contents
         if use == "target":
             continue
         if use == "unit":
-            found, done = unit_found(column), unit_done(name, suggestion.target)
+            contents, done = unit_found(column), unit_done(name, suggestion.target)
         elif use == "input":
             done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
             if column.kind == "whole" and name_words(name) & NAME_LIKE:
@@ -186,7 +186,7 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             done = dropped_done(name, use)
             if use == "id":
                 done += ", shown beside the predictions"
-        lines.append(f"{name}: {found} -> {done}")
+        lines.append(f"{name}: {contents} -> {done}")
     return lines
 
 

@@ -102,7 +102,10 @@ class Suggestion:
 
     def _short(self, column: Column, use: str) -> str:
         if use == "dropped":
-            why = {"id": "an id", "text": f"{column.found}; categorical: [{column.name}] keeps it"}
+            why = {
+                "id": "an id",
+                "text": f"{column.contents}; categorical: [{column.name}] keeps it",
+            }
             return f"{column.name} ({why.get(column.kind, column.kind)})"
         words = [f"{len(column.levels)} categories"] if use == "text" else []
         words += ["to days"] if use == "dates" else []

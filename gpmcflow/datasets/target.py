@@ -96,7 +96,7 @@ def code_target(
         values[column.missing] = np.nan
     elif column.values is None or column.kind == "date":
         problems.append(
-            f"{where}.target: column {column.name} holds {column.found}, the outcome is "
+            f"{where}.target: column {column.name} holds {column.contents}, the outcome is "
             f"{target.kind}, which needs numbers; choose another target or outcome: binary"
         )
     else:
@@ -126,7 +126,7 @@ def unit_problems(
     `outcome`, successes above the number of trials among it."""
     values = unit.values
     if values is None or unit.kind in ("empty", "date"):
-        return [f"column {unit.name}: found {unit.found}; {_unit_words(kind)} are needed"]
+        return [f"column {unit.name}: found {unit.contents}; {_unit_words(kind)} are needed"]
     problems = list(unit.problems)
     with np.errstate(invalid="ignore"):
         bad = values <= 0 if kind == "counts" else (values < 1) | (values != np.floor(values))
@@ -220,7 +220,7 @@ def _positive(positive: Any, classes: list[str]) -> str | None:
         wanted = ["true", "yes", "on"] if positive else ["false", "no", "off"]
     for label in classes:
         if any(label.lower() == word.lower() for word in wanted):
-            exact = next((each for each in classes if each in wanted), label)
+            exact = next((name for name in classes if name in wanted), label)
             return exact
     numbers = {_order(label): label for label in classes}
     return numbers.get(_order(wanted[0]))

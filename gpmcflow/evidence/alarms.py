@@ -29,19 +29,19 @@ MAX_RHAT, MIN_RHAT_DRAWS = 1.05, 8
 ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
 
 
-def join(*found: list[str]) -> str:
+def join(*groups: list[str]) -> str:
     """All messages as one text, empty if there is none."""
-    return "; ".join(chain.from_iterable(found))
+    return "; ".join(chain.from_iterable(groups))
 
 
 def weight_alarms(effective_size: float, max_weight: float = np.nan) -> list[str]:
     """Effective size below 10, largest normalised weight above one half."""
-    found = []
+    alarms = []
     if effective_size < MIN_EFFECTIVE_SIZE:
-        found.append(f"effective size {effective_size:.1f} < {MIN_EFFECTIVE_SIZE:g}")
+        alarms.append(f"effective size {effective_size:.1f} < {MIN_EFFECTIVE_SIZE:g}")
     if max_weight > MAX_WEIGHT:
-        found.append(f"largest weight {max_weight:.2f} > {MAX_WEIGHT:g}")
-    return found
+        alarms.append(f"largest weight {max_weight:.2f} > {MAX_WEIGHT:g}")
+    return alarms
 
 
 def tail_alarms(log_evidence: float, log_weights: np.ndarray) -> list[str]:
@@ -69,12 +69,12 @@ def tail_alarms(log_evidence: float, log_weights: np.ndarray) -> list[str]:
 
 def transition_alarms(diverging: float, unsolved: float) -> list[str]:
     """Shares of transitions that failed: above 0.1 % non-finite, above 2 % unsolved."""
-    found = []
+    alarms = []
     if diverging > MAX_DIVERGING:
-        found.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
+        alarms.append(f"{100 * diverging:.2g} % of transitions had a non-finite energy")
     if unsolved > MAX_UNSOLVED:
-        found.append(f"{100 * unsolved:.2g} % of transitions had implicit equations unsolved")
-    return found
+        alarms.append(f"{100 * unsolved:.2g} % of transitions had implicit equations unsolved")
+    return alarms
 
 
 def jump_alarms(mean: np.ndarray, sd: np.ndarray, what: str = "log likelihood") -> list[str]:
@@ -100,17 +100,17 @@ def jump_alarms(mean: np.ndarray, sd: np.ndarray, what: str = "log likelihood") 
 
 def swap_alarms(rates: np.ndarray, n_round_trips: int) -> list[str]:
     """A pair of neighbours that swaps in less than 5 % of the trials; no round trip."""
-    found = []
+    alarms = []
     known = np.flatnonzero(~np.isnan(rates))
     if len(known) and rates[known].min() < MIN_SWAP_RATE:
         pair = known[np.argmin(rates[known])]
-        found.append(
+        alarms.append(
             f"swap rate {rates[pair]:.3f} < {MIN_SWAP_RATE:g} between temperatures {pair} and "
             f"{pair + 1}"
         )
     if n_round_trips == 0:
-        found.append("no round trip between beta = 0 and beta = 1")
-    return found
+        alarms.append("no round trip between beta = 0 and beta = 1")
+    return alarms
 
 
 def disagreement_alarms(

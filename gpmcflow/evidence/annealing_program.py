@@ -58,10 +58,10 @@ class AnnealingProgram:
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each temperature gives."""
         scalar = {"log_weight_increment": "<f8", "log_likelihood": "<f8", **STATISTICS}
-        found = {name: ((), dtype) for name, dtype in scalar.items()}
+        arrays = {name: ((), dtype) for name, dtype in scalar.items()}
         if self.store_latents:
-            found["latent"] = ((self.path.model.dim,), "<f8")
-        return found
+            arrays["latent"] = ((self.path.model.dim,), "<f8")
+        return arrays
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States before the first increment."""
@@ -105,8 +105,8 @@ class AnnealingProgram:
         return state._asdict(), outputs
 
     def _base(self, index: int):
-        found = self.schedule.base(self.path, index)
-        return self.path.base if found is None else self.sampler.coordinates(found)
+        base = self.schedule.base(self.path, index)
+        return self.path.base if base is None else self.sampler.coordinates(base)
 
     def _move(self, rng, base, state: State, here: int, there: int):
         """One transition at temperature ``there``, from a state in the coordinates of ``here``."""

@@ -133,8 +133,8 @@ def log_evidence(
             f"log_evidence: sampler is {chosen!r}; allowed: samplers of latents, such as HMC(), and the "
             f"names {', '.join(LATENT_SAMPLERS)}"
         )
-    kept = Execution.of(execution).state_dir
-    pilot = find_pilot(path, chosen, coordinates, tuning, seed=seed, key=key, state_dir=kept)
+    folder = Execution.of(execution).state_dir
+    pilot = find_pilot(path, chosen, coordinates, tuning, seed=seed, key=key, state_dir=folder)
     betas = pilot.betas
     if run.get("effective_fraction") is None:
         betas = make_ladder(ladder, n_temperatures or ROUTES[route].n_temperatures, pilot)

@@ -114,9 +114,9 @@ def model_evidence(
     pin_blas()
     _check(model, sampler, route, n_replicates, n_draws, target_error)
     sampler = default_sampler(model) if sampler is None else sampler
-    given, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
-    if given is not None:
-        n_replicates = len(given.theta)
+    reused, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
+    if reused is not None:
+        n_replicates = len(reused.theta)
     lengths = _rounds(n_draws)
     how = Execution.of(
         execution, progress="model evidence", block_size=1, segment_length=lengths[0]
@@ -128,9 +128,9 @@ def model_evidence(
         else:
             tuned, stages = TunedSplitHMC(sampler, array_digest(pilot), pilot), None
         replicates = _Replicates(problem, tuned, n_replicates, how, seed, tuple(key))
-        of_ends = lengths if given is None else [given.theta.shape[1]]
+        of_ends = lengths if reused is None else [reused.theta.shape[1]]
         for length in of_ends[:1] if route == "ladder" else of_ends:
-            ends = replicates.ends(given, length)
+            ends = replicates.ends(reused, length)
             if (route == "auto" and ends.apart()) or ends.enough(target_error):
                 break
         ladder = None
@@ -225,13 +225,13 @@ class _Replicates:
     def model(self) -> GPModel:
         return self.problem.target
 
-    def ends(self, given: GivenDraws | None, length: int) -> Ends:
+    def ends(self, reused: GivenDraws | None, length: int) -> Ends:
         """u of so many draws of the posterior, and of the reference."""
         tuned = self.tuned
-        if given is None:
+        if reused is None:
             sampler = EndsSampler(tuned.settings, tuned.tuned_by, tuned.last)
         else:
-            sampler = ReplaySampler(tuned, given)
+            sampler = ReplaySampler(tuned, reused)
         program = ChainProgram(self.problem, sampler)
         values = self._run(program, "ends", self.n_replicates, length)
         latents = values[self.model.latent_variable]

@@ -140,7 +140,7 @@ def tempering_evidence(
     costs["n_gradient"] += float(n_gradient)
     costs["n_factorisation"] += float(n_factorisation)
     values = columns["log_evidence"]
-    found = alarms.join(
+    alarm = alarms.join(
         *(alarms.not_finite_alarms(value) for value in values),
         alarms.weight_alarms(size),
         alarms.transition_alarms(costs["diverging"], costs["unsolved"]),
@@ -169,7 +169,7 @@ def tempering_evidence(
         **costs,
         "n_likelihood": costs["n_gradient"],
         "n_round_trips": int(trips.sum()),
-        "alarm": found,
+        "alarm": alarm,
     }
     return xr.Dataset(
         {name: ("estimator", np.array(column)) for name, column in by_estimator.items()}

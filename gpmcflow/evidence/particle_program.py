@@ -154,17 +154,17 @@ class ParticleProgram:
         before, weights = stored
         n_ancestors = n // (self.n_moves + 1) if self.waste_free else n
         rows = systematic_resample(weights, rng.generator(c).random(), n_ancestors)
-        state, kept = State(*(field[rows] for field in before)), []
+        state, states = State(*(field[rows] for field in before)), []
         target, sampler = self.path.target(beta), self._sampler(beta)
         random = RandomRows(rng, n_ancestors, [c])
         for _ in range(self.n_moves):
-            kept.append(state)
+            states.append(state)
             state, info = sampler.step(random, target, state)
             for name in STATISTICS:
                 tally[name] += float(np.asarray(getattr(info, name), dtype=float).sum())
             tally["n_transitions"] += n_ancestors
         if self.waste_free:  # an ancestor's states stand together: see `_relative_variance`
-            whole = zip(*kept, state, strict=True)
+            whole = zip(*states, state, strict=True)
             state = State(*(np.stack(way, 1).reshape(n, *way[0].shape[1:]) for way in whole))
         return state, tally
 

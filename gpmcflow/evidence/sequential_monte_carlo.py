@@ -98,10 +98,10 @@ def particle_evidence(
     than 20 of them), keyed by ``seed`` and ``key``. ``effective_size`` is the smallest of any stage.
     ``unbiased`` says whether E[Z-hat] = Z.
     """
-    each = stages["log_increment"].sum("stage").values
-    n = len(each)
-    log_evidence = float(logsumexp(each) - np.log(n))
-    spread = np.nan if n < 2 else np.sqrt(max(n / effective_size(each) - 1.0, 0.0) / (n - 1))
+    log_weights = stages["log_increment"].sum("stage").values
+    n = len(log_weights)
+    log_evidence = float(logsumexp(log_weights) - np.log(n))
+    spread = np.nan if n < 2 else np.sqrt(max(n / effective_size(log_weights) - 1.0, 0.0) / (n - 1))
     variance = (stages["relative_variance"] / stages["n_particles"]).sum("stage")
     formula = float(np.sqrt(variance.mean() / n))
     sizes, largest = stages["effective_size"], stages["max_weight"]
@@ -115,7 +115,7 @@ def particle_evidence(
     ]
     error = float(spread if n >= MIN_REPLICATES else np.fmax(spread, formula))
     rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
-    low, high = bootstrap_interval(each, rng)
+    low, high = bootstrap_interval(log_weights, rng)
     scalars = {
         "log_evidence": log_evidence,
         "standard_error": error,
@@ -138,9 +138,10 @@ def particle_evidence(
             alarms.spread_alarms(float(spread), formula, n),
         ),
     }
-    found = {name: ((), value) for name, value in scalars.items()}
+    variables = {name: ((), value) for name, value in scalars.items()}
     return xr.Dataset(
-        found | {"chain_log_evidence": ("chain", each)}, {"chain": stages["chain"].values}
+        variables | {"chain_log_evidence": ("chain", log_weights)},
+        {"chain": stages["chain"].values},
     )
 
 

@@ -54,10 +54,10 @@ class TemperingProgram:
             "walker": "<i4",
             **STATISTICS,
         }
-        found = {name: ((len(self.betas),), kind) for name, kind in types.items()}
+        arrays = {name: ((len(self.betas),), kind) for name, kind in types.items()}
         if self.store_latents:
-            found["latent"] = ((self.path.model.dim,), "<f8")
-        return found
+            arrays["latent"] = ((self.path.model.dim,), "<f8")
+        return arrays
 
     def start(self, rng) -> dict[str, np.ndarray]:
         """States of all temperatures, walkers in order."""
@@ -121,14 +121,14 @@ class TemperingProgram:
     def _statistics(self, info: Info, n_chains: int, spent: np.ndarray) -> dict[str, np.ndarray]:
         """Statistics of all temperatures (chain, T + 1); a draw of the reference is one gradient."""
         fixed = {"acceptance_rate": np.nan, "energy_error": np.nan, "n_gradient": 1.0}
-        found = {}
+        totals = {}
         for name, values in statistics(info).items():
             moved = values.reshape(n_chains, self.n_moved)
             first = np.full((n_chains, 1), fixed.get(name, 0), dtype=values.dtype)
-            found[name] = np.concatenate([first, moved], axis=1)
-        found["n_gradient"] += spent[:, :, 0]
-        found["n_factorisation"] += spent[:, :, 1]
-        return found
+            totals[name] = np.concatenate([first, moved], axis=1)
+        totals["n_gradient"] += spent[:, :, 0]
+        totals["n_factorisation"] += spent[:, :, 1]
+        return totals
 
 
 def swap_log_probability(betas: np.ndarray, u: np.ndarray) -> np.ndarray:

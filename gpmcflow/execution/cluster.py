@@ -81,7 +81,7 @@ def _address_in(path: str) -> str:
 
 
 def compute(
-    client: Any, graph: dict, keys: list, finished: Callable[[Any, Any], None], told: Told
+    client: Any, graph: dict, keys: list, finished: Callable[[Any, Any], None], notify: Told
 ) -> None:
     """Run `keys` of a graph; call `finished(key, value)` here for each of them, in any order.
 
@@ -91,7 +91,7 @@ def compute(
     Raises `UnavailableError` when the scheduler is lost, `ResourceError` when a task kills workers.
     """
     with _quiet():
-        watch = _Watch(client, told)
+        watch = _Watch(client, notify)
         try:
             _compute(client, graph, keys, finished, watch)
         finally:
@@ -136,8 +136,8 @@ def _compute(
 class _Watch:
     """Looks after a cluster while no task finishes: are there a scheduler and workers?"""
 
-    def __init__(self, client: Any, told: Told):
-        self._client, self._scheduler, self._told = client, client.scheduler, told
+    def __init__(self, client: Any, notify: Told):
+        self._client, self._scheduler, self._notify = client, client.scheduler, notify
         self._address = getattr(client.scheduler, "address", "?")
         self._waiting: Waiting | None = None
         self._on_the_way: float | None = None  # since when results that come are on their way
@@ -159,7 +159,7 @@ class _Watch:
             return
         if self._waiting is None or self._waiting.what != lacking:
             self._waiting = Waiting(lacking)
-            self._told(lacking)
+            self._notify(lacking)
         self._waiting.look()
 
     def end(self) -> None:
@@ -188,7 +188,7 @@ class _Watch:
     def _end_wait(self) -> None:
         if self._waiting is not None:
             self._waiting = None
-            self._told(None)
+            self._notify(None)
 
     def _lacking(self) -> str | None:
         try:

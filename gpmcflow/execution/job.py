@@ -122,7 +122,7 @@ class Job:
         with _progress(label, len(keys)) as report:
             if report is not None:
                 for acceptance in trusted.values():
-                    report.update(acceptance, found=True)
+                    report.update(acceptance, restored=True)
             try:
                 self._write([key for key in keys if key not in trusted], pool, report)
                 # Now those of which no more than size and time was looked at.
@@ -143,7 +143,7 @@ class Job:
                 log.warning(remark)
             self.folder.note(name[1:], value.acceptance)
             if report is not None:
-                report.update(value.acceptance, found=value.found)
+                report.update(value.acceptance, restored=value.restored)
             stop_if_asked()
 
         if keys:
@@ -151,18 +151,18 @@ class Job:
             _compute(pool, self.graph(keys), wanted, finished, self.folder.note_waiting)
 
     def _damaged(self, keys: list[Key], pool: Workers) -> list[Key]:
-        graph, found = {}, []
+        graph, damaged_keys = {}, []
         for first in range(0, len(keys), _CHECKED_TOGETHER):
             files = [self.folder.file(key) for key in keys[first : first + _CHECKED_TOGETHER]]
             graph[f"check-{self.name}", first] = (partial(damaged_files, files=files),)
 
         def finished(name, value):
-            found.extend(keys[name[1] + i] for i, damaged in enumerate(value) if damaged)
+            damaged_keys.extend(keys[name[1] + i] for i, damaged in enumerate(value) if damaged)
             stop_if_asked()
 
         if graph:
             _compute(pool, graph, list(graph), finished, self.folder.note_waiting)
-        return sorted(found)
+        return sorted(damaged_keys)
 
     def _file_arrays(self) -> dict[str, da.Array]:
         folders = [self.folder.block(block) for block in range(len(self.blocks))]

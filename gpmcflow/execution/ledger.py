@@ -21,11 +21,11 @@ class Entry(NamedTuple):
     mtime_ns: int
     acceptance: float
 
-    def fits(self, found: os.stat_result, identity: str) -> bool:
+    def fits(self, stat: os.stat_result, identity: str) -> bool:
         """Return whether the file looks untouched since; its checksums are for others to compare."""
         return (self.size, self.mtime_ns, self.identity) == (
-            found.st_size,
-            found.st_mtime_ns,
+            stat.st_size,
+            stat.st_mtime_ns,
             identity,
         )
 

@@ -37,7 +37,7 @@ class Workers:
         graph: dict,
         keys: list,
         finished: Callable[[Any, Any], None],
-        told: cluster.Told = lambda _: None,
+        notify: cluster.Told = lambda _: None,
     ) -> None:
         """Run `keys` of a graph; call `finished(key, value)` in this process after each task.
 
@@ -45,7 +45,7 @@ class Workers:
         before its value goes to the tasks that depend on it; `told` as `cluster.compute` does.
         """
         if self.client is not None:
-            cluster.compute(self.client, graph, keys, finished, told)
+            cluster.compute(self.client, graph, keys, finished, notify)
             return
         import dask.local
         import dask.multiprocessing

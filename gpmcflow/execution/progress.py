@@ -34,13 +34,13 @@ class Progress:
         self._period = 0.1 if self._bar else 1.0
         self._begin = time.monotonic()
         self._shown = -math.inf
-        self._done = self._found = self._rates = 0
+        self._done = self._restored = self._rates = 0
         self._acceptance = 0.0
 
-    def update(self, acceptance: float = math.nan, found: bool = False) -> None:
-        """Count one finished segment; `found` is one that an earlier run had left on disk."""
+    def update(self, acceptance: float = math.nan, restored: bool = False) -> None:
+        """Count one finished segment; `restored` is one that an earlier run had left on disk."""
         self._done += 1
-        self._found += found
+        self._restored += restored
         if not math.isnan(acceptance):
             self._rates += 1
             self._acceptance += acceptance
@@ -63,12 +63,12 @@ class Progress:
         """Return the state in words: segments, mean acceptance, time left."""
         of_all = "" if self.total is None else f"/{self.total}"
         parts = [f"{self._done}{of_all} {self.unit}"]
-        if self._found:
-            parts.append(f"{self._found} found on disk")
+        if self._restored:
+            parts.append(f"{self._restored} found on disk")
         if self._rates:
             parts.append(f"acceptance {self._acceptance / self._rates:.2f}")
         elapsed = max(0.0, time.monotonic() - self._begin)
-        computed = self._done - self._found
+        computed = self._done - self._restored
         if self._done == self.total:
             parts.append(f"{_clock(elapsed)} in all")
         elif computed and self.total is not None:

@@ -46,5 +46,5 @@ def remember(
     return arrays
 
 
-def _arrays(found: dict[str, Any]) -> Arrays:
-    return {name: np.asarray(value) for name, value in sorted(found.items())}
+def _arrays(values: dict[str, Any]) -> Arrays:
+    return {name: np.asarray(value) for name, value in sorted(values.items())}

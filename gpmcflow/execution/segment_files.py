@@ -83,11 +83,11 @@ def read_if_whole(path: Path, identity: str) -> tuple[Arrays, str | None]:
         return {}, "it is missing"
     try:
         with zipfile.ZipFile(path) as archive:
-            found, names = _header(archive)
+            stored, names = _header(archive)
             arrays = {name: _read_part(archive, _PREFIX + name) for name in names}
     except Exception as error:
         return {}, f"it is damaged ({' '.join(str(error).split())})"
-    return (arrays, None) if found == identity else ({}, _OTHER)
+    return (arrays, None) if stored == identity else ({}, _OTHER)
 
 
 def fault(path: Path, identity: str) -> str | None:
@@ -99,13 +99,13 @@ def fault(path: Path, identity: str) -> str | None:
         return "it is missing"
     try:
         with zipfile.ZipFile(path) as archive:
-            found, _ = _header(archive)
+            stored, _ = _header(archive)
             damaged = archive.testzip()
             if damaged is not None:
                 return f"its part {damaged!r} is damaged"
     except Exception as error:
         return f"it is damaged ({' '.join(str(error).split())})"
-    return None if found == identity else _OTHER
+    return None if stored == identity else _OTHER
 
 
 def _header(archive: zipfile.ZipFile) -> tuple[str, list[str]]:

@@ -54,14 +54,14 @@ class Execution:
     progress: str | bool = True
 
     @classmethod
-    def of(cls, given: Execution | None, **defaults: Any) -> Execution:
+    def of(cls, execution: Execution | None, **defaults: Any) -> Execution:
         """Return settings as they were given, or none, with defaults for what was left out.
 
         Raises `InputError` for anything else.
         """
-        if not isinstance(given, Execution | None):
-            raise InputError(f"execution is {given!r}; allowed: Execution(workers=2), say")
-        return (given or cls()).with_defaults(**defaults)
+        if not isinstance(execution, Execution | None):
+            raise InputError(f"execution is {execution!r}; allowed: Execution(workers=2), say")
+        return (execution or cls()).with_defaults(**defaults)
 
     def with_defaults(self, **values: Any) -> Execution:
         """Return settings in which those that were left out have these values."""

@@ -83,7 +83,7 @@ class StateFolder:
         read.
         """
         entries = self._ledger.read()
-        found = {}
+        acceptances = {}
         for block, chains in enumerate(self._blocks):
             folder = self.block(block)
             files = _files(Path(folder.path)) if entries else {}
@@ -93,15 +93,15 @@ class StateFolder:
                 if entry is None or file is None:
                     continue
                 if entry.fits(file, self._identity.of_file("segment", chains, *draws)):
-                    found[block, index] = entry.acceptance
-        return found
+                    acceptances[block, index] = entry.acceptance
+        return acceptances
 
     def note(self, key: Key, acceptance: float) -> None:
         """Write into the ledger that a segment was seen whole."""
         path, identity = self.file(key)
         with contextlib.suppress(OSError):
-            found = os.stat(path)
-            entry = Entry(identity, found.st_size, found.st_mtime_ns, acceptance)
+            stat = os.stat(path)
+            entry = Entry(identity, stat.st_size, stat.st_mtime_ns, acceptance)
             self._ledger.add(_name(Path(path)), entry)
 
     def note_waiting(self, what: str | None) -> None:

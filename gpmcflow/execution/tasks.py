@@ -60,13 +60,13 @@ class Segment:
 
 @dataclass
 class SegmentFile:
-    """A segment on disk. `found` says that it was there already; acceptance is nan if not known.
+    """A segment on disk. `restored` says that it was there already; acceptance is nan if not known.
 
     `remarks` tell of damaged files; the main process logs them, as a worker has no log.
     """
 
     path: str
-    found: bool
+    restored: bool
     acceptance: float = field(default=float("nan"))
     remarks: tuple[str, ...] = ()
 

@@ -18,12 +18,12 @@ def positive_constant(value: Any, where: str) -> float | np.ndarray:
         array = np.array(np.nan)
     wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
     if array.ndim > 1 or not array.size or wrong.size:
-        found = repr(value)
+        shown = repr(value)
         if array.ndim:
-            found = f"of shape {array.shape}"
+            shown = f"of shape {array.shape}"
         if array.ndim == 1 and wrong.size:
-            where, found = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
-        raise InputError(f"{where} is {found}; allowed: a positive number, or one for each case")
+            where, shown = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
+        raise InputError(f"{where} is {shown}; allowed: a positive number, or one for each case")
     array.setflags(write=False)
     return array if array.ndim else float(array)
 

@@ -34,6 +34,7 @@ class CountLikelihood(Likelihood):
     constants = ("exposure",)
     counts = True
     standard_sites = "laplace"
+    exposure: float | np.ndarray
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless y holds counts, of as many cases as the exposure."""

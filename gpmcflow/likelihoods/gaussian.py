@@ -87,7 +87,7 @@ class Gaussian(Likelihood):
         return eta + self.number("noise_sd") * rng.standard_normal(np.shape(eta))
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
-        """Return eta."""
+        """Return eta: E[y | eta] of noise with mean zero."""
         return np.array(eta)
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -109,6 +109,6 @@ class Gaussian(Likelihood):
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Precisions of the noise are constants."""
         s, n = self.number("noise_sd"), len(y)
-        each = np.log(s) + 0.5 * np.log(2.0 * np.pi)
-        constant = -float(each.sum() if np.ndim(s) else n * each)
+        terms = np.log(s) + 0.5 * np.log(2.0 * np.pi)
+        constant = -float(terms.sum() if np.ndim(s) else n * terms)
         return CompiledValue(_value, np.full((1, n), s**-2.0), np.empty(0), constant)

@@ -66,8 +66,8 @@ class NegativeBinomial(CountLikelihood):
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log d: sum of d (psi(y + d) - psi(d) + log p) + d q - y p."""
         d, z = self._scaled(eta)
-        each = d * (digamma(y + d) - digamma(d) - np.logaddexp(0.0, z)) + d * expit(z)
-        return (each - y * expit(-z)).sum(-1)[..., None]
+        slope = d * (digamma(y + d) - digamma(d) - np.logaddexp(0.0, z)) + d * expit(z)
+        return (slope - y * expit(-z)).sum(-1)[..., None]
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Poisson counts whose rates are gamma draws with mean m and shape d."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def moment_sites(
 
     Factors that are not log-concave may have w < 0: it is clipped, and b = mu (1 / k + w) keeps the mean.
     """
-    index = slice(None)
+    index: Any = slice(None)
     if np.ndim(k) == 0 and not likelihood.per_case:
         y, index = np.unique(y, return_inverse=True)
     n = len(y)

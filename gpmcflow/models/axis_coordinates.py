@@ -39,7 +39,7 @@ class AxisCoordinates:
 
     @property
     def principal_axes(self) -> Self:
-        """Itself."""
+        """The coordinates are along principal axes already."""
         return self
 
     @cached_property

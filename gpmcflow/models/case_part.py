@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numba
 import numpy as np
@@ -48,7 +49,7 @@ class CasePart:
 
     def gradient(self, zeta: np.ndarray) -> np.ndarray:
         """Gradient of r by zeta (chain, dim)."""
-        total = None
+        total: Any = None
         for rows, transposed, likelihood in self._blocks(len(zeta)):
             eta = self._predictor(zeta, rows, transposed)
             slope = likelihood.gradient(eta, self.y[rows])
@@ -57,7 +58,8 @@ class CasePart:
 
     def evaluate(self, zeta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Predictor (chain, m), log likelihood (chain,), r (chain,), gradient of r (chain, dim)."""
-        predictor, total = np.empty((len(zeta), self.n_cases)), None
+        predictor = np.empty((len(zeta), self.n_cases))
+        total: Any = None
         log_likelihood = np.zeros(len(zeta))
         for rows, transposed, likelihood in self._blocks(len(zeta)):
             eta = self._predictor(zeta, rows, transposed)
@@ -78,7 +80,7 @@ class CasePart:
 
     def sites_density(self, predictor: np.ndarray) -> np.ndarray | float:
         """Sum of nu_i eta_i - tau_i eta_i^2 / 2, (chain,)."""
-        if self.precision is None:
+        if self.precision is None or self.shift is None:
             return 0.0
         return sites_density(predictor, self.precision, self.shift)
 
@@ -105,7 +107,7 @@ class CasePart:
         return eta
 
     def _without_sites(self, slope: np.ndarray, eta: np.ndarray, rows: slice) -> np.ndarray:
-        if self.precision is None:
+        if self.precision is None or self.shift is None:
             return slope
         return subtract_sites(slope, eta, self.precision[..., rows], self.shift[..., rows])
 

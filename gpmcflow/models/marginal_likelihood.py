@@ -28,9 +28,9 @@ def scaled_sum(E, factor, constant, noise, out):
     """factor E + constant + diag(noise), lower triangle (column, row)."""
     n = out.shape[0]
     for j in range(n):
-        column, given = out[j, j:], E[j, j:]
+        column, entries = out[j, j:], E[j, j:]
         for i in range(n - j):
-            column[i] = factor * given[i] + constant
+            column[i] = factor * entries[i] + constant
         column[0] += noise[j]
 
 

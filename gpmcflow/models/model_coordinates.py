@@ -117,7 +117,7 @@ class ModelCoordinates:
         return [name for name, own in owners.items() if own]
 
     def mean_at(self, full: np.ndarray) -> float:
-        """c."""
+        """Mean c of the process at ``full``, in units of the latent function."""
         return float(full[self._mean_place])
 
     @cached_property

@@ -257,7 +257,7 @@ class MultinomialTarget:
         return self.model.dim
 
     def beta_column(self) -> float:
-        """Beta."""
+        """Inverse temperature, one for all chains."""
         return self.beta
 
     def digest(self) -> str:

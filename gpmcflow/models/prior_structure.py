@@ -67,7 +67,7 @@ class PriorStructure(ABC):
 
     @property
     def sites(self) -> FrozenSites:
-        """Frozen sites."""
+        """Sites that stay while theta moves, and make the coordinates of the latents."""
         return self._sites
 
     @sites.setter

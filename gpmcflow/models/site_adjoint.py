@@ -73,11 +73,11 @@ def _rank_one_triangle(inverse, p, z, out):
     """Phi(p z') L^-1 from L^-1, Phi the lower triangle with half its diagonal: sums down each column."""
     n = p.size
     for j in range(n):
-        column, given = out[j], inverse[j]
+        column, entries = out[j], inverse[j]
         column[:j] = 0.0
         total = 0.0
         for i in range(j, n):
-            term = z[i] * given[i]
+            term = z[i] * entries[i]
             column[i] = p[i] * (total + 0.5 * term)
             total += term
 

@@ -132,9 +132,9 @@ def _size(path: Path) -> tuple[int, float]:
     for folder, _, names in os.walk(path):
         for name in names:
             with suppress(OSError):
-                found = os.stat(os.path.join(folder, name))
-                n_bytes += found.st_size
-                newest = max(newest, found.st_mtime)
+                stat = os.stat(os.path.join(folder, name))
+                n_bytes += stat.st_size
+                newest = max(newest, stat.st_mtime)
     return n_bytes, newest
 
 

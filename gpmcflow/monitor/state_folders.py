@@ -44,15 +44,15 @@ class Run:
         return [self._times(self.block(number)) for number in range(len(self.grid.blocks))]
 
     def _times(self, folder: Path) -> list[float]:
-        found: dict[int, float] = {}
+        written: dict[int, float] = {}
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if match := _SEGMENT.fullmatch(entry.name):
                     with suppress(OSError):
-                        found[int(match.group(1))] = entry.stat().st_mtime
+                        written[int(match.group(1))] = entry.stat().st_mtime
         times = []
-        while len(times) in found and len(times) < len(self.grid.segments):
-            times.append(found[len(times)])
+        while len(times) in written and len(times) < len(self.grid.segments):
+            times.append(written[len(times)])
         return times
 
     @property
@@ -82,10 +82,10 @@ class Run:
 def read_json(path: Path) -> dict:
     """Return the mapping of a JSON file, an empty one if it is missing or half-written."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def find_runs(state_dir: str | os.PathLike) -> list[Run]:

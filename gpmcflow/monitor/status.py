@@ -72,12 +72,12 @@ def job_statuses(results: str | os.PathLike = "results") -> list[JobStatus]:
     """
     if not Path(results).is_dir():
         raise StorageError(f"{results}: no such folder; give the one the workflow writes to.")
-    found = []
+    statuses = []
     for folder in state_folders(results):
         with suppress(FileNotFoundError):  # removed while we look
-            found.append(job_status(folder, results))
+            statuses.append(job_status(folder, results))
     order = {state: rank for rank, state in enumerate(STATES)}
-    return sorted(found, key=lambda status: (order[status.state], status.job))
+    return sorted(statuses, key=lambda status: (order[status.state], status.job))
 
 
 def job_status(folder: str | os.PathLike, results: str | os.PathLike = "results") -> JobStatus:

@@ -79,8 +79,8 @@ def _read(run: Run, name: str, headers: dict, *, later_half: bool) -> tuple[np.n
     stop = min(counts[k] for k in alike)
     start = stop // 2 if later_half else 0
     shape, dtype = headers[name]
-    each = math.prod(shape) * dtype.itemsize
-    files = max(min(MOST_FILES, MOST_BYTES // each), 1)
+    n_bytes = math.prod(shape) * dtype.itemsize
+    files = max(min(MOST_FILES, MOST_BYTES // n_bytes), 1)
     blocks = alike[: max(files // (stop - start), 1)]
     if later_half:
         start = max(start, stop - files)

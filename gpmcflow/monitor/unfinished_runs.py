@@ -68,18 +68,18 @@ def partial_results(state_dir: str | os.PathLike) -> xr.DataTree:
 
 def array_headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
     """Return {name: (shape, dtype)} of the outputs in a segment file, without reading their numbers."""
-    found = {}
+    headers = {}
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.namelist():
                 if member.startswith("array:"):
                     name = member.removeprefix("array:").removesuffix(".npy")
                     with archive.open(member) as stream:
-                        found[name] = _header(stream)
+                        headers[name] = _header(stream)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         text = " ".join(str(error).split())
         raise StorageError(f"{path}: cannot be read ({text}); run again to rebuild it.") from error
-    return found
+    return headers
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
@@ -149,7 +149,7 @@ def _lazy(run: Run, name: str, trailing: tuple, dtype: np.dtype, counts: dict[in
 def _chunk(path: Path | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if path is None:
         return np.full(shape, np.nan, dtype)
-    found = read_arrays(path, [name])[name]
-    if found.shape != shape:
-        raise StorageError(f"{path}: {name!r} is {found.shape}, expected {shape}; open it again.")
-    return found.astype(dtype, copy=False)
+    chunk = read_arrays(path, [name])[name]
+    if chunk.shape != shape:
+        raise StorageError(f"{path}: {name!r} is {chunk.shape}, expected {shape}; open it again.")
+    return chunk.astype(dtype, copy=False)

@@ -188,7 +188,7 @@ class Hyperprior:
         return self.form.to_normal(np.asarray(theta, dtype=np.float64))
 
     def draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None = None):
-        """Draws of theta."""
+        """Draws of the coordinate theta, a number or an array of ``size``, by the inverse of F."""
         return self.quantile(rng.random(size))
 
     @cached_property

@@ -130,11 +130,11 @@ def config_problems(
 
 def portable(config: Mapping[str, Any]) -> dict:
     """Return the config without the keys that do not change the numbers."""
-    kept = {key: value for key, value in config.items() if key not in _OF_THE_MACHINE}
-    if "execution" in kept:
-        execution = kept["execution"].items()
-        kept["execution"] = {key: value for key, value in execution if key in _OF_THE_NUMBERS}
-    return kept
+    settings = {key: value for key, value in config.items() if key not in _OF_THE_MACHINE}
+    if "execution" in settings:
+        execution = settings["execution"].items()
+        settings["execution"] = {key: value for key, value in execution if key in _OF_THE_NUMBERS}
+    return settings
 
 
 def _require_yaml_values(config: Any, where: str) -> None:

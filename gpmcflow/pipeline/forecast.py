@@ -28,10 +28,10 @@ TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside th
 
 
 def _prepare_cost(context: Context, job: PlannedJob) -> Cost | None:
-    found = context.data(Path(job.output).stem)
-    if found is None:
+    loaded = context.data(Path(job.output).stem)
+    if loaded is None:
         return None
-    seconds, dataset = found
+    seconds, dataset = loaded
     return context.single(seconds, 4 * dataset.nbytes, dataset.nbytes)
 
 
@@ -101,20 +101,20 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     )
 
 
-def require_fit(found: Forecast) -> None:
+def require_fit(needs: Forecast) -> None:
     """Raise `ResourceError`, with the numbers, if a job cannot fit into memory or all into the disk."""
-    largest = max((job for job in found.jobs if job.cost), key=lambda job: job.cost.memory)
+    largest = max((job for job in needs.jobs if job.cost), key=lambda job: job.cost.memory)
     try:
-        require_memory(largest.cost.memory, found.memory_limit, largest.job.output)
+        require_memory(largest.cost.memory, needs.memory_limit, largest.job.output)
     except ResourceError as error:
-        raise ResourceError("; ".join([str(error), *found.notes[:1]])) from None
-    if found.memory > found.memory_limit:
+        raise ResourceError("; ".join([str(error), *needs.notes[:1]])) from None
+    if needs.memory > needs.memory_limit:
         raise ResourceError(
-            f"{found.cores} cores: the largest jobs need {human_bytes(found.memory)} side by side, "
-            f"over the limit of {human_bytes(found.memory_limit)}; use fewer cores, or tell "
+            f"{needs.cores} cores: the largest jobs need {human_bytes(needs.memory)} side by side, "
+            f"over the limit of {human_bytes(needs.memory_limit)}; use fewer cores, or tell "
             "Snakemake with --resources mem_mb=... what may be used."
         )
-    require_disk(found.disk, found.folder, "the results and their state")
+    require_disk(needs.disk, needs.folder, "the results and their state")
 
 
 @cache
@@ -173,10 +173,10 @@ def _spoken(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def forecast_table(found: Forecast) -> str:
+def forecast_table(needs: Forecast) -> str:
     """Return a forecast as a table for people: a row for each rule and problem, then the totals."""
     groups: dict[tuple[str, str], list[JobForecast]] = {}
-    for job in found.jobs:
+    for job in needs.jobs:
         known = job.job.rule in _costs()
         key = (job.job.rule, job.job.problem or "") if known else ("tables, figures, report", "")
         groups.setdefault(key, []).append(job)
@@ -188,18 +188,18 @@ def forecast_table(found: Forecast) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-    free = "unknown" if found.disk_free is None else human_bytes(found.disk_free)
-    work = sum(job.cost.seconds * job.cores for job in found.jobs if job.cost)
+    free = "unknown" if needs.disk_free is None else human_bytes(needs.disk_free)
+    work = sum(job.cost.seconds * job.cores for job in needs.jobs if job.cost)
     lines += [
         "",
-        f"time    {clock(found.seconds)} on {found.cores} cores ({clock(work)} of one core), "
-        f"{clock(found.seconds / found.share)} if they stay as busy as now ({found.share:.0%} free)",
-        f"memory  {human_bytes(found.memory)} side by side, limit {human_bytes(found.memory_limit)}",
-        f"disk    {human_bytes(found.disk)}, state included; free {free}",
+        f"time    {clock(needs.seconds)} on {needs.cores} cores ({clock(work)} of one core), "
+        f"{clock(needs.seconds / needs.share)} if they stay as busy as now ({needs.share:.0%} free)",
+        f"memory  {human_bytes(needs.memory)} side by side, limit {human_bytes(needs.memory_limit)}",
+        f"disk    {human_bytes(needs.disk)}, state included; free {free}",
     ]
-    if found.unknown:
+    if needs.unknown:
         lines.append(
-            f"unknown {len(found.unknown)} jobs, whose data are not on this machine: not in the totals"
+            f"unknown {len(needs.unknown)} jobs, whose data are not on this machine: not in the totals"
         )
     return "\n".join(lines)
 
@@ -209,11 +209,11 @@ def _cells(jobs: list[JobForecast]) -> tuple[str, ...]:
     if len(costs) < len(jobs):
         return ("unknown",) * 4
     seconds = [cost.seconds for cost in costs]
-    each = clock(min(seconds))
-    if clock(max(seconds)) != each:
-        each += f" - {clock(max(seconds))}"
+    span = clock(min(seconds))
+    if clock(max(seconds)) != span:
+        span += f" - {clock(max(seconds))}"
     return (
-        each,
+        span,
         clock(sum(seconds)),
         human_bytes(max(cost.memory for cost in costs)),
         human_bytes(sum(cost.disk for cost in costs)),

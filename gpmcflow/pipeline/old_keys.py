@@ -45,7 +45,7 @@ def refuse_old_keys(problem: Mapping, path: str) -> None:
         value = problem.get(key, _OLD_DEFAULT)
         name = key if key in problem else "wide"
         if isinstance(value, list):
-            shown = [_old_setting(each, f"{key}_{k + 1}", priors) for k, each in enumerate(value)]
+            shown = [_old_setting(item, f"{key}_{k + 1}", priors) for k, item in enumerate(value)]
             settings.append(f"{parameter}=({', '.join(shown)},)")
         else:
             settings.append(f"{parameter}={_old_setting(value, name, priors)}")

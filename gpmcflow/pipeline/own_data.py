@@ -101,10 +101,10 @@ def results_folder(name: str) -> Path:
 
     Raises `StorageError` where no finished analysis is there.
     """
-    given = Path(name)
-    candidates = [Path("results", name), given]
-    if given.suffix in (".yaml", ".yml"):
-        candidates = [given.parent / "results" / given.stem]
+    named = Path(name)
+    candidates = [Path("results", name), named]
+    if named.suffix in (".yaml", ".yml"):
+        candidates = [named.parent / "results" / named.stem]
     for folder in candidates:
         if (folder / "info.json").is_file():
             return folder

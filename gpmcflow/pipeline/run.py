@@ -66,9 +66,9 @@ def run(
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
         require_fit(cost)
         print("\n".join([cost.in_words, *cost.notes]), flush=True)
-    told = not options or (quick and len(options) == 2)
+    reported = not options or (quick and len(options) == 2)
     began = time.monotonic()
-    messages = Messages(config.parent) if told else None
+    messages = Messages(config.parent) if reported else None
     code, came = _snakemake(snakemake_command(config, cores, options), config.parent, messages)
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
@@ -79,7 +79,7 @@ def run(
         for line in problems:
             print(f"gpmcflow run: {line}", file=sys.stderr)
         code = 1 if problems else 0
-    if told and code == 0:
+    if reported and code == 0:
         print(f"done in {_duration(time.monotonic() - began)}")
         for name in (*checked["analyses"], *(["."] if checked["studies"] else [])):
             report = config.parent / "results" / name / "report.html"

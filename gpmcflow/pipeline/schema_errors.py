@@ -61,36 +61,36 @@ def order(error: ValidationError) -> tuple:
 
 def as_input_error(error: ValidationError, schema: dict, where: str) -> InputError:
     """What a schema finds wrong, in one line: where, what was found, what is allowed."""
-    node, found = error.schema, error.instance
+    node, value = error.schema, error.instance
     path = joined(where, error.absolute_path)
     if error.validator == "additionalProperties":
         patterns = node.get("patternProperties", {})
         known = node.get("properties", {})
         key = next(
             key
-            for key in found
+            for key in value
             if key not in known and not any(re.search(p, key) for p in patterns)
         )
         if patterns:
             return InputError(f"{path}: name {key!r} found; allowed: {node['$comment']}; rename it")
         return unknown_name(f"{path}: key", key, known)
     if error.validator == "required":
-        key = next(key for key in error.validator_value if key not in found)
+        key = next(key for key in error.validator_value if key not in value)
         wanted = describe(node["properties"][key], schema)
         return InputError(f"{joined(path, [key])}: missing; give {wanted}")
-    if error.validator == "enum" and isinstance(found, str):
-        return unknown_name(path, found, node["enum"])
+    if error.validator == "enum" and isinstance(value, str):
+        return unknown_name(path, value, node["enum"])
     if error.validator == "uniqueItems":
-        twice = next(item for item in found if found.count(item) > 1)
+        twice = next(item for item in value if value.count(item) > 1)
         return InputError(f"{path}: {shown(twice)} found twice; list each once")
     if error.validator == "maxProperties":
-        return InputError(f"{path}: found {', '.join(sorted(found))}; give one of them")
+        return InputError(f"{path}: found {', '.join(sorted(value))}; give one of them")
     if error.validator in ("minItems", "minProperties", "minLength"):
         return InputError(f"{path}: nothing found; give one at least")
     if error.validator == "pattern":
-        return InputError(f"{path}: found {shown(found)}; allowed: {node['description']}")
+        return InputError(f"{path}: found {shown(value)}; allowed: {node['description']}")
     return InputError(
-        f"{path}: found {shown(found)}; allowed: {describe(node, schema)}{_hint(found)}"
+        f"{path}: found {shown(value)}; allowed: {describe(node, schema)}{_hint(value)}"
     )
 
 
@@ -109,7 +109,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:56]} ..."
 
 
-def _hint(found: Any) -> str:
-    if isinstance(found, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", found):
-        return f" (YAML takes {found} for text; write {found.lower().replace('e', '.0e', 1)})"
+def _hint(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value):
+        return f" (YAML takes {value} for text; write {value.lower().replace('e', '.0e', 1)})"
     return ""

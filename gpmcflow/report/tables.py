@@ -43,7 +43,7 @@ _APPROXIMATIONS = {  # column -> label
 
 def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
     """What was run, as far as the tables tell."""
-    found = []
+    facts = []
     if "approximations" in frames:
         frame = frames["approximations"]
         require_columns(frame, ["problem", "dataset", "n", "likelihood"], "approximations table")
@@ -51,25 +51,25 @@ def summary(frames: Mapping[str, pd.DataFrame]) -> list[tuple[str, str]]:
             f"{row.problem} ({row.dataset}, {row.n} cases, {row.likelihood})"
             for row in frame.itertuples()
         ]
-        found.append(("problems", "; ".join(texts)))
+        facts.append(("problems", "; ".join(texts)))
     if "evidence" in frames:
         frame = frames["evidence"]
         require_columns(frame, ["method", "n_temperatures", "replicate"], "evidence table")
-        found.append(("methods", ", ".join(map(str, frame["method"].unique()))))
+        facts.append(("methods", ", ".join(map(str, frame["method"].unique()))))
         lengths = sorted(frame["n_temperatures"].dropna().unique())
-        found.append(("temperatures", ", ".join(f"{length:g}" for length in lengths)))
-        found.append(("estimates", str(len(frame))))
+        facts.append(("temperatures", ", ".join(f"{length:g}" for length in lengths)))
+        facts.append(("estimates", str(len(frame))))
         alarms = int(frame["alarm"].notna().sum()) if "alarm" in frame else 0
-        found.append(("estimates with an alarm", str(alarms)))
+        facts.append(("estimates with an alarm", str(alarms)))
     for kind, frame in frames.items():
         if kind not in ("approximations", "evidence", "verdict", "which_method", "which_sampler"):
             names = [name for name in ("problem", "method") if name in frame]
-            found += [(f"{name}s", ", ".join(map(str, frame[name].unique()))) for name in names]
+            facts += [(f"{name}s", ", ".join(map(str, frame[name].unique()))) for name in names]
     if "verdict" in frames:
         require_columns(frames["verdict"], ["verdict"], "verdict table")
         counts = frames["verdict"]["verdict"].value_counts(sort=False)
-        found.append(("verdicts", ", ".join(f"{count} {word}" for word, count in counts.items())))
-    return list(dict.fromkeys(found))  # tables of the same problems and methods say so once
+        facts.append(("verdicts", ", ".join(f"{count} {word}" for word, count in counts.items())))
+    return list(dict.fromkeys(facts))  # tables of the same problems and methods say so once
 
 
 def lead(frames: Mapping[str, pd.DataFrame]) -> str:
@@ -221,8 +221,8 @@ def which_sampler_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:
         "first draw, burn-in or pilot, are among them. joint-split moves all at once; the others are slice "
         "sampling."
     )
-    found = plain_table(frame, path)
-    return found | {"caption": "Which sampler to use", "note": f"{note} {found['note']}"}
+    table = plain_table(frame, path)
+    return table | {"caption": "Which sampler to use", "note": f"{note} {table['note']}"}
 
 
 def approximations_table(frame: pd.DataFrame, path: str) -> dict[str, Any]:

@@ -64,13 +64,13 @@ class Problem(ABC):
 def start_rows(what: str, values: Any, width: int) -> np.ndarray:
     """Starts of chains (pool, width), of (width,) or (pool, width); else `InputError`."""
     try:
-        given = np.asarray(values, dtype=np.float64)
-        wrong = f"has shape {given.shape}"
+        rows = np.asarray(values, dtype=np.float64)
+        wrong = f"has shape {rows.shape}"
     except (TypeError, ValueError):
-        given, wrong = np.empty(0), f"is a {type(values).__name__}"
-    if given.ndim in (1, 2) and given.shape[-1] == width:
-        if np.all(np.isfinite(given)):
-            return np.atleast_2d(given)
+        rows, wrong = np.empty(0), f"is a {type(values).__name__}"
+    if rows.ndim in (1, 2) and rows.shape[-1] == width:
+        if np.all(np.isfinite(rows)):
+            return np.atleast_2d(rows)
         wrong = "holds other than finite numbers"
     raise InputError(
         f"sample: start of {what} {wrong}; allowed: finite numbers ({width},) or (pool, {width})"

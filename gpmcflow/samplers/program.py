@@ -76,7 +76,7 @@ class ChainProgram:
         return self.sampler.traced + (() if self.summary is None else self.summary.names)
 
     def statistics(self) -> Outputs:
-        """Statistics of a draw."""
+        """Trailing shapes and types on disk of what tells of the transitions of a draw."""
         return self.problem.statistics(self.sampler.statistics)
 
     def outputs(self) -> Outputs:

@@ -93,7 +93,7 @@ class ChainRandom(Protocol):
         """The generator that a chain draws from, by its place in the batch."""
 
 
-def require_count(where: str, name: str, value: object) -> None:
+def require_count(where: str, name: str, value: Any) -> None:
     """Raise `InputError` unless a setting is a whole number >= 1."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < 1:
@@ -107,7 +107,7 @@ def require_share(where: str, name: str, value: float, *, zero: bool = False) ->
         raise InputError(f"{where}: {name} is {value!r}; allowed: {allowed}")
 
 
-def require_positive(where: str, value: object) -> float | tuple[float, ...]:
+def require_positive(where: str, value: Any) -> float | tuple[float, ...]:
     """A positive number, or a tuple of such; else `InputError`."""
     values = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if values.ndim != 1 or not values.size or not np.all(np.isfinite(values) & (values > 0)):

@@ -135,8 +135,8 @@ def sample(
     how = Execution.of(execution, progress="sample", **chosen.pieces)
     streams: dict[str, Any] = {"seed": seed, "key": tuple(key)}
     if tuning is not None:
-        path, kept = TemperedPath(target.base), how.state_dir
-        pilot = find_pilot(path, chosen, tuning=tuning, state_dir=kept, **streams)
+        path, folder = TemperedPath(target.base), how.state_dir
+        pilot = find_pilot(path, chosen, tuning=tuning, state_dir=folder, **streams)
         chosen = chosen.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start = pilot.latents if start is None else start
     if kind == JOINT:

@@ -95,8 +95,8 @@ def write_error(path: str | Path, error: BaseException) -> StorageError:
     """Return the one-line error for a file that could not be written."""
     number = getattr(error, "errno", None)
     if number is None:  # HDF5 tells the number only in its text
-        found = re.search(r"[Ee]rrno\s*=?\s*(\d+)", str(error))
-        number = int(found.group(1)) if found else None
+        match = re.search(r"[Ee]rrno\s*=?\s*(\d+)", str(error))
+        number = int(match.group(1)) if match else None
     text = " ".join(str(error).split())
     reason = _REASONS.get(number, f"{text}; check the folder and the disk")
     return StorageError(f"{path}: cannot be written: {reason}.")

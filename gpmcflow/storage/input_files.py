@@ -26,15 +26,15 @@ def is_file(path: str | Path) -> bool:
         return False
 
 
-def user_path(given: str | Path, folder: str | Path = ".") -> Path:
+def user_path(path: str | Path, folder: str | Path = ".") -> Path:
     """Return a path as a person writes it, a relative one from a folder on, ``~`` being their home.
 
     Raises `InputError` for the home of a person who is not known here.
     """
     try:
-        return Path(folder) / Path(given).expanduser()
+        return Path(folder) / Path(path).expanduser()
     except RuntimeError:
-        raise InputError(f"{given}: no home of that name; write the whole path") from None
+        raise InputError(f"{path}: no home of that name; write the whole path") from None
 
 
 def load_yaml(path: str | Path) -> dict:

@@ -100,8 +100,8 @@ def load_results(path: str | os.PathLike) -> xr.DataTree:
 def _checked(path: str | os.PathLike) -> Path:
     path = Path(path)
     if not path.is_file():
-        found = "it is a folder" if path.is_dir() else "no such file"
-        raise StorageError(f"{path}: {found}; give a results file, or run the step that writes it.")
+        what = "it is a folder" if path.is_dir() else "no such file"
+        raise StorageError(f"{path}: {what}; give a results file, or run the step that writes it.")
     require_unchanged(path)
     try:
         if not h5py.is_hdf5(path):

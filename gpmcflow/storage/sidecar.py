@@ -32,8 +32,8 @@ def read_sidecar(path: str | os.PathLike) -> dict:
 
 def origin(attributes: Mapping[str, Any], facts: dict) -> dict:
     """Where the numbers of a results file come from: seed, data, settings, and its sidecar's facts."""
-    found = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
-    return found | {"settings": json.loads(attributes["settings"]), "facts": facts}
+    note = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
+    return note | {"settings": json.loads(attributes["settings"]), "facts": facts}
 
 
 def environment() -> dict:
@@ -54,10 +54,10 @@ def environment() -> dict:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions

@@ -44,7 +44,7 @@ DATES = [f"2023-01-{1 + i % 28:02d}" for i in range(N)]
 )  # fmt: skip
 def test_kinds(name, cells, kind, words):
     found = column(cells, name)
-    assert (found.kind, found.found, found.problems) == (kind, words, ())
+    assert (found.kind, found.contents, found.problems) == (kind, words, ())
 
 
 def test_categories_that_hold_numbers_have_one_spelling_and_most_frequent_first():
@@ -104,7 +104,7 @@ def test_the_file_decides_the_format_of_dates(cells, words):
 
 
 def test_order_of_day_and_month_that_the_file_cannot_tell_is_said():
-    assert "it could be MM/DD/YYYY" in column(["03/02/2023", "04/02/2023"]).found
+    assert "it could be MM/DD/YYYY" in column(["03/02/2023", "04/02/2023"]).contents
 
 
 def test_times_of_day_and_zones_are_parts_of_days():
@@ -139,7 +139,7 @@ def test_thousands_are_not_taken_for_decimals():
 
 def test_words_for_missing_among_dates_with_strokes():
     dates = column(["03/02/2023", "N/A", "04/02/2023", "05/02/2023"])
-    assert dates.found == (
+    assert dates.contents == (
         "dates, 2023-02-03 to 2023-02-05 (read as DD/MM/YYYY; it could be MM/DD/YYYY), "
         "1 cell missing"
     )

@@ -63,7 +63,7 @@ def test_work_of_less_than_two_seconds_shows_nothing(terminal, caplog, monkeypat
     report = Progress("sample", 19, stream=stream)
     for _ in range(19):
         clock.now += 0.1
-        report.update(0.5, found=True)
+        report.update(0.5, restored=True)
     report.close()
     assert report.text().startswith("19/19 segments, 19 found on disk")  # counted, though silent
     assert stream.getvalue() == ""
@@ -75,7 +75,7 @@ def test_time_left_does_not_count_what_was_found_on_disk(monkeypatch):
     monkeypatch.setattr(progress, "time", clock)
     report = Progress("sample", 100, stream=io.StringIO())
     for _ in range(50):
-        report.update(found=True)
+        report.update(restored=True)
     assert report.text() == "50/100 segments, 50 found on disk"
     clock.now += 10
     report.update()

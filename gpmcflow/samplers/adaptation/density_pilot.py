@@ -79,9 +79,9 @@ def find_widths(
     for t in range(n_sweeps):
         position, value = sweep.forward(rng, density, position, value)
         draws[t], values[t] = position, value
-    kept = draws[n_dropped:]
-    sd = kept.std(axis=0, ddof=1)
-    return DensityPilot(kept, values[n_dropped:], sd, density.n_calls - before)
+    settled = draws[n_dropped:]
+    sd = settled.std(axis=0, ddof=1)
+    return DensityPilot(settled, values[n_dropped:], sd, density.n_calls - before)
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,7 +170,7 @@ class PilotProgram:
 
     @property
     def model(self) -> GPModel:
-        """The model."""
+        """Model whose hyperparameters and latents are sampled."""
         return self.problem.target
 
     @property
@@ -193,7 +193,7 @@ class PilotProgram:
         return outputs | {name: ((), "<i8") for name in ("n_steps", "n_gradient", "n_diverging")}
 
     def start(self, rng) -> dict[str, np.ndarray]:
-        """The mode."""
+        """First stage of each pilot: centre, scale and sites at a mode that it climbs to."""
         density = density_of(self.model, plain_sites(self.model))
         generators = [rng.generator(k) for k in range(len(rng.chains))]
         return stacked([first_stage(density, self.problem.pilot_starts(g), g) for g in generators])
@@ -216,9 +216,9 @@ class PilotProgram:
             if k > 0:
                 stage, draws = run_round(generator, density, stage, self.settings, lengths[k - 1])
             if 0 < k < len(lengths):
-                kept = draws[lengths[0] // 3 :] if k == 1 else draws
+                used = draws[lengths[0] // 3 :] if k == 1 else draws
                 weight = 10.0 + d if k == 1 else 0.5 * lengths[k - 2]
-                frame = refit(density, kept, stage.frame, weight)
+                frame = refit(density, used, stage.frame, weight)
                 stage = stage.with_frame(frame)
             stages.append(stage)
         return stacked(stages)

@@ -144,9 +144,9 @@ def find_pilot(
         "seed": int(seed),
         "key": list(key),
     }
-    found = remember(state_dir, "pilot", identity, compute)
-    plain = {name: found[name].item() for name in ("ratio_sd", "n_gradient", "mode_bases")}
-    return Pilot(**(found | plain))
+    arrays = remember(state_dir, "pilot", identity, compute)
+    plain = {name: arrays[name].item() for name in ("ratio_sd", "n_gradient", "mode_bases")}
+    return Pilot(**(arrays | plain))
 
 
 def next_beta(u: np.ndarray, beta: float, effective_fraction: float) -> tuple[float, float]:

@@ -65,9 +65,9 @@ def slice_on_line(
     left, right = max(left, support[0]), min(right, support[1])
     for _ in range(MAX_SHRINKS):
         t = left + (right - left) * rng.random()
-        found = log_density(t)
-        if found > level:
-            return t, found
+        height = log_density(t)
+        if height > level:
+            return t, height
         if t < x:
             left = t
         else:
@@ -179,14 +179,14 @@ class SliceSweep:
                 )
 
         if self.directions is not None:
-            found = np.array(self.directions, dtype=np.float64)
-            square = found.shape == (len(widths),) * 2 and np.all(np.isfinite(found))
-            if not square or np.linalg.matrix_rank(found) < len(widths):
+            vectors = np.array(self.directions, dtype=np.float64)
+            square = vectors.shape == (len(widths),) * 2 and np.all(np.isfinite(vectors))
+            if not square or np.linalg.matrix_rank(vectors) < len(widths):
                 raise InputError(
-                    f"SliceSweep: directions of shape {found.shape}; allowed: {len(widths)} independent "
+                    f"SliceSweep: directions of shape {vectors.shape}; allowed: {len(widths)} independent "
                     "vectors of that length"
                 )
-            object.__setattr__(self, "directions", tuple(map(tuple, found.tolist())))
+            object.__setattr__(self, "directions", tuple(map(tuple, vectors.tolist())))
 
     @property
     def order(self) -> tuple[int, ...]:

@@ -41,12 +41,12 @@ class JointProblem(Problem):
         Names are those of parameters, each with a number in its own units, and arrays: "theta", and
         "latent" or "weight".
         """
-        given = dict(start) if isinstance(start, Mapping) else {"theta": start}
+        by_name = dict(start) if isinstance(start, Mapping) else {"theta": start}
         widths = {"theta": model.dim, model.latent_variable: model.n_latents}
-        arrays = {name: given.pop(name) for name in widths if given.get(name) is not None}
-        given.pop("theta", None)
-        if given:
-            arrays["theta"] = model.theta_of(given)
+        arrays = {name: by_name.pop(name) for name in widths if by_name.get(name) is not None}
+        by_name.pop("theta", None)
+        if by_name:
+            arrays["theta"] = model.theta_of(by_name)
         starts = {name: start_rows(name, values, widths[name]) for name, values in arrays.items()}
         for row in starts.get("theta", ()):
             _require_density(model, row)
@@ -78,7 +78,7 @@ class JointProblem(Problem):
         By default the hyperprior's centre and two draws from its central half.
         """
         if "theta" in self.starts:
-            thetas = self.starts["theta"][:MOST_STARTS]
+            thetas = list(self.starts["theta"][:MOST_STARTS])
         else:
             thetas = [self.target.prior_median()]
             thetas += [self.target.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS)]

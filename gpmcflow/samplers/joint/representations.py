@@ -18,7 +18,6 @@ import numpy as np
 
 from gpmcflow.approximations.independent_sites import (
     SiteRule,
-    Sites,
     StandardSites,
     TaylorSites,
 )
@@ -26,7 +25,6 @@ from gpmcflow.covariances.dense_factor import DenseFactor
 from gpmcflow.covariances.kronecker import KroneckerFactor
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.compiled import LikelihoodCode, PythonCode, log_likelihood
-from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
 
 
 @dataclass(slots=True)
@@ -42,9 +40,9 @@ class Point:
     offset: float
     factor: DenseFactor | KroneckerFactor
     code: LikelihoodCode | PythonCode
-    sites: Sites | None
-    whitened: WhitenedFactors | None
-    f: np.ndarray | None = None
+    sites: Any  #: `Sites`
+    whitened: Any  #: `WhitenedFactors`
+    f: Any = None  #: (n,), once it is known
     log_likelihood: float = np.nan
 
     @property
@@ -104,7 +102,7 @@ class Fixed(Representation):
     """f itself: phi = log N(f; 0, Sigma') + log L(f; c'), the likelihood cancelling while c stays."""
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """f."""
+        """Hold f; phi at the point."""
         frozen = Frozen(point.f)
         return frozen, self._prior(frozen, point) + point.log_likelihood
 
@@ -130,7 +128,7 @@ class PriorWhite(Representation):
     """nu = L^-1 f, of unit normals under the prior: f' = L'nu, phi = log L(f'; c')."""
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """nu."""
+        """Hold nu = L^-1 f; phi at the point, the log likelihood."""
         return Frozen(point.whiten(point.f)), point.log_likelihood
 
     def place(self, frozen: Frozen, point: Point) -> float:
@@ -204,7 +202,7 @@ class PosteriorWhite(Representation):
     rule: SiteRule = field(default_factory=StandardSites)
 
     def freeze(self, rng: np.random.Generator, point: Point) -> tuple[Frozen, float]:
-        """omega."""
+        """Hold omega, the noise of an exact draw of f under the sites; phi at the point."""
         nu = point.whiten(point.f)
         omega = point.whitened.transposed(nu) - self._linear(point)
         return Frozen(omega), point.log_likelihood + self._density(point, nu)
@@ -245,7 +243,7 @@ def representation(name: str, rule: SiteRule | None = None) -> Representation:
     """
     if name not in REPRESENTATIONS:
         raise unknown_name("representation", name, REPRESENTATIONS)
-    own = REPRESENTATIONS[name]
+    own: Any = REPRESENTATIONS[name]
     if rule is None:
         return own
     if own.rule is None:

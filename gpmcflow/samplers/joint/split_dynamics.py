@@ -98,13 +98,13 @@ class SplitTarget:
 
         Raises `NumericalError` where the density is not finite.
         """
-        found = self.state(self.position(rng, x, f))
-        if not np.isfinite(found.rest):
+        state = self.state(self.position(rng, x, f))
+        if not np.isfinite(state.rest):
             raise NumericalError(
                 f"joint split HMC: no finite density at the start x = {np.round(x, 3).tolist()}; give "
                 "another start_theta, or the model a larger jitter"
             )
-        return found
+        return state
 
 
 def trajectory(

@@ -15,7 +15,7 @@ from gpmcflow.likelihoods.compiled import (
     log_likelihood,
 )
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.joint.representations import Fixed, Frozen, Point, Representation
+from gpmcflow.samplers.joint.representations import Fixed, Point, Representation
 from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
 
 LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
@@ -66,9 +66,11 @@ class JointWorkspace:
         sites = representation.rule is not None
         self._whitened = [WhitenedFactors(model.n_cases) for _ in range(2)] if sites else [None] * 2
         self._drifts = self._factors[0].drifts
-        self.point: Point = None
-        self._proposed: Point | None = None
-        self._frozen: Frozen | None = None
+        self.point: Any = (
+            None  # a `Point`, after `start`; `_proposed`, too, and `_frozen` as it says
+        )
+        self._proposed: Any = None
+        self._frozen: Any = None
         self.phi = np.nan
         self._scratch = np.empty(model.n_cases)
         touches = [model.touches(place) for place in self.free]
@@ -219,7 +221,7 @@ class JointWorkspace:
         touches = None if current is None or place is None else model.touches(place)
         if touches in (None, "covariance"):
             factor = self._factors[1]
-            if touches == "covariance":
+            if touches == "covariance" and place is not None:
                 sound = factor.fill_from(current.factor, full, place)
             else:
                 sound = factor.fill(full)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,19 +79,23 @@ class CurvatureSystem:
             )
         self.target, self.refactorise = target, refactorise
         self.beta = target.beta_column()
-        self.kept = -self.beta * target.precision  # sites that the path keeps beside the likelihood
-        if np.min(self.kept, initial=0.0) < -1e-10 * (1.0 + np.max(np.abs(self.kept), initial=0.0)):
+        self.sites = (
+            -self.beta * target.precision
+        )  # sites that the path keeps beside the likelihood
+        if np.min(self.sites, initial=0.0) < -1e-10 * (
+            1.0 + np.max(np.abs(self.sites), initial=0.0)
+        ):
             raise InputError(
                 "RMHMC: a site of the reference has a negative precision on this path, so that the "
                 "metric need not be positive; use the prior or an EP or Laplace fit as reference"
             )
-        self.kept = np.maximum(self.kept, 0.0)
+        self.sites = np.maximum(self.sites, 0.0)
         few_cases = self.model.n_cases <= self.model.dim
         self.space = (CaseFactors if few_cases else CoordinateFactors)(self.model, n_chains)
         self.n_factorised = np.zeros(n_chains)
         self.n_passes = np.zeros(n_chains)
 
-    def _of(self, values: np.ndarray | float, slot: np.ndarray) -> np.ndarray | float:
+    def _of(self, values: Any, slot: np.ndarray) -> Any:
         """Settings of some chains, where they differ between chains."""
         return values[slot] if np.ndim(values) == 2 else values
 
@@ -103,8 +107,8 @@ class CurvatureSystem:
             information = -likelihood.derivatives(predictor, y)[2]
         else:
             information = likelihood.information(predictor, y)
-        beta, kept = self._of(self.beta, slot), self._of(self.kept, slot)
-        return np.sqrt(np.maximum(kept + beta * information, 0.0))
+        beta, sites = self._of(self.beta, slot), self._of(self.sites, slot)
+        return np.sqrt(np.maximum(sites + beta * information, 0.0))
 
     def geometry(self, position: np.ndarray, slot: np.ndarray) -> Geometry:
         """Likelihood, metric, its factor and trace term at positions (chain, d)."""
@@ -114,12 +118,12 @@ class CurvatureSystem:
         information, information_slope = -second, -third
         if not model.likelihood.log_concave:
             information, information_slope = _expected(model, predictor)
-        beta, kept = self._of(self.beta, slot), self._of(self.kept, slot)
+        beta, sites = self._of(self.beta, slot), self._of(self.sites, slot)
         precision, shift = (self._of(a, slot) for a in (target.precision, target.shift))
         log_likelihood = value.sum(-1)
         residual = log_likelihood - sites_density(predictor, precision, shift)
         scale = beta[:, 0] if np.ndim(beta) else beta
-        weight = np.maximum(kept + beta * information, 0.0)
+        weight = np.maximum(sites + beta * information, 0.0)
         weight_slope = beta * information_slope
         root = np.sqrt(weight)
         log_det = self.space.factorise(root, slot)

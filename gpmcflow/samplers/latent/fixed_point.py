@@ -61,7 +61,7 @@ class FixedPointSolver:
     def _accelerated(
         self, update: Update, start: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found, solved = start.copy(), np.zeros(len(start), bool)
+        solution, solved = start.copy(), np.zeros(len(start), bool)
         counts = np.zeros(len(start), int)
         rows, values = np.arange(len(start)), start
         images: list[np.ndarray] = []
@@ -73,7 +73,7 @@ class FixedPointSolver:
             counts[rows] += 1
             change = np.abs(residual).max(axis=1)
             done = change < self.tolerance * (1.0 + np.abs(image).max(axis=1))
-            found[rows[done]] = image[done]
+            solution[rows[done]] = image[done]
             solved[rows[done]] = True
             going = ~done & (change < limit[rows])  # nan is not going either
             if not going.any():
@@ -82,9 +82,9 @@ class FixedPointSolver:
             residuals = [*residuals[-MEMORY:], residual]
             if not going.all():
                 rows = rows[going]
-                images, residuals = ([a[going] for a in kept] for kept in (images, residuals))
+                images, residuals = ([a[going] for a in history] for history in (images, residuals))
             values = _combine(images, residuals)
-        return found, counts, solved
+        return solution, counts, solved
 
 
 def _combine(images: list[np.ndarray], residuals: list[np.ndarray]) -> np.ndarray:

@@ -132,13 +132,13 @@ class UnitMass:
 
 def principal_frequencies(sampler: object, target: Target) -> np.ndarray:
     """Frequencies of the target's base; `InputError` if its coordinates are not principal axes."""
-    found = getattr(target.base, "frequencies", None)
-    if found is None:
+    frequencies = getattr(target.base, "frequencies", None)
+    if frequencies is None:
         raise InputError(
             f"{type(sampler).__name__}: the target's base is {type(target.base).__name__}; allowed: "
             f"{PrincipalAxes.__name__}; use target.in_coordinates(sampler.coordinates(target.base))"
         )
-    return found
+    return frequencies
 
 
 def require_steps(where: str, step_size: float | np.ndarray, n_steps: int) -> None:

@@ -37,10 +37,10 @@ class LatentProblem(Problem):
     @classmethod
     def of(cls, target: Target, sampler: LatentSampler, starts: np.ndarray | None) -> LatentProblem:
         """Problem of a target in the coordinates of a sampler."""
-        given, coordinates = target.base, sampler.coordinates(target.base)
-        other = isinstance(given, GaussianSites) and not coordinates.same_gaussian(given)
+        base, coordinates = target.base, sampler.coordinates(target.base)
+        other = isinstance(base, GaussianSites) and not coordinates.same_gaussian(base)
         pool = None if starts is None else start_rows("latents", starts, target.dim)
-        return cls(target.in_coordinates(coordinates), pool, given if other else None)
+        return cls(target.in_coordinates(coordinates), pool, base if other else None)
 
     def digest(self) -> str:
         """SHA-256 of target and starts."""
@@ -73,7 +73,7 @@ class LatentProblem(Problem):
         return {"latent_dim": np.arange(self.target.dim)}
 
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
-        """Latents."""
+        """Variable ``latent`` of the posterior."""
         return {"latent": draws["latent"]}
 
     def data(self) -> dict[str, xr.Dataset]:

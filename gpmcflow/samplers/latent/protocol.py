@@ -109,8 +109,11 @@ class LatentSampler(Sampler):
     def with_steps(self, step_size: float | np.ndarray, n_steps: int) -> Self:
         """Return the sampler with another step size and number of steps, as far as it has them."""
         settings = {"step_size": step_size, "n_steps": n_steps}
-        own = {name: value for name, value in settings.items() if name in self.__dataclass_fields__}
-        return replace(self, **own)
+        sampler: Any = self  # a dataclass
+        own = {
+            name: value for name, value in settings.items() if name in sampler.__dataclass_fields__
+        }
+        return replace(sampler, **own)
 
     def constants(self) -> dict[str, float]:
         """Step size and number of steps."""
