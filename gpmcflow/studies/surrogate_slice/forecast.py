@@ -14,10 +14,7 @@ from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import repeated
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
-from gpmcflow.studies.surrogate_slice.problems import (
-    build_joint_model,
-    sampler_of,
-)
+from gpmcflow.studies.surrogate_slice.problems import build_joint_model, sampler_of
 from gpmcflow.studies.surrogate_slice.runs import LARGEST_DENSE, numbers_held, where_in_config
 from gpmcflow.studies.surrogate_slice.settings import JOINT
 

@@ -31,13 +31,7 @@ from gpmcflow.studies.surrogate_slice.estimates import (
 )
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
-from gpmcflow.studies.verdict import (
-    VERDICT_COLUMNS,
-    joined,
-    number_cells,
-    printed_row,
-    verdict_row,
-)
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, joined, number_cells, printed_row, verdict_row
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
