@@ -102,13 +102,7 @@ def approximate(
     if "X_test" in dataset and model.likelihood.binary:
         X_test = dataset["X_test"].values
         probability = np.stack([conditional(q, X_test).mean_response() for q in sites])
-        groups["predictions"] = xr.Dataset(
-            {
-                "probability": (("method", "test_case"), probability),
-                "y_test": ("test_case", dataset["y_test"].values),
-            },
-            {"method": list(fits), "test_case": dataset["test_case"]},
-        )
+        groups["predictions"] = _predictions(dataset, probability, fits)
     attributes = result_attributes(dataset, seed, problem=problem)
     return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": clock.seconds}
 
@@ -156,15 +150,7 @@ def posterior(
         thinned = latents.stack(sample=("chain", "draw")).transpose("sample", ...)[::thin]
         state = State(model, np.asarray(thinned.values))
         probability = conditional(state, dataset["X_test"].values).mean_response()
-        tree["predictions"] = xr.DataTree(
-            xr.Dataset(
-                {
-                    "probability": ("test_case", probability),
-                    "y_test": ("test_case", dataset["y_test"].values),
-                },
-                {"test_case": dataset["test_case"]},
-            )
-        )
+        tree["predictions"] = xr.DataTree(_predictions(dataset, probability))
         clock("predict")
     return with_attributes(tree, attributes), {"seconds": clock.seconds}
 
@@ -194,6 +180,18 @@ def result_attributes(
         data_checksum=dataset.attrs["checksum"],
         dataset=dataset.attrs["name"],
         **names,
+    )
+
+
+def _predictions(
+    dataset: xr.Dataset, probability: np.ndarray, methods: Mapping[str, Any] | None = None
+) -> xr.Dataset:
+    """Probability of each test case, by method if there are several."""
+    dims = ("test_case",) if methods is None else ("method", "test_case")
+    names = {} if methods is None else {"method": list(methods)}
+    return xr.Dataset(
+        {"probability": (dims, probability), "y_test": ("test_case", dataset["y_test"].values)},
+        names | {"test_case": dataset["test_case"]},
     )
 
 

@@ -14,9 +14,9 @@ from gpmcflow.studies.frame.judgement import (
 )
 
 VERDICT_COLUMNS = [
-    "study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse",
-    "tolerance", "verdict", "why",
-]  # fmt: skip
+    *("study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse"),
+    *("tolerance", "verdict", "why"),
+]
 
 
 def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, **cells) -> dict:
@@ -33,6 +33,14 @@ def claim_row(study: str, claim: str, row: str, column: str, **cells) -> dict:
     return verdict_row(study, table=f"claim: {claim}", row=row, column=column, **cells)
 
 
+def judged_row(
+    study: str, claim: str, row: str, column: str, ours: Estimate, *claims, **cells
+) -> dict:
+    """Row of a claim about an estimate, which holds where each position is what it should be."""
+    judged = ours.cells() | {"verdict": verdict(*claims)}
+    return claim_row(study, claim, row, column, **judged, **cells)
+
+
 def missing_row(study: str, claim: str, need: str, row: str = "", column: str = "") -> dict:
     """Row of a claim whose run is not there: what it needs."""
     why = f"not in this config: {need}"
@@ -45,24 +53,26 @@ def joined(*reasons: str) -> str:
 
 
 def number_cells(
-    ours: Estimate, value: float, allowed: dict[str, Any], note: str = "", precision: float = PRECISION
-) -> dict:  # fmt: skip
+    ours: Estimate,
+    value: float,
+    allowed: dict[str, Any],
+    note: str = "",
+    precision: float = PRECISION,
+) -> dict:
     """Cells of an estimate beside a printed number.
 
     ``allowed`` is its tolerance (absolute), its share of the number, or a factor, and why.
     """
-    factor = allowed.get("factor")
-    if factor is not None:
-        position, shown = (
-            near(ours, value, factor=factor, precision=precision),
-            f"factor {factor:g}",
-        )
+    if "factor" in allowed:
+        shown = f"factor {allowed['factor']:g}"
+        position = near(ours, value, factor=allowed["factor"], precision=precision)
     else:
         shown = allowed["value"] if "value" in allowed else allowed["share"] * value
         position = near(ours, value, tolerance=shown, precision=precision)
+    judged = verdict((position, "within"), words=NUMBER)
     return ours.cells() | {
         "tolerance": shown,
-        "verdict": verdict((position, "within"), words=NUMBER),
+        "verdict": judged,
         "why": joined(allowed["why"], note),
     }
 

@@ -12,7 +12,7 @@ import yaml
 
 from gpmcflow.storage import write_csv
 from gpmcflow.studies.parts import PUBLISHED
-from gpmcflow.studies.surrogate_slice import agreement
+from gpmcflow.studies.surrogate_slice import comparisons
 from gpmcflow.studies.surrogate_slice.estimates import (
     MethodRuns,
     ProblemRuns,
@@ -20,8 +20,7 @@ from gpmcflow.studies.surrogate_slice.estimates import (
     problem_runs,
 )
 from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS
-from gpmcflow.studies.surrogate_slice.tables import tables
-from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS
+from gpmcflow.studies.surrogate_slice.tables import COLUMNS, tables
 from gpmcflow.studies.verdict import VERDICT_COLUMNS
 
 PRINTED = yaml.safe_load((PUBLISHED / "surrogate_slice.yaml").read_text())
@@ -520,14 +519,18 @@ def test_methods_that_disagree_are_seen():
     for each in wrong:
         if each["method"] == "post-taylor":
             each["values"]["chains"][0]["theta_mean"][1] = 0.5
-    assert set(verdicts(parts, agreement.CLAIM)) == {"holds"}
-    rows = {row["column"]: row for row in claim(verdict_of(wrong), agreement.CLAIM)}
+    assert set(verdicts(parts, comparisons.SAME_POSTERIOR)) == {"holds"}
+    rows = {row["column"]: row for row in claim(verdict_of(wrong), comparisons.SAME_POSTERIOR)}
     assert rows.pop("root mean square z: post-taylor - surr-taylor")["verdict"] == "does not hold"
     assert {row["verdict"] for row in rows.values()} == {"holds"}
 
 
 def test_a_slow_method_is_told_and_not_compared():
-    rows = claim(verdict_of(runs(efficiency=SIX | {"fixed": 3.0})), agreement.CLAIM, column="fixed")
+    rows = claim(
+        verdict_of(runs(efficiency=SIX | {"fixed": 3.0})),
+        comparisons.SAME_POSTERIOR,
+        column="fixed",
+    )
     assert [row["verdict"] for row in rows] == ["not resolved"]
     assert "no error is known" in rows[0]["why"]
 
@@ -543,8 +546,8 @@ def test_a_slow_method_is_told_and_not_compared():
 )
 def test_error_is_the_larger_of_between_and_within(means, ess, expected):
     chains = tuple(chain(ess, mean=mean) for mean in means)
-    found = agreement.moments(MethodRuns("m", {}, "poisson", chains), LINE)
-    assert set(found) == {*LINE, agreement.TRACE}
+    found = comparisons.moments(MethodRuns("m", {}, "poisson", chains), LINE)
+    assert set(found) == {*LINE, comparisons.TRACE}
     assert found["offset"].error == pytest.approx(expected)
     assert found["offset"].mean == 0.0
 

@@ -34,6 +34,7 @@ def snakemake(tmp_path, monkeypatch):
         rule="evidence",
         threads=1,
         input=["data.nc"],
+        output=[],
         config={"seed": 1},
         wildcards=Named(problem="a"),
         params=Named(method={"particles": 8}),

@@ -54,6 +54,7 @@ def snakemake(tmp_path):
         },
         wildcards=Named(problem="a", method="b"),
         params=Named(method={"particles": 8}, code="c0"),
+        input=Named(),
         output=Named(results=str(tmp_path / "out.nc")),
     )
 

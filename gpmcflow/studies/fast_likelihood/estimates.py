@@ -15,7 +15,9 @@ from gpmcflow.studies.fast_likelihood.types import TYPES
 from gpmcflow.studies.frame.judgement import Estimate, side, verdict
 from gpmcflow.studies.frame.parts import grouped
 
-claim_row, missing_row = partial(rows.claim_row, STUDY), partial(rows.missing_row, STUDY)
+claim_row, judged_row, missing_row = (
+    partial(make, STUDY) for make in (rows.claim_row, rows.judged_row, rows.missing_row)
+)
 COSTS = {  # of an effective draw
     "run_cost": "tau x pi-equivalents",
     "efficiency": "tau x CPU",
@@ -95,11 +97,6 @@ def _place(runs: TypeRuns) -> tuple:
     """Place of a type in a table, whatever the order of the parts."""
     real = not isinstance(runs.data, int)
     return real, 0 if real else runs.data, runs.name
-
-
-def judged_row(claim: str, row: str, column: str, ours: Estimate, *claims, **cells) -> dict:
-    """Row of a claim about an estimate, which holds where each position is what it should be."""
-    return claim_row(claim, row, column, **ours.cells(), verdict=verdict(*claims), **cells)
 
 
 def below_one(

@@ -87,7 +87,4 @@ def method_estimates(row: xr.Dataset, seconds: dict, iterations: int) -> dict:
     }
 
 
-READERS = {
-    f"{STUDY}/*/tuning.nc": tuning_part,
-    f"{STUDY}/*/replicate_*.nc": replicate_part,
-}
+READERS = {f"{STUDY}/*/tuning.nc": tuning_part, f"{STUDY}/*/replicate_*.nc": replicate_part}

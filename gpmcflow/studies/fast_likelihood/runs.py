@@ -93,13 +93,7 @@ def replicate_job(job: Job) -> tuple[xr.DataTree, dict]:
 
 
 def tune(
-    name: str,
-    settings: dict,
-    tuning: dict,
-    *,
-    seed: int,
-    execution: dict,
-    state_dir: Any = None,
+    name: str, settings: dict, tuning: dict, *, seed: int, execution: dict, state_dir: Any = None
 ) -> tuple[xr.DataTree, dict]:
     """Choose each method's setting on data sets of their own: widths, or leapfrog steps of HMC.
 

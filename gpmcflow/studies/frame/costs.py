@@ -115,6 +115,11 @@ class Context:
         return Cost(start + seconds, int(array_bytes) + each, int(disk) + SMALL)
 
 
+def cost_of_making(make: Callable[..., Any]) -> Callable[[Context, Any], Cost]:
+    """Cost of small jobs, which are made to see: of illustrations."""
+    return lambda context, job: context.single(timed(lambda: make(seed=0))[0], 0)
+
+
 def block_of(grid: Grid) -> int:
     """Chains of a full block."""
     return min(grid.block_size, grid.n_chains)

@@ -16,8 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from gpmcflow.errors import GpmcflowError, UnavailableError
 from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
@@ -82,21 +80,9 @@ class Job:
     def __init__(self, snakemake: Any) -> None:
         self._snakemake = snakemake
         self._began = time.perf_counter()
-
-    @property
-    def input(self) -> Any:
-        """Files it reads, by name."""
-        return self._snakemake.input
-
-    @property
-    def output(self) -> Any:
-        """Files it writes, by name."""
-        return self._snakemake.output
-
-    @property
-    def wildcards(self) -> Any:
-        """What makes it one of its rule's jobs, by name."""
-        return self._snakemake.wildcards
+        self.input = snakemake.input  #: files it reads, by name
+        self.output = snakemake.output  #: files it writes, by name
+        self.wildcards = snakemake.wildcards  #: what makes it one of its rule's jobs, by name
 
     @property
     def config(self) -> dict[str, Any]:
@@ -116,12 +102,12 @@ class Job:
     @property
     def memory_limit_gb(self) -> float | None:
         """Limit in the config; None for the default. It does not change the numbers."""
-        return self._snakemake.config["memory_limit_gb"]
+        return self.config["memory_limit_gb"]
 
     @property
     def execution(self) -> dict:
         """Section `execution` of the config, with the cores Snakemake grants as its workers."""
-        return {**self._snakemake.config["execution"], "workers": self._snakemake.threads}
+        return {**self.config["execution"], "workers": self._snakemake.threads}
 
     @property
     def names(self) -> dict[str, str]:
@@ -144,10 +130,6 @@ class Job:
         from gpmcflow.storage import load_results
 
         return load_results(self.input.data).to_dataset()
-
-    def published(self) -> dict[str, Any]:
-        """The printed numbers of a paper, `input.published`."""
-        return yaml.safe_load(Path(self.input.published).read_text(encoding="utf-8"))
 
     def state_dir(
         self, dataset: xr.Dataset | None = None, runs: Sequence[tuple[int, int]] = ()

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from gpmcflow.studies.frame.study import PlannedJob
 
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
-GP_MATRICES, LINEAR_MATRICES = (
-    10,
-    8,
-)  # n x n and n x d arrays alive at once, a quarter above the studies'
+# n x n and n x d arrays alive at once, a quarter above the studies'
+GP_MATRICES, LINEAR_MATRICES = 10, 8
 JOINT_MATRICES = 15  # of a model of hyperparameters and latents
 BASIS_COLUMNS, MOST_FUNCTIONS_SQUARED = 4000, 2_000_000  # of a model with 400 basis functions
 # Measured with the jobs themselves; a test does so again.
@@ -30,9 +28,7 @@ PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most
 PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52
 PER_CHAIN = 2000  # numbers: a chain's own random generator
 KEPT = 2  # copies of a segment's draws at its end: one by one, and in one array
-FLOPS = (
-    1e9  # a second of one busy core, at matrices of this size; 10 times fewer than a quiet one does
-)
+FLOPS = 1e9  # a second of one busy core, at matrices of this size; a tenth of what a quiet one does
 LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
 INSIDE = ("parallel_tempering", "sequential_monte_carlo")  # replicates have their chains inside
 
@@ -154,11 +150,7 @@ def memory_mb(
 
 
 def analysis_memory_mb(
-    config: dict,
-    data: str | os.PathLike,
-    processes: int,
-    attempt: int,
-    structure: str = "auto",
+    config: dict, data: str | os.PathLike, processes: int, attempt: int, structure: str = "auto"
 ) -> int:
     """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices.
 
@@ -178,11 +170,7 @@ def _asked(config: dict, numbers: int, processes: int, attempt: int) -> int:
 
 
 def runtime_minutes(
-    config: dict,
-    problem: str,
-    data: str | os.PathLike,
-    method: dict[str, Any],
-    attempt: int,
+    config: dict, problem: str, data: str | os.PathLike, method: dict[str, Any], attempt: int
 ) -> int:
     """Return the walltime to ask for: short, as a job that is stopped goes on in its next attempt.
 

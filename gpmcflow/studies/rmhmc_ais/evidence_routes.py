@@ -165,10 +165,7 @@ def _anneal_all(setting: Setting, plan: Plan | OneStep) -> Outcome:
         schedule, runs, row = plan.schedule(n_temperatures), [], []
         for replicate in range(method["replicates"]):
             label = f"T={n_temperatures} replicate {replicate}"
-            streams = {
-                "seed": setting.seed,
-                "key": (*setting.key, f"T{n_temperatures}", replicate),
-            }
+            streams = {"seed": setting.seed, "key": (*setting.key, f"T{n_temperatures}", replicate)}
             began = time.perf_counter()
             run = anneal(
                 setting.path,

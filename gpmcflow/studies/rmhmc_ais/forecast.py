@@ -7,13 +7,17 @@ is measured at full size.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import xarray as xr
 
 from gpmcflow.approximations.conditional import State, conditional
-from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.expectation_propagation import (
+    ExpectationPropagation,
+    expectation_propagation,
+)
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.evidence.annealing_program import AnnealingProgram
 from gpmcflow.evidence.ladders import make_ladder
@@ -23,13 +27,14 @@ from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.evidence.tempering_program import TemperingProgram
 from gpmcflow.execution import Program, chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
-from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.costs import Context, Cost, block_of, cost_of_making
 from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import repeated, seconds_by_cases, seconds_per_transition, timed
 from gpmcflow.studies.problems import MATRICES, build_model
@@ -45,12 +50,13 @@ STEPS = 8  # gradients of the transitions that are timed
 
 
 @dataclass(frozen=True)
-class SmallPilot:
-    """A pilot with few particles on few cases; None where the method needs none."""
+class Start:
+    """What a method starts with."""
 
-    pilot: Pilot | None
-    per_particle: float  #: its steps for each particle
-    path: TemperedPath  #: of the full size
+    pilot: Pilot | None  #: with few particles on few cases; None where the method needs none
+    sampler: Sampler
+    path: TemperedPath  #: of the full size, in the sampler's coordinates
+    seconds: float  #: to load compiled code and to run the pilot with all its particles
 
 
 def approximate_cost(context: Context, job: PlannedJob) -> Cost:
@@ -71,17 +77,16 @@ def approximate_cost(context: Context, job: PlannedJob) -> Cost:
 def posterior_cost(context: Context, job: PlannedJob) -> Cost:
     """Pilot, chains from the EP fit, and predictions averaged over at most 1000 draws."""
     sampling = job.settings["sampling"]
-    found = _pilot(context, job.problem, {"reference": "ep", **sampling})
-    sampler = make_sampler(sampling["sampler"])
-    sampler = sampler.with_steps(float(sampler.step_size), int(found.pilot.n_steps[-1]))
-    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
-    program = ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
+    start = _start(context, job.problem, {"reference": "ep", **sampling})
+    sampler = start.sampler
+    sampler = sampler.with_steps(float(sampler.step_size), int(start.pilot.n_steps[-1]))
+    program = ChainProgram(LatentProblem(Target.posterior(start.path.base)), sampler)
     n_draws = sampling["draws"] + sampling["warmup"]
     grid = context.grid(sampling["chains"], n_draws)
-    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, sampling)
-    seconds += n_draws * context.turns(grid) * seconds_per_transition(program, block_of(grid))
+    each = seconds_per_transition(program, block_of(grid))
+    seconds = start.seconds + n_draws * context.turns(grid) * each
     on_disk, state, draws = context.on_disk(program, grid)
-    dataset, model = context.dataset(job.problem), path.model
+    dataset, model = context.dataset(job.problem), start.path.model
     if "X_test" in dataset and model.likelihood.binary:
         few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
         once, _ = timed(lambda: conditional(State(model, few), X_test).mean_response())
@@ -92,84 +97,80 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Pilot, then every ladder and replicate, forward and back, block after block."""
     method = job.settings["method"]
-    found = _pilot(context, job.problem, method)
-    if method["kind"] in ("parallel_tempering", "sequential_monte_carlo"):
-        return _inside_cost(context, job, method, found)
-    sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
-    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
+    start = _start(context, job.problem, method)
+    inside = method["kind"] in ("parallel_tempering", "sequential_monte_carlo")
+    cost_of = _cost_inside if inside else _cost_of_annealing
+    seconds, n_bytes = cost_of(context, method, start)
+    dim = start.path.model.dim
+    memory = rmhmc_ais.memory_forecast(dim, method, context.execution, on_disk=True)
+    return context.job(start.seconds + seconds, memory, n_bytes)
+
+
+def _cost_of_annealing(context: Context, method: dict, start: Start) -> tuple[float, int]:
+    """Seconds and bytes of all ladders and replicates, from the seconds of a gradient."""
+    path, sampler = start.path, start.sampler
     block = min(context.execution["block_size"], method["particles"])
     gradient = _seconds_per_gradient(path, sampler, block)
-    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
-    rebase = 0.0
-    n_bases = len(found.pilot.betas) if found.pilot else max(method.get("temperatures") or [1])
+    seconds, rebase, n_bytes = 0.0, 0.0, 0
+    n_bases = len(start.pilot.betas) if start.pilot else max(method.get("temperatures") or [1])
     if method.get("coordinates") == "mode":  # the pilot and each ladder find the modes
         mode, (sites, _) = timed(lambda: tempered_mode(path, 0.5))
         rebase, _ = timed(lambda: sampler.coordinates(sites).factor)
         seconds += n_bases * (mode + rebase) * (1 + len(method["temperatures"]))
-    n_bytes = 0
     for name, length in annealing_runs(method):
-        grid, steps = context.grid(method["particles"], length), _steps(method, found, length)
+        grid, steps = context.grid(method["particles"], length), _steps(method, start.pilot, length)
         n_gradient = steps.sum() + length
         if name.endswith("_start"):
             n_gradient = evidence_routes.REVERSE_DRAWS * steps[-1]
         seconds += context.turns(grid) * (n_gradient * gradient + min(length, n_bases) * rebase)
-        on_disk, state, draws = context.on_disk(_program(path, sampler, method, name, length), grid)
+        on_disk, state, draws = context.on_disk(_program(start, method, name, length), grid)
         seconds += on_disk
         n_bytes += state if name.startswith("reverse") else state + draws
-    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
-    return context.job(seconds, memory, n_bytes)
+    return seconds, n_bytes
 
 
-def _inside_cost(context: Context, job: PlannedJob, method: dict, found: SmallPilot) -> Cost:
-    """Pilot, then ladders or particle systems, each a chain: one step of each is timed."""
-    sampler = make_sampler(method["sampler"])
-    path = found.path.in_coordinates(sampler.coordinates(found.path.reference))
-    seconds = _first_call(context, job.problem) + _pilot_seconds(found, path, sampler, method)
-    n_bytes = 0
+def _program(start: Start, method: dict, name: str, length: int) -> Program:
+    """A program with the outputs of a run; only forward ones keep latents."""
+    if name.endswith("_start"):
+        return ChainProgram(LatentProblem(Target.posterior(start.path.base)), start.sampler)
+    schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), start.sampler)
+    latents = bool(method.get("store_latents")) and not name.startswith("reverse")
+    return AnnealingProgram(start.path, start.sampler, schedule, latents)
+
+
+def _cost_inside(context: Context, method: dict, start: Start) -> tuple[float, int]:
+    """Seconds and bytes of ladders or particle systems, each a chain: one step of each is timed."""
+    seconds, n_bytes = 0.0, 0
     for _, length in annealing_runs(method):
         n_temperatures = max(method["temperatures"])
         if method["kind"] == "sequential_monte_carlo":
-            n_temperatures = length = min(length, max(len(found.pilot.betas), n_temperatures))
+            n_temperatures = length = min(length, max(len(start.pilot.betas), n_temperatures))
         grid = context.grid(method["replicates"], length)
-        schedule = _schedule(path, sampler, method, found, n_temperatures)
-        if method["kind"] == "parallel_tempering":
-            step_size, n_steps = batch_steps(schedule)
-            program = TemperingProgram(path, sampler, schedule.betas, step_size, n_steps)
-        else:
-            adaptive = method["adaptive_particles"]
-            particles = AdaptiveParticles(**adaptive).least if adaptive else method["particles"]
-            program = ParticleProgram(
-                path, sampler, schedule, particles, method["moves"], method["waste_free"]
-            )
-        block = block_of(grid)
-        rng = chain_generators(0, "forecast", chains=range(block))
+        program = _program_inside(method, start, n_temperatures)
+        rng = chain_generators(0, "forecast", chains=range(block_of(grid)))
         carry, _ = program.advance(rng, program.start(rng), 0, 1)  # a first stage has no move
-        step = repeated(lambda: program.advance(rng, carry, 1, 2))  # noqa: B023
-        seconds += context.turns(grid) * length * step
+        step = repeated(partial(program.advance, rng, carry, 1, 2))
         on_disk, state, draws = context.on_disk(program, grid)
-        seconds, n_bytes = seconds + on_disk, n_bytes + state + draws
-    memory = rmhmc_ais.memory_forecast(path.model.dim, method, context.execution, on_disk=True)
-    return context.job(seconds, memory, n_bytes)
+        seconds += context.turns(grid) * length * step + on_disk
+        n_bytes += state + draws
+    return seconds, n_bytes
 
 
-def _schedule(
-    path: TemperedPath, sampler: Sampler, method: dict, found: SmallPilot, n_temperatures: int
-) -> Schedule:
+def _program_inside(method: dict, start: Start, n_temperatures: int) -> Program:
     """Ladder and steps as the pilot of the subset has them."""
-    betas = make_ladder(method["ladder"], n_temperatures, found.pilot)
+    path, sampler = start.path, start.sampler
+    betas = make_ladder(method["ladder"], n_temperatures, start.pilot)
     if method.get("step_size") is not None:
         stated = sampler.with_steps(method["step_size"], method["n_steps"])
-        return Schedule.constant(betas, stated)
-    return Schedule.from_pilot(found.pilot, path, betas)
-
-
-def _program(path: TemperedPath, sampler: Sampler, method: dict, name: str, length: int) -> Program:
-    """A program with the outputs of a run; only forward ones keep latents."""
-    if name.endswith("_start"):
-        return ChainProgram(LatentProblem(Target.posterior(path.base)), sampler)
-    schedule = Schedule.constant(np.linspace(0.0, 1.0, length + 1), sampler)
-    latents = bool(method.get("store_latents")) and not name.startswith("reverse")
-    return AnnealingProgram(path, sampler, schedule, latents)
+        schedule = Schedule.constant(betas, stated)
+    else:
+        schedule = Schedule.from_pilot(start.pilot, path, betas)
+    if method["kind"] == "parallel_tempering":
+        return TemperingProgram(path, sampler, schedule.betas, *batch_steps(schedule))
+    adaptive = method["adaptive_particles"]
+    particles = AdaptiveParticles(**adaptive).least if adaptive else method["particles"]
+    moves = (method["moves"], method["waste_free"])
+    return ParticleProgram(path, sampler, schedule, particles, *moves)
 
 
 def map_cost(context: Context, job: PlannedJob) -> Cost:
@@ -185,11 +186,6 @@ def map_cost(context: Context, job: PlannedJob) -> Cost:
     )
     n_cells = math.prod(len(grid[name]) for name in names)
     return context.single(first + n_cells * each, _matrices(context, job.problem))
-
-
-def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
-    """The illustration is small: it is made."""
-    return context.single(timed(lambda: illustrate(seed=0))[0], 0)
 
 
 def _matrices(context: Context, problem: str) -> int:
@@ -213,10 +209,13 @@ def _stated(context: Context, problem: str) -> dict:
     return {**settings, "hyperparameters": stated}
 
 
-def _ep(dataset: Any, problem: dict) -> Any:
+def _built(dataset: xr.Dataset, problem: dict) -> LatentGaussianModel:
     chosen = problem["hyperparameters"]
-    length, signal = chosen["log_length_scale"], chosen["log_signal_sd"]
-    return expectation_propagation(build_model(dataset, problem, length, signal))
+    return build_model(dataset, problem, chosen["log_length_scale"], chosen["log_signal_sd"])
+
+
+def _ep(dataset: xr.Dataset, problem: dict) -> ExpectationPropagation:
+    return expectation_propagation(_built(dataset, problem))
 
 
 def _first_call(context: Context, problem: str) -> float:
@@ -234,56 +233,50 @@ def _references(context: Context, problem: str) -> tuple[GaussianSites, Gaussian
     """EP fit of the subset, and a Gaussian of the full size with sites of its strength."""
 
     def make() -> tuple[GaussianSites, GaussianSites]:
-        few, dataset, stated = context.small(problem), context.dataset(problem), None
+        few, dataset = context.small(problem), context.dataset(problem)
         stated = _stated(context, problem)
         sites = _ep(few, stated).sites
         if few.sizes == dataset.sizes:
             return sites, sites
-        chosen = stated["hyperparameters"]
-        model = build_model(dataset, stated, chosen["log_length_scale"], chosen["log_signal_sd"])
+        model = _built(dataset, stated)
         tau = np.full(model.n_cases, np.median(sites.precision))
         return sites, GaussianSites(model, tau, np.zeros(model.n_cases))
 
     return context.once(("references", problem), make)
 
 
-def _pilot(context: Context, problem: str, method: dict) -> SmallPilot:
+def _start(context: Context, problem: str, method: dict) -> Start:
     few, full = _references(context, problem)
     if method["reference"] == "prior":
         few, full = GaussianSites.prior(few.model), GaussianSites.prior(full.model)
-    path, ladder = TemperedPath(full), method.get("ladder")
+    sampler = make_sampler(method.get("sampler", "preconditioned_split_hmc"))
+    path = TemperedPath(full)
+    path = path.in_coordinates(sampler.coordinates(path.reference))
+    seconds, ladder = _first_call(context, problem), method.get("ladder")
     plain = method.get("kind") == "importance_sampling"
     if plain or (method.get("step_size") is not None and ladder in ("linear", "power")):
-        return SmallPilot(None, 0.0, path)
-    tuning = TuningSettings(**{**(method.get("tuning") or {}), "n_particles": PILOT_PARTICLES})
-    found = find_pilot(
+        return Start(None, sampler, path, seconds)
+    tuning = TuningSettings(**(method.get("tuning") or {}))
+    pilot = find_pilot(
         TemperedPath(few),
-        make_sampler(method["sampler"]),
+        sampler,
         method.get("coordinates", "reference"),
-        tuning,
+        replace(tuning, n_particles=PILOT_PARTICLES),
         seed=0,
         key=("forecast", problem),
     )
-    steps = TuningSettings(**(method.get("tuning") or {})).rounds * found.n_steps[1:]
-    return SmallPilot(found, float(steps.sum() + 2 * steps[0]), path)
+    steps = tuning.rounds * pilot.n_steps[1:]
+    per_particle = float(steps.sum() + 2 * steps[0])
+    seconds += per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
+    return Start(pilot, sampler, path, seconds)
 
 
-def _pilot_seconds(
-    found: SmallPilot, path: TemperedPath, sampler: Sampler, settings: dict
-) -> float:
-    """Seconds of the pilot with all its particles, at full size."""
-    if found.pilot is None:
-        return 0.0
-    tuning = TuningSettings(**(settings.get("tuning") or {}))
-    return found.per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
-
-
-def _steps(method: dict, found: SmallPilot, length: int) -> np.ndarray:
+def _steps(method: dict, pilot: Pilot | None, length: int) -> np.ndarray:
     """Gradients of the transition at each temperature of a ladder."""
-    if method.get("n_steps") is not None or found.pilot is None:
+    if method.get("n_steps") is not None or pilot is None:
         return np.full(length, method.get("n_steps") or 0)
-    betas = make_ladder(method["ladder"], length, found.pilot)[1:]
-    return np.rint(np.interp(betas, found.pilot.betas, found.pilot.n_steps))
+    betas = make_ladder(method["ladder"], length, pilot)[1:]
+    return np.rint(np.interp(betas, pilot.betas, pilot.n_steps))
 
 
 def _seconds_per_gradient(path: TemperedPath, sampler: Sampler, n_chains: int) -> float:
@@ -299,5 +292,5 @@ COSTS = {
     "rmhmc_ais_evidence": evidence_cost,
     "rmhmc_ais_posterior": posterior_cost,
     "rmhmc_ais_hyperparameter_map": map_cost,
-    "rmhmc_ais_illustrate": illustrate_cost,
+    "rmhmc_ais_illustrate": cost_of_making(illustrate),
 }

@@ -17,10 +17,7 @@ MEANS = np.array([[-2.0, -2.0], [0.0, 1.0], [3.0, 1.0]])
 WEIGHTS = np.array([0.4, 0.3, 0.3])
 SCALES = ((1.5, 1.5, 0.95), (1.0, 2.0, -0.9), (1.5, 1.0, 0.9))  # two deviations, correlation
 STEP_SIZE, N_STEPS = 0.3, 20
-START, NORMALS = (
-    np.array([[-3.4, -3.0]]),
-    np.array([[-0.5, 1.8]]),
-)  # both methods leave the first mode
+START, NORMALS = np.array([[-3.4, -3.0]]), np.array([[-0.5, 1.8]])  # both leave the first mode
 N_STARTS, N_TUNING = 200, 2000
 HMC_ACCEPTANCE = 0.7
 SOLVER = FixedPointSolver(1e-10, 100)

@@ -19,11 +19,10 @@ def claim_rows(
     runs: list[dict], fits: dict[str, dict], bivariate: dict | None, published: dict
 ) -> list[dict]:
     """Rows of all claims that the runs at hand bear on."""
-    by_problem: dict[str, dict[str, dict]] = {}
+    rows, methods_of = [], {}
     for run in runs:
-        by_problem.setdefault(run["problem"], {})[run["method"]] = run
-    rows = []
-    for problem, methods in by_problem.items():
+        methods_of.setdefault(run["problem"], {})[run["method"]] = run
+    for problem, methods in methods_of.items():
         rows += _order_rows(problem, methods)
         rows += _independence_rows(problem, methods)
         rows += _ranking_rows(problem, methods)
@@ -36,6 +35,12 @@ def claim_rows(
 
 def _row(claim: str, problem: str, column: str, **cells) -> dict:
     return verdict_row(STUDY, table=TABLE, row=f"{claim}: {problem}", column=column, **cells)
+
+
+def _judged(claim: str, problem: str, column: str, ours: Estimate, *claims, **cells) -> dict:
+    """Row of a claim about an estimate."""
+    judged = ours.cells() | {"verdict": verdict(*claims)}
+    return _row(claim, problem, column, **judged, **cells)
 
 
 def estimate(run: dict, quantity: str) -> Estimate:
@@ -58,11 +63,9 @@ def ratio(first: dict, second: dict, quantity: str) -> Estimate:
 def _order_row(claim: str, problem: str, runs: dict, pair: tuple[str, str], quantity: str) -> dict:
     """Row of the claim that the first of a pair of methods costs less than the second."""
     log_ratio = ratio(runs[pair[0]], runs[pair[1]], quantity)
-    return _row(
-        claim, problem, f"{quantity}: {pair[0]} / {pair[1]}", printed="< 1",
-        **log_ratio.exp().cells(), verdict=verdict((side(log_ratio, 0.0), "below")),
-        why="95 % interval of the ratio against 1, batches of at least five autocorrelation times",
-    )  # fmt: skip
+    column, less = f"{quantity}: {pair[0]} / {pair[1]}", (side(log_ratio, 0.0), "below")
+    why = "95 % interval of the ratio against 1, batches of at least five autocorrelation times"
+    return _judged(claim, problem, column, log_ratio.exp(), less, printed="< 1", why=why)
 
 
 def _order_rows(problem: str, runs: dict) -> list[dict]:
@@ -79,15 +82,14 @@ def _order_rows(problem: str, runs: dict) -> list[dict]:
 
 def _independence_rows(problem: str, runs: dict) -> list[dict]:
     """The Laplace normal as an independent proposal is accepted in less than 10 % of cases."""
-    return [
-        _row(
-            "independence Metropolis accepts below 10 %", problem, "AP", printed="< 0.10",
-            **estimate(run, "AP").cells(),
-            verdict=verdict((side(estimate(run, "AP"), LOW_ACCEPTANCE), "below")),
-            why=f"{run['n_chains'] * run['n_iterations']} proposals from the Laplace normal",
-        )
-        for run in runs.values() if run["sampler"] == "independence_metropolis"
-    ]  # fmt: skip
+    claim, rows = "independence Metropolis accepts below 10 %", []
+    for run in runs.values():
+        if run["sampler"] == "independence_metropolis":
+            rate = estimate(run, "AP")
+            low = (side(rate, LOW_ACCEPTANCE), "below")
+            why = f"{run['n_chains'] * run['n_iterations']} proposals from the Laplace normal"
+            rows.append(_judged(claim, problem, "AP", rate, low, printed="< 0.10", why=why))
+    return rows
 
 
 def _ranking_rows(problem: str, runs: dict) -> list[dict]:
@@ -96,34 +98,27 @@ def _ranking_rows(problem: str, runs: dict) -> list[dict]:
         return []
     pair, claim = ("data_split", "data_split_random"), "nearness beats a random split"
     near, random = (estimate(runs[name], "AP") for name in pair)
-    gain = near.minus(random)
+    gain, why = near.minus(random), f"AP {near.centre:.3f} and {random.centre:.3f}"
+    more = (side(gain, 0.0), "above")
     return [
         _order_row(claim, problem, runs, pair, "tau_g"),
-        _row(
-            claim, problem, "AP: difference", printed="> 0", **gain.cells(),
-            verdict=verdict((side(gain, 0.0), "above")),
-            why=f"AP {near.centre:.3f} and {random.centre:.3f}",
-        ),
-    ]  # fmt: skip
+        _judged(claim, problem, "AP: difference", gain, more, printed="> 0", why=why),
+    ]
 
 
 def _tuning_rows(problem: str, runs: dict, published: dict) -> list[dict]:
     """The pilot finds a step size with an acceptance close to 0.65."""
-    rows = []
+    claim, text, rows = "a pilot tunes AP to about 0.65", "{} to {}".format(*TARGET_RANGE), []
     for name, run in runs.items():
         if not run["tuned"] or run["settings"]["method"].get("target_acceptance", 0.65) != 0.65:
             continue
         printed = published["step_sizes"].get(run["dataset"])
         in_paper = printed and run["sampler"] == "latent_hmc"
         beside = f"; the paper has {printed:g}" if in_paper else ""
-        rows.append(
-            _row(
-                "a pilot tunes AP to about 0.65", f"{problem}, {name}", "AP",
-                printed="{} to {}".format(*TARGET_RANGE), **estimate(run, "AP").cells(),
-                verdict=verdict((within(estimate(run, "AP"), *TARGET_RANGE), "within")),
-                why=f"largest step size {run['step_size']:.4g}{beside}",
-            )
-        )  # fmt: skip
+        why = f"largest step size {run['step_size']:.4g}{beside}"
+        rate, row = estimate(run, "AP"), f"{problem}, {name}"
+        close = (within(rate, *TARGET_RANGE), "within")
+        rows.append(_judged(claim, row, "AP", rate, close, printed=text, why=why))
     return rows
 
 
@@ -131,58 +126,41 @@ def _seconds_rows(problem: str, runs: dict) -> list[dict]:
     """Seconds per iteration beside gradients per iteration, relative to HMC."""
     if "hmc" not in runs:
         return []
-    base = runs["hmc"]
-    return [
-        _row(
-            "seconds follow gradients", problem, f"s: {name} / hmc",
-            recomputed=round(run["g"] / base["g"], 3), ours=run["s"] / base["s"],
-            verdict="machine-dependent", why="recomputed: ratio of the gradients g",
-        )
-        for name, run in runs.items()
-        if name in ("split", "split_fixed", "data_split")
-    ]  # fmt: skip
+    base, rows = runs["hmc"], []
+    for name, run in runs.items():
+        if name in ("split", "split_fixed", "data_split"):
+            gradients, seconds = (run[cost] / base[cost] for cost in ("g", "s"))
+            cells = {"recomputed": round(gradients, 3), "ours": seconds}
+            cells |= {"verdict": "machine-dependent", "why": "recomputed: ratio of the gradients g"}
+            rows.append(_row("seconds follow gradients", problem, f"s: {name} / hmc", **cells))
+    return rows
 
 
 def _fit_rows(problem: str, fit: dict) -> list[dict]:
     """Time of a fit, and its ranking of the cases."""
-    rows = [
-        _row(
-            "a MAP costs less than a second", problem, "seconds", unit="s", printed="< 1",
-            ours=fit["map_seconds"], verdict=verdict(fit["map_seconds"] < 1.0),
-            why=f"{fit['newton_steps']} damped Newton steps",
-        )
-    ]  # fmt: skip
-    if "ranking_differences" in fit:
-        rows.append(
-            _row(
-                "ranking by curvature at the MAP is the paper's rule", problem, "cases",
-                unit="cases", printed=0, ours=fit["ranking_differences"],
-                verdict=verdict(fit["ranking_differences"] == 0),
-                why="of R_0 at f = 0.4, not among those with the smallest |eta|",
-            )
-        )  # fmt: skip
+    seconds, differences = fit["map_seconds"], fit.get("ranking_differences")
+    cells = {"unit": "s", "printed": "< 1", "ours": seconds, "verdict": verdict(seconds < 1.0)}
+    cells["why"] = f"{fit['newton_steps']} damped Newton steps"
+    rows = [_row("a MAP costs less than a second", problem, "seconds", **cells)]
+    if differences is not None:
+        cells = {"printed": 0, "ours": differences, "verdict": verdict(differences == 0)}
+        cells["why"] = "of R_0 at f = 0.4, not among those with the smallest |eta|"
+        claim = "ranking by curvature at the MAP is the paper's rule"
+        rows.append(_row(claim, problem, "cases", unit="cases", **cells))
     return rows
 
 
 def _bivariate_rows(samplers: dict) -> list[dict]:
     """Metropolis with a large proposal beats a small one in two dimensions; HMC beats both."""
-    rows = []
-    for better, worse, claim in (
-        ("rwm_large", "rwm_small", "in two dimensions a large Metropolis proposal beats a small"),
-        ("hmc", "rwm_small", "HMC suppresses the random walk"),
-    ):
-        a, b = (
-            Estimate(
-                samplers[f"{name}_lag_1"], samplers[f"{name}_lag_1_mcse"], samplers["n_chains"] - 1
-            )
-            for name in (better, worse)
-        )
-        rows.append(
-            _row(
-                claim, "bivariate normal", f"lag-1 autocorrelation: {better} - {worse}",
-                printed="< 0", **a.minus(b).cells(),
-                verdict=verdict((side(a.minus(b), 0.0), "below")),
-                why=f"{a.centre:.2f} and {b.centre:.2f} after 20 gradients or 20 proposals",
-            )
-        )  # fmt: skip
+    claims = {
+        "rwm_large": "in two dimensions a large Metropolis proposal beats a small",
+        "hmc": "HMC suppresses the random walk",
+    }
+    rows, worse, row = [], estimate(samplers, "rwm_small_lag_1"), "bivariate normal"
+    for name, claim in claims.items():
+        better = estimate(samplers, f"{name}_lag_1")
+        gain, why = better.minus(worse), f"{better.centre:.2f} and {worse.centre:.2f}"
+        less, column = (side(gain, 0.0), "below"), f"lag-1 autocorrelation: {name} - rwm_small"
+        why += " after 20 gradients or 20 proposals"
+        rows.append(_judged(claim, row, column, gain, less, printed="< 0", why=why))
     return rows

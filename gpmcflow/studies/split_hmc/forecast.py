@@ -10,7 +10,7 @@ from gpmcflow.samplers import SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
-from gpmcflow.studies.frame.costs import Context, Cost, block_of
+from gpmcflow.studies.frame.costs import Context, Cost, block_of, cost_of_making
 from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import seconds_per_transition, timed
 from gpmcflow.studies.split_hmc import runs as split_hmc
@@ -54,11 +54,6 @@ def chains_cost(context: Context, job: PlannedJob) -> Cost:
     return context.job(seconds + on_disk, arrays, state + draws)
 
 
-def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
-    """The illustrations are small: they are made."""
-    return context.single(timed(lambda: illustrate(seed=0))[0], 0)
-
-
 def _fitted(context: Context, problem: str) -> tuple[float, xr.DataTree]:
     dataset, settings = context.dataset(problem), context.config["problems"][problem]
     make = lambda: timed(lambda: split_hmc.fit(dataset, settings, seed=0)[0])  # noqa: E731
@@ -74,5 +69,5 @@ def _array_bytes(context: Context, problem: str, n_chains: int) -> int:
 COSTS = {
     "split_hmc_fit": fit_cost,
     "split_hmc_chains": chains_cost,
-    "split_hmc_illustrate": illustrate_cost,
+    "split_hmc_illustrate": cost_of_making(illustrate),
 }

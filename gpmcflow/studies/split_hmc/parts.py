@@ -20,11 +20,7 @@ from gpmcflow.studies.frame.parts import make_part
 STUDY = "split_hmc"
 
 # name in the row -> variable of the trace; tau_theta is of |theta|^2, the intercept included
-SERIES = {
-    "tau": "log_likelihood",
-    "tau_beta": "squared_slopes",
-    "tau_theta": "squared_norm",
-}
+SERIES = {"tau": "log_likelihood", "tau_beta": "squared_slopes", "tau_theta": "squared_norm"}
 
 
 def chain_part(path: str | Path) -> dict:

@@ -22,10 +22,7 @@ from gpmcflow.studies.frame.judgement import (
 )
 from gpmcflow.studies.frame.parts import rows_of
 from gpmcflow.studies.split_hmc.claims import claim_rows, estimate
-from gpmcflow.studies.split_hmc.parts import (
-    SERIES,
-    STUDY,
-)
+from gpmcflow.studies.split_hmc.parts import SERIES, STUDY
 from gpmcflow.studies.verdict import (
     VERDICT_COLUMNS,
     number_cells,
@@ -40,11 +37,12 @@ PRODUCTS = {f"{tau}_{cost}": (tau, cost) for tau in ("tau", "tau_beta") for cost
 UNITS = {"L": "steps", "g": "gradients", "s": "s", "AP": ""}
 for _tau in ("tau", "tau_beta"):
     UNITS |= {_tau: "iterations", f"{_tau}_g": UNITS["g"], f"{_tau}_s": UNITS["s"]}
+SECONDS = "CPU seconds of one chain among {} in lockstep, one BLAS thread"
 MACHINE = ("s", "tau_s", "tau_beta_s")
 FIRST_COLUMNS = [
-    "problem", "method", "step_size", "L", "g", "AP", "AP_mcse", "tau", "tau_mcse", "tau_beta",
-    "tau_beta_mcse", "tau_g", "tau_g_mcse", "tau_beta_g", "tau_beta_g_mcse", "s",
-]  # fmt: skip
+    *("problem", "method", "step_size", "L", "g", "AP", "AP_mcse", "tau", "tau_mcse", "tau_beta"),
+    *("tau_beta_mcse", "tau_g", "tau_g_mcse", "tau_beta_g", "tau_beta_g_mcse", "s"),
+]
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
@@ -69,7 +67,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
             run[f"printed_{column}"] = printed.get(column, math.nan)
     table = pd.DataFrame(runs).drop(columns="settings", errors="ignore")
     first = [name for name in FIRST_COLUMNS if name in table]
-    table = table[first + [name for name in table if name not in first]]
+    table = table[[*first, *table.columns.difference(first, sort=False)]]
     return {"runs": table, "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
 
 
@@ -109,7 +107,7 @@ def _judged(run: dict, known: dict, column: str, why: str, tolerances: dict) -> 
     """One printed cell beside ours."""
     ours, value = run[column], known["printed"]
     if column in MACHINE:
-        error, note = run.get(f"{column}_mcse", ""), why or _seconds_note(run)
+        error, note = run.get(f"{column}_mcse", ""), why or SECONDS.format(run["n_chains"])
         return {"ours": ours, "mcse": error, "verdict": "machine-dependent", "why": note}
     if column in ("L", "g"):
         # |R_0| is a whole number of cases: g differs from (f M + 1 - f) L by less than L M / n
@@ -140,15 +138,10 @@ def _with_intercept(run: dict, column: str, value: float, tolerances: dict) -> d
 def _reference_rows(dataset: str, name: str, runs: dict, published: dict) -> list[dict]:
     """Acceptance, autocorrelation times and posterior means beside an independent computation."""
     reference, rows = published["reference"], []
-
-    def add(method: str, column: str, value: float, cells: dict, unit: str = "") -> None:
-        known = {"table": REFERENCE, "row": f"{name}, {method}", "column": column, "unit": unit}
-        rows.append(verdict_row(STUDY, **known, printed=value, **cells))
-
     for method, cells in reference["cells"][dataset].items():
-        if method not in runs:
+        run, known = runs.get(method), {"table": REFERENCE, "row": f"{name}, {method}"}
+        if run is None:
             continue
-        run = runs[method]
         for column, value in cells.items():
             # the positive sequence is ours beside theirs: its error is a quarter of batch means'
             source = column if column == "AP" else f"{column}_ips"
@@ -156,28 +149,27 @@ def _reference_rows(dataset: str, name: str, runs: dict, published: dict) -> lis
             if judged["verdict"] != "agrees":
                 where = {"dataset": dataset, "method": method, "column": f"reference {column}"}
                 judged["why"] = reason_of(published, **where) or judged["why"]
-            add(method, column, value, judged, UNITS[column])
+            judged |= {"column": column, "unit": UNITS[column], "printed": value}
+            rows.append(verdict_row(STUDY, **known, **judged))
         for column, (value, error) in reference["means"][dataset].items():
             ours = estimate(run, f"mean_{column}")
             scale = PRECISION * abs(value)
             position = equal(ours.minus(Estimate(value, error)), 0.0, scale)
             judged = ours.cells() | {"tolerance": scale, "why": "equal, and known to a tenth"}
-            judged["verdict"] = verdict((position, "equal"), words=NUMBER)
-            add(method, f"mean {column}", value, judged)
+            judged |= {"verdict": verdict((position, "equal"), words=NUMBER), "printed": value}
+            rows.append(verdict_row(STUDY, column=f"mean {column}", **known, **judged))
     return rows
 
 
 def _mode_rows(fit: dict, published: dict) -> list[dict]:
     """Deterministic values at the mode."""
     allowed = {"value": 2.0e-6, "why": "deterministic, printed to 1e-6"}
-    return [
-        verdict_row(
-            STUDY, table=REFERENCE, row=f"{fit['dataset']}, at the mode", column=column,
-            unit="" if column == "squared_slopes" else "nat", printed=value,
-            **number_cells(Estimate(fit[column]), value, allowed),
-        )
-        for column, value in published["reference"]["modes"].get(fit["dataset"], {}).items()
-    ]  # fmt: skip
+    known, rows = {"table": REFERENCE, "row": f"{fit['dataset']}, at the mode"}, []
+    for column, value in published["reference"]["modes"].get(fit["dataset"], {}).items():
+        cells = number_cells(Estimate(fit[column]), value, allowed) | {"printed": value}
+        cells["unit"] = "" if column == "squared_slopes" else "nat"
+        rows.append(verdict_row(STUDY, column=column, **known, **cells))
+    return rows
 
 
 def _recomputed(printed: dict, method: str, column: str) -> float | str:
@@ -196,7 +188,3 @@ def _is_slip(known: dict) -> bool:
     if known["recomputed"] == "":
         return False
     return abs(known["printed"] / known["recomputed"] - 1.0) > 0.04
-
-
-def _seconds_note(run: dict) -> str:
-    return f"CPU seconds of one chain among {run['n_chains']} in lockstep, one BLAS thread"

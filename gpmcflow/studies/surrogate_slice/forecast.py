@@ -9,15 +9,12 @@ from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
-from gpmcflow.studies.frame.costs import Context, Cost
+from gpmcflow.studies.frame.costs import Context, Cost, cost_of_making
 from gpmcflow.studies.frame.study import PlannedJob
-from gpmcflow.studies.frame.timing import repeated, timed
+from gpmcflow.studies.frame.timing import repeated
 from gpmcflow.studies.surrogate_slice.illustrations import illustrate
 from gpmcflow.studies.surrogate_slice.pace import TIMED_SECONDS, iterate
-from gpmcflow.studies.surrogate_slice.problems import (
-    build_joint_model,
-    sampler_of,
-)
+from gpmcflow.studies.surrogate_slice.problems import build_joint_model, sampler_of
 from gpmcflow.studies.surrogate_slice.runs import LARGEST_DENSE, numbers_held, where_in_config
 from gpmcflow.studies.surrogate_slice.settings import JOINT
 
@@ -46,11 +43,6 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     )
 
 
-def illustrate_cost(context: Context, job: PlannedJob) -> Cost:
-    """The illustrations are small: they are made."""
-    return context.single(timed(lambda: illustrate(seed=0))[0], 0)
-
-
 def _pace(context: Context, name: str, method: dict) -> tuple[float, GPModel]:
     """Seconds of an iteration soon after the start, and the model."""
     model = build_joint_model(context.dataset(name), name, context.config["problems"][name])
@@ -73,5 +65,5 @@ def _gradient_seconds(model: GPModel, problem: str) -> float:
 
 COSTS = {
     "surrogate_slice_replicate": replicate_cost,
-    "surrogate_slice_illustrate": illustrate_cost,
+    "surrogate_slice_illustrate": cost_of_making(illustrate),
 }

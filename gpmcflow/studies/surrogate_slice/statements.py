@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gpmcflow.studies.frame.judgement import Estimate, side, verdict
-from gpmcflow.studies.surrogate_slice.estimates import COSTS, ProblemRuns
-from gpmcflow.studies.surrogate_slice.orders import (
+from gpmcflow.studies.frame.judgement import Estimate, side
+from gpmcflow.studies.surrogate_slice.comparisons import (
     MUCH,
     above,
-    claim_row,
-    equal,
+    as_many,
+    judged_row,
     label,
     missing_row,
 )
+from gpmcflow.studies.surrogate_slice.estimates import COSTS, ProblemRuns
 from gpmcflow.studies.surrogate_slice.settings import (
     POSTERIORS,
     REPRESENTATIONS,
@@ -64,7 +64,7 @@ def _worst(claim: str, row: str, problem: ProblemRuns) -> list[dict]:
 
 def _same(a: str, b: str) -> RowsOf:
     return lambda claim, row, problem: [
-        equal(claim, row, (problem.plain(a), problem.plain(b)), cost) for cost in BY_COUNT
+        as_many(claim, row, (problem.plain(a), problem.plain(b)), cost) for cost in BY_COUNT
     ]
 
 
@@ -83,14 +83,11 @@ def _variation(claim: str, row: str, problem: ProblemRuns) -> list[dict]:
         error = 1.0 / math.sqrt(2 * freedom) if freedom else math.nan
         log_ours = Estimate(ours, ours * error).log()
         low, high = map(math.exp, log_ours.interval())
-        rows.append(
-            claim_row(
-                claim, row, f"sd / mean of ESS per {COSTS[cost]}, new methods",
-                printed=f"> {VARIABLE:g}", **log_ours.exp().cells(),
-                verdict=verdict((side(log_ours, math.log(VARIABLE)), "above")),
-                why=f"variable is read as more than {VARIABLE:g}; 95 % interval {low:.2g} to {high:.2g}",
-            )
-        )  # fmt: skip
+        why = f"variable is read as more than {VARIABLE:g}; 95 % interval {low:.2g} to {high:.2g}"
+        column = f"sd / mean of ESS per {COSTS[cost]}, new methods"
+        variable = (side(log_ours, math.log(VARIABLE)), "above")
+        cells = {"printed": f"> {VARIABLE:g}", "why": why}
+        rows.append(judged_row(claim, row, column, log_ours.exp(), variable, **cells))
     return rows
 
 

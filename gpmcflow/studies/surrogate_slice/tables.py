@@ -14,12 +14,14 @@ import pandas as pd
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.studies.frame.judgement import PRECISION, TIME_PRECISION, Estimate
-from gpmcflow.studies.surrogate_slice.agreement import (
+from gpmcflow.studies.surrogate_slice.claims import claim_rows
+from gpmcflow.studies.surrogate_slice.comparisons import (
+    FEW,
+    SLOW,
     agreement_rows,
     exact_rows,
     posterior_rows,
 )
-from gpmcflow.studies.surrogate_slice.claims import claim_rows
 from gpmcflow.studies.surrogate_slice.estimates import (
     COSTS,
     MethodRuns,
@@ -29,17 +31,17 @@ from gpmcflow.studies.surrogate_slice.estimates import (
 )
 from gpmcflow.studies.surrogate_slice.settings import BASELINE, STUDY
 from gpmcflow.studies.surrogate_slice.statements import statement_rows
-from gpmcflow.studies.surrogate_slice.which_sampler import COLUMNS, joint_rows, which_sampler_rows
-from gpmcflow.studies.verdict import (
-    VERDICT_COLUMNS,
-    joined,
-    number_cells,
-    printed_row,
-    verdict_row,
-)
+from gpmcflow.studies.verdict import VERDICT_COLUMNS, joined, number_cells, printed_row, verdict_row
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"
+WANTED = 100.0  # effective samples
+COLUMNS = [
+    *("problem", "method", "rank", "advice", "seconds_to_100", "seconds_to_100_mcse"),
+    *("times_the_best", "seconds_before", "slowest_per_second", "slowest_per_second_mcse"),
+    *("T_per_second", "T_per_second_mcse", "latents_per_second", "latents_per_second_mcse"),
+    *("covariances_per_slowest", "chains"),
+]
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
@@ -56,7 +58,6 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
         *(row for name in published["problems"] for row in _printed(name, problems, paper, published)),
         *statement_rows(problems, paper),
         *claim_rows(problems, paper, published),
-        *joint_rows(problems, paper),
         *agreement_rows(problems, paper),
         *exact_rows(problems, published["exact"]),
     ]  # fmt: skip
@@ -88,7 +89,7 @@ def paper_names(problems: dict[str, ProblemRuns], published: dict) -> dict[str, 
 
 
 def _efficiency_row(problem: ProblemRuns, runs: MethodRuns) -> dict:
-    chains = runs.chains
+    chains = pd.DataFrame(runs.chains)
     base = problem.plain(BASELINE)
     row = {
         "problem": problem.name,
@@ -98,11 +99,10 @@ def _efficiency_row(problem: ProblemRuns, runs: MethodRuns) -> dict:
         "variant": runs.variant,
         "n_cases": problem.n_cases,
         "chains": len(chains),
-        "iterations": chains[-1]["iterations"],
+        "iterations": runs.chains[-1]["iterations"],
     }
-    row["ess"], row["ess_mcse"] = mean_and_error([chain["ess"] for chain in chains])
-    row["ess_least"] = min(chain["ess"] for chain in chains)
-    row["ess_bulk"] = float(np.mean([chain["ess_bulk"] for chain in chains]))
+    row["ess"], row["ess_mcse"] = mean_and_error(chains["ess"])
+    row |= {"ess_least": chains["ess"].min(), "ess_bulk": chains["ess_bulk"].mean()}
     for cost in COSTS:
         name = f"per_{cost.removesuffix('s')}"
         row[name], row[f"{name}_mcse"] = mean_and_error(runs.per(cost))
@@ -112,8 +112,8 @@ def _efficiency_row(problem: ProblemRuns, runs: MethodRuns) -> dict:
     for name in ("n_hyp", "n_cov", "n_lik"):
         row[f"{name}_per_iteration"] = runs.mean_of(name, "iterations").centre
     row["seconds_per_covariance"] = runs.mean_of("seconds", "n_cov").centre
-    row["acceptance"] = float(np.mean([chain["acceptance"] for chain in chains]))
-    failed, asked = (sum(chain[name] for chain in chains) for name in ("n_failed", "n_hyp"))
+    row["acceptance"] = chains["acceptance"].mean()
+    failed, asked = chains["n_failed"].sum(), chains["n_hyp"].sum()
     row["failed_share"] = failed / asked if asked else math.nan
     return row
 
@@ -147,20 +147,18 @@ def _printed(
 def _cells(printed: dict) -> list[tuple[dict, tuple[str, str]]]:
     """Cells of every row of one problem with its quantity: one counter over another."""
     values = printed["effective_samples"]
-    rows = [
-        ({"table": TABLE, "column": f"{BASELINE} per {COSTS[cost]}", "unit": "effective samples",
-          "printed": values[cost]}, ("ess", cost))
-        for cost in ("n_lik", "n_cov", "seconds")
-    ]  # fmt: skip
+    rows = []
+    for cost in ("n_lik", "n_cov", "seconds"):
+        cells = {"column": f"{BASELINE} per {COSTS[cost]}", "printed": values[cost]}
+        rows.append(({"table": TABLE, "unit": "effective samples", **cells}, ("ess", cost)))
     for top, what in (("n_lik", "likelihood evaluations"), ("seconds", "seconds")):
         implied = float(f"{values['n_cov'] / values[top]:.2g}")
-        cells = {"table": TABLE, "column": f"{what} per covariance construction",
-                 "unit": "s" if top == "seconds" else "", "recomputed": implied}  # fmt: skip
-        rows.append((cells, (top, "n_cov")))
+        cells = {"column": f"{what} per covariance construction", "recomputed": implied}
+        unit = "s" if top == "seconds" else ""
+        rows.append(({"table": TABLE, "unit": unit, **cells}, (top, "n_cov")))
     for key, value in printed["independent"].items():
-        top, bottom = key.split(" / ")
         cells = {"table": SECOND_TABLE, "column": f"{BASELINE}: {key}", "printed": value}
-        rows.append((cells, (top, bottom)))
+        rows.append((cells, tuple(key.split(" / "))))
     return rows
 
 
@@ -182,3 +180,50 @@ def _judged(runs: MethodRuns, cells: dict, quantity: tuple[str, str], published:
     value = cells.get("printed") or cells["recomputed"]
     judged = number_cells(ours, value, published["tolerances"][kind], precision=precision)
     return judged | {"why": joined(judged["why"], note)}
+
+
+def which_sampler_rows(problem: ProblemRuns) -> list[dict]:
+    """The plain methods of a problem by CPU seconds to 100 effective samples of what mixes slowest.
+
+    That is the least effective size (R-CODA's) among T, the coordinates of theta and the latent values, its
+    mean over the chains; the time is that of burn-in, or of the pilot, and of the iterations. There is no
+    time for a method with fewer than 30 effective samples in all chains, and it is rough below 100 a chain.
+    """
+    rows = [_sampler_row(problem, runs) for runs in problem.all(plain=True)]
+    rows.sort(key=lambda row: (math.isnan(row["seconds_to_100"]), row["seconds_to_100"]))
+    for k, row in enumerate(rows):
+        times = row["seconds_to_100"] / rows[0]["seconds_to_100"]
+        row |= {"rank": k + 1, "times_the_best": times}
+        if not row["advice"].startswith("do not"):
+            row["advice"] = ("use" if times < 2.0 else "slower") + row["advice"]
+    return rows
+
+
+def _sampler_row(problem: ProblemRuns, runs: MethodRuns) -> dict:
+    chains = pd.DataFrame(runs.chains)
+    least = [  # what a chain mixes slowest in, latent values if they are known
+        min(chain["ess"], chain.get("latent_ess", math.inf), *chain["theta_ess"])
+        for chain in runs.chains
+    ]
+    sizes = {"slowest": np.array(least)}
+    for name, column in (("T", "ess"), ("latents", "latent_ess")):
+        sizes[name] = chains.get(column, pd.Series(math.nan, chains.index)).to_numpy()
+    rates = {}
+    for name, size in sizes.items():
+        rate = f"{name}_per_second"
+        rates[rate], rates[f"{rate}_mcse"] = mean_and_error(size / chains["seconds"].to_numpy())
+    # the pilot and burn-in come before the first draw that is kept
+    burn_in = chains["seconds"] / chains["iterations"] * (runs.settings.get("warmup") or 0)
+    before = float((burn_in + chains.get("pilot_seconds", 0.0)).mean())
+    row = {"problem": problem.name, "method": runs.name, "seconds_before": before, **rates}
+    row["chains"], total = len(chains), sizes["slowest"].sum()
+    if total < FEW:
+        row["advice"] = f"do not use: {total:.2g} effective samples in all chains"
+        unknown = ("seconds_to_100", "seconds_to_100_mcse", "covariances_per_slowest")
+        return row | dict.fromkeys(unknown, math.nan)
+    mean, rate = total / len(chains), rates["slowest_per_second"]
+    row["advice"] = f"; rough: {mean:.2g} effective samples a chain" if mean < SLOW else ""
+    row["seconds_to_100"] = before + WANTED / rate
+    row["seconds_to_100_mcse"] = WANTED * rates["slowest_per_second_mcse"] / rate**2
+    row["covariances_per_slowest"] = float(chains["n_cov"].sum() / total)
+    return row
