@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +8,17 @@ import dask.array as da
 import numpy as np
 import pytest
 
-import gpmcflow
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, code_digest, settings_digest
 from gpmcflow.execution.code import code_of
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.plan import Plan
 from gpmcflow.storage import canonical_json
+from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.frame.study import load
 from gpmcflow.studies.registry import STUDIES
 
+ROOT = Path(__file__).parents[2]
 CODE = '''"""Module."""
 from gpmcflow.shapes.plane import PI
 def area(radius: float) -> float:
@@ -102,13 +104,15 @@ def test_code_of_the_package_reaches_its_models_and_not_its_figures():
         code_digest("gpmcflow.executions")
 
 
-@pytest.mark.parametrize("study", [study.name for study in STUDIES])
-def test_every_entry_of_a_study_is_there(study):
+def test_every_function_a_plan_names_is_there():
     """A name that no module has would be found when its job runs."""
-    folder = Path(gpmcflow.__file__).parent / "studies" / study
-    entries = re.findall(r'"(gpmcflow\.[\w.]+:\w+)"', (folder / "study.py").read_text())
-    assert len(entries) >= 3
-    assert all(callable(load(entry)) or isinstance(load(entry), dict) for entry in entries)
+    config = check_config(load_yaml(ROOT / "config" / "replications.yaml"), folder=ROOT)
+    stages = Plan(config).stages
+    assert len(stages) > 12
+    assert all(callable(load(stage.entry)) for stage in stages)
+    for study in STUDIES:
+        named = ("costs", "answers", "readers", "tables")
+        assert all(study.load(name) for name in named if getattr(study, name))
 
 
 def test_no_code_is_parsed_twice(tmp_path):
