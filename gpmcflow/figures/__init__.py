@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpmcflow.figures.estimates import best_rows, combine_replicates
 from gpmcflow.figures.evidence import evidence_against_time
 from gpmcflow.figures.hyperparameters import hyperparameter_map
 from gpmcflow.figures.log_weights import log_weights
@@ -11,8 +10,6 @@ from gpmcflow.figures.temperatures import acceptance_and_step_size, effective_si
 
 __all__ = [
     "acceptance_and_step_size",
-    "best_rows",
-    "combine_replicates",
     "effective_size_by_temperature",
     "evidence_against_time",
     "hyperparameter_map",

@@ -22,12 +22,9 @@ from gpmcflow.models.multinomial import MultinomialLogit
 from gpmcflow.studies.stated_models import likelihood_of
 
 # Keys of a data set in the config -> the entry of the catalogue that takes the options below them.
-WITH_OPTIONS = {
-    name.replace("-", "_"): name
-    for name in (
-        "coal", "ionosphere", "redwood", "shahbaba-simulated", "simulated-cox", "synthetic-regression",
-    )
-} | {"synthetic": "synthetic-gpc"}  # fmt: skip
+_OPTIONED = ("coal", "ionosphere", "redwood", "shahbaba-simulated", "simulated-cox")
+WITH_OPTIONS = {name.replace("-", "_"): name for name in (*_OPTIONED, "synthetic-regression")}
+WITH_OPTIONS["synthetic"] = "synthetic-gpc"
 MATRICES = 8  # n x n float64 arrays alive at once in a fit: covariance, factors, work space
 
 
@@ -104,25 +101,15 @@ def build_model(
     return _gp_model(dataset, problem, covariance).at()
 
 
-def design_matrix(dataset: xr.Dataset) -> np.ndarray:
-    """Design of a linear model: a column of ones, then the features, (case, 1 + feature)."""
-    return np.column_stack([np.ones(dataset.sizes["case"]), dataset["X"].values])
-
-
 def build_linear_model(
     dataset: xr.Dataset, problem: dict
 ) -> LatentGaussianModel | MultinomialLogit:
     """Generalised linear model of a problem: intercept and slopes ~ N(0, prior_sd^2)."""
+    design = np.column_stack([np.ones(dataset.sizes["case"]), dataset["X"].values])
+    y, prior_sd = dataset["y"].values, float(problem.get("prior_sd", 5.0))
     if problem["likelihood"] == "multinomial":
-        return MultinomialLogit(
-            design_matrix(dataset), dataset["y"].values, float(problem.get("prior_sd", 5.0))
-        )
-    return LatentGaussianModel.from_design(
-        design_matrix(dataset),
-        float(problem.get("prior_sd", 5.0)),
-        likelihood_of(problem),
-        dataset["y"].values,
-    )
+        return MultinomialLogit(design, y, prior_sd)
+    return LatentGaussianModel.from_design(design, prior_sd, likelihood_of(problem), y)
 
 
 def require_fit_memory(dataset: xr.Dataset, memory_limit_gb: float | None, what: str) -> None:

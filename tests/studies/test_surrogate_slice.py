@@ -72,10 +72,11 @@ def chains(problem=None, method=None, name="surr-site", dataset=None, replicate=
     config = checked(problem, {name: method or {}}, **more)
     found = surrogate_slice_methods(config["studies"]["surrogate_slice"])["toy"][name]
     data = load_dataset(TOY["dataset"]) if dataset is None else dataset
+    names = {"problem_name": "toy", "method_name": name}
+    problem, settings = config["problems"]["toy"], run_settings(found)
     return study.replicate_chains(
-        data, "toy", config["problems"]["toy"], name, run_settings(found), replicate,
-        seed=5, execution=EXECUTION,
-    )  # fmt: skip
+        data, replicate, problem, settings, **names, seed=5, execution=EXECUTION
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -485,8 +486,9 @@ def test_memory_is_asked_for_before_the_work():
     method = run_settings(methods_of({"surr-site": {}})["surr-site"])
     with pytest.raises(ResourceError, match="toy: surr-site"):
         study.replicate_chains(
-            load_dataset("ten-counts"), "toy", config["problems"]["toy"], "surr-site", method, 0,
-            seed=5, execution=EXECUTION, memory_limit=7000,
+            load_dataset("ten-counts"), 0, config["problems"]["toy"], method,
+            problem_name="toy", method_name="surr-site", seed=5, execution=EXECUTION,
+            memory_limit_gb=7e-6,
         )  # fmt: skip
 
 
@@ -613,8 +615,9 @@ def test_same_numbers_after_a_stop(tmp_path):
     digests = set()
     for length in (1, 25):
         tree, _ = study.replicate_chains(
-            load_dataset("ten-counts"), "toy", config["problems"]["toy"], "surr-site", method, 0,
-            seed=5, execution={"segment_length": length}, state_dir=tmp_path / f"{length}",
+            load_dataset("ten-counts"), 0, config["problems"]["toy"], method,
+            problem_name="toy", method_name="surr-site", seed=5,
+            execution={"segment_length": length}, state_dir=tmp_path / f"{length}",
         )  # fmt: skip
         posterior = tree["posterior"].to_dataset()
         digests.add(array_digest({name: posterior[name].values for name in posterior}))

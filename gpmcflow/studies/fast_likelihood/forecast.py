@@ -21,11 +21,11 @@ def tune_cost(context: Context, job: PlannedJob) -> Cost:
     tuning = job.settings["tuning"]
     types = fast_likelihood_types(context.config["studies"]["fast_likelihood"])
     settings = types[job.method]  # with the iterations of its runs
-    pilot, each = _measured(context, job.method, settings)
+    pilot, iteration = _measured(context, job.method, settings)
     methods = {tuned_name(m) for m in settings["methods"] if len(settings_of(tuned_name(m))) > 1}
     chains = sum(len(settings_of(m)) for m in methods)
     iterations = tuning["iterations"]
-    seconds = sum(len(settings_of(m)) * each[m] * iterations for m in methods)
+    seconds = sum(len(settings_of(m)) * iteration[m] * iterations for m in methods)
     seconds = tuning["replicates"] * (seconds + pilot + chains * STATE_SECONDS)
     return context.single(
         seconds, 8 * MATRICES * settings["n"] ** 2, chains * iterations * DRAW_BYTES
@@ -35,9 +35,11 @@ def tune_cost(context: Context, job: PlannedJob) -> Cost:
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     """One chain of every method on one data set, its pilot, and what is timed afterwards."""
     settings = job.settings["settings"]
-    pilot, each = _measured(context, job.method, settings)
+    pilot, iteration = _measured(context, job.method, settings)
     seconds = pilot + sum(
-        settings["iterations"] * each[m] + max(2 * TIMED_SECONDS, 15 * each[m]) + STATE_SECONDS
+        settings["iterations"] * iteration[m]
+        + max(2 * TIMED_SECONDS, 15 * iteration[m])
+        + STATE_SECONDS
         for m in settings["methods"]
     )
     disk = len(settings["methods"]) * settings["iterations"] * DRAW_BYTES
@@ -51,17 +53,19 @@ def _measured(context: Context, name: str, settings: dict) -> tuple[float, dict[
         few = settings | {"pilot": PILOT_SWEEPS}
         make_bench(few | {"n": 20, "sizes": {}}, 0, 0, "forecast ")  # loads compiled code
         seconds, bench = timed(lambda: make_bench(few, 0, 0, "forecast "))
-        each = {}
+        iteration = {}
         for method in {*settings["methods"], *map(tuned_name, settings["methods"])}:
             choices = settings_of(tuned_name(method))
             if method == "student":  # its pilot is some 400 evaluations
-                each[method] = 1.1 * _exact_seconds(bench) * (1.0 + 400.0 / settings["iterations"])
+                iteration[method] = (
+                    1.1 * _exact_seconds(bench) * (1.0 + 400.0 / settings["iterations"])
+                )
                 continue
             run = bench.run(method, choices[len(choices) // 2])
-            each[method] = seconds_per_iteration(
+            iteration[method] = seconds_per_iteration(
                 run.densities, run.sampler, bench.pilot.last, 0.0, TIMED_ITERATIONS
             )
-        return seconds * settings["pilot"] / PILOT_SWEEPS, each
+        return seconds * settings["pilot"] / PILOT_SWEEPS, iteration
 
     return context.once(("fast_likelihood", name), make)
 

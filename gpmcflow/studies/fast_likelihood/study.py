@@ -8,28 +8,22 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
+from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.resources import small
-from gpmcflow.studies.frame.study import (
-    PUBLISHED,
-    PlannedJob,
-    figures_stage,
-    paper_study,
-    published_file,
-    results_stage,
-    tables_stage,
-)
 
 NAME = "fast_likelihood"
 # One job has one chain of every method on one data set, which they share, and the pilot of them all.
 # Data sets can be added later: their number is in no job's settings.
-TUNE = results_stage(NAME, "fast_likelihood.runs:tune_job", "{type}/tuning.nc", ask=small(1500, 30))
-REPLICATE = results_stage(
+TUNE = frame.results_stage(
+    NAME, "fast_likelihood.runs:tune_job", "{type}/tuning.nc", ask=small(1500, 30)
+)
+REPLICATE = frame.results_stage(
     NAME,
     "fast_likelihood.runs:replicate_job",
     "{type}/replicate_{replicate}.nc",
     ask=small(1500, 30),
 )
-TABLES = tables_stage(
+TABLES = frame.tables_stage(
     NAME,
     {
         "verdict": "Printed numbers and claims beside those of this run.",
@@ -67,7 +61,7 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
                 )
 
 
-def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
     """The tuning and the data sets of each type, then tables and figures."""
     study = config["studies"][NAME]
     types, runs, tunings = fast_likelihood_types(study), {}, []
@@ -84,7 +78,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
             yield run
             runs[name].append(run.output)
     every = [path for paths in runs.values() for path in paths]
-    inputs = {"tunings": tunings, "runs": every, PUBLISHED: published_file(NAME)}
+    inputs = {"tunings": tunings, "runs": every, frame.PUBLISHED: frame.published_file(NAME)}
     yield TABLES.job(inputs, {"study": NAME})
     shown = next((n for n in types if types[n]["data"] == PAPERS_FIGURE), next(iter(types)))
     captions = {
@@ -94,10 +88,10 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
         "line an effective draw costs the same, on the solid one as much as by standard slice sampling.",
     }
     inputs = {"runs": TABLES.outputs["runs"], "series": runs[shown]}
-    yield figures_stage(NAME, captions).job(inputs, {"title": shown})
+    yield frame.figures_stage(NAME, captions).job(inputs, {"title": shown})
 
 
-STUDY = paper_study(
+STUDY = frame.paper_study(
     NAME,
     check,
     jobs,

@@ -20,7 +20,8 @@ from gpmcflow.studies.frame.judgement import NUMBER, TIME_PRECISION, verdict
 from gpmcflow.studies.frame.parts import rows_of
 from gpmcflow.studies.verdict import VERDICT_COLUMNS, number_cells, printed_row, reason_of
 
-MEANS = ("n_gradients", "pi_equivalents", "seconds", "pilot")
+COUNTED = ("n_gradients", "pi_equivalents", "seconds", "pilot")
+MEANS = ("tau", "tau_run_rule", "acceptance", "n_exact", *COUNTED, "cost")
 UNITS = {"m": "cases", "efficiency": "", "cpu": "s", "ACT": "iterations"}
 
 
@@ -48,12 +49,8 @@ def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
     rows = []
     for method in runs.methods:
         replicates, last = runs.of(method), runs.of(method)[-1]
-        tau, cost = runs.mean(method, "tau"), runs.mean(method, "cost")
+        mean = {key: runs.mean(method, key) for key in MEANS}
         quality = zip(*(run["D"] for run in replicates), strict=True)
-
-        def mean(key: str, method: str = method) -> float:
-            return runs.mean(method, key).centre
-
         row = {
             "problem": runs.name,
             "method": method,
@@ -62,16 +59,16 @@ def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
             "m": " ".join(map(str, last["m"])),
             "setting": last["setting"],
             "replicates": len(replicates),
-            "ACT": tau.centre,
-            "ACT_mcse": tau.error,
-            "ACT_run_rule": mean("tau_run_rule"),
-            "acceptance": mean("acceptance"),
+            "ACT": mean["tau"].centre,
+            "ACT_mcse": mean["tau"].error,
+            "ACT_run_rule": mean["tau_run_rule"].centre,
+            "acceptance": mean["acceptance"].centre,
             "D": " ".join(f"{np.mean(values):.3g}" for values in quality),
-            "n_exact": mean("n_exact"),
+            "n_exact": mean["n_exact"].centre,
             "n_fast": float(np.mean([sum(run["n_fast"]) for run in replicates])),
-            **{key: mean(key) for key in MEANS},
-            "cost": cost.centre,
-            "cost_mcse": cost.error,
+            **{key: mean[key].centre for key in COUNTED},
+            "cost": mean["cost"].centre,
+            "cost_mcse": mean["cost"].error,
         }
         for key in ("cost", "efficiency"):
             ratio = runs.log_ratio(method, "standard", key)

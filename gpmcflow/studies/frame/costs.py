@@ -60,8 +60,8 @@ class Context:
 
     def dataset(self, problem: str) -> xr.Dataset | None:
         """Data set of a problem, None if it is not here."""
-        found = self.data(self.config["problems"][problem]["dataset"])
-        return None if found is None else found[1]
+        made = self.data(self.config["problems"][problem]["dataset"])
+        return None if made is None else made[1]
 
     def small(self, problem: str) -> xr.Dataset:
         """At most `MOST_CASES` of its cases, every k-th, so that each class is among them."""
@@ -96,23 +96,23 @@ class Context:
         shapes = tuple(sorted((name, *kind) for name, kind in program.outputs().items()))
         key = ("segment", shapes, block_of(grid), n_draws)
         make = lambda: segment_cost(program, block_of(grid), n_draws, self.folder)  # noqa: E731
-        each, segment, checkpoint = self.once(key, make)
+        one, segment, checkpoint = self.once(key, make)
         draws = segment * grid.length / n_draws * grid.n_chains / block_of(grid)
         checkpoints = checkpoint * min(len(grid.segments), 2) * grid.n_chains / block_of(grid)
-        seconds = each * len(grid.segments) * self.turns(grid)
+        seconds = one * len(grid.segments) * self.turns(grid)
         return seconds, int(draws + checkpoints), int(draws)
 
     def job(self, seconds: float, array_bytes: int, disk: int) -> Cost:
         """Cost of a sampling job: with the start of Python, of its workers, too."""
-        start, each = startup()
+        start, process = startup()
         pool = self.workers if self.workers > 1 else 0
         begin = start * (2 if pool else 1)  # workers start side by side
-        return Cost(begin + seconds, int(array_bytes) + (1 + pool) * each, int(disk) + SMALL)
+        return Cost(begin + seconds, int(array_bytes) + (1 + pool) * process, int(disk) + SMALL)
 
     def single(self, seconds: float, array_bytes: int, disk: int = 0) -> Cost:
         """Cost of a job in one process."""
-        start, each = startup()
-        return Cost(start + seconds, int(array_bytes) + each, int(disk) + SMALL)
+        start, process = startup()
+        return Cost(start + seconds, int(array_bytes) + process, int(disk) + SMALL)
 
 
 def cost_of_making(make: Callable[..., Any]) -> Callable[[Context, Any], Cost]:

@@ -40,9 +40,9 @@ class LastError:
         if self._run is None:
             return None
         with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(self._path.read_text(encoding="utf-8"))
-            if kept["run"] == self._run and kept["job"] == self._job():
-                return str(kept["line"])
+            note = json.loads(self._path.read_text(encoding="utf-8"))
+            if note["run"] == self._run and note["job"] == self._job():
+                return str(note["line"])
         return None
 
     def keep(self, error: GpmcflowError, line: str) -> None:
@@ -52,8 +52,8 @@ class LastError:
         from gpmcflow.storage import write_text
 
         with suppress(OSError):
-            kept = {"run": self._run, "job": self._job(), "line": line}
-            write_text(json.dumps(kept, indent=1) + "\n", self._path)
+            note = {"run": self._run, "job": self._job(), "line": line}
+            write_text(json.dumps(note, indent=1) + "\n", self._path)
 
     def forget(self) -> None:
         """Remove the line: the job has ended well."""

@@ -142,10 +142,13 @@ def verdict(*claims: tuple[str, str] | bool, words: tuple[str, str] = CLAIM) -> 
 
     A claim is a pair, the position that was judged and the one it should be, or whether a fact is so.
     """
-    truths = [
-        claim if isinstance(claim, bool) else None if claim[0] == NOT_RESOLVED else claim[0] == claim[1]
-        for claim in claims
-    ]  # fmt: skip
+    truths: list[bool | None] = []
+    for claim in claims:
+        if isinstance(claim, bool):
+            truths.append(claim)
+        else:
+            position, wanted = claim
+            truths.append(None if position == NOT_RESOLVED else position == wanted)
     if all(truths):
         return words[0]
     return words[1] if False in truths else NOT_RESOLVED

@@ -13,8 +13,13 @@ Reader = Callable[[Path], dict]
 
 
 def make_part(
-    study: str, kind: str, path: str | Path, attributes: Mapping[str, Any], values: dict, problem: str = ""
-) -> dict:  # fmt: skip
+    study: str,
+    kind: str,
+    path: str | Path,
+    attributes: Mapping[str, Any],
+    values: dict,
+    problem: str = "",
+) -> dict:
     """Part of one results file with these attributes.
 
     Keys study, kind, problem, method and replicate (if it is of one), seed, data_checksum, settings, facts
@@ -31,12 +36,8 @@ def make_part(
 
 def parts_of(paths: Iterable[Path], readers: Mapping[str, Reader]) -> list[dict]:
     """Parts of results files, each read by the first pattern it matches; a file may match none."""
-    parts = []
-    for path in paths:
-        reader = next((read for pattern, read in readers.items() if path.match(pattern)), None)
-        if reader is not None:
-            parts.append(reader(path))
-    return parts
+    first = ((path, next(filter(path.match, readers), None)) for path in paths)
+    return [readers[pattern](path) for path, pattern in first if pattern is not None]
 
 
 def part_name(part: dict) -> str:

@@ -200,7 +200,7 @@ def flops(config: dict, problem: str, data: str | os.PathLike, method: dict[str,
     n, p = problem_sizes(data)
     steps = method.get("n_steps") or (method.get("tuning") or {}).get("n_steps") or 20
     if config["problems"][problem]["model"] == "gp":
-        each = n**3 if method.get("sampler") == "rmhmc" else 2 * n * n
+        gradient = n**3 if method.get("sampler") == "rmhmc" else 2 * n * n
         ladders = sum(method.get("temperatures") or [1])
         if method.get("kind") == "parallel_tempering":
             transitions = method["replicates"] * (method["draws"] + method["warmup"]) * ladders
@@ -215,6 +215,6 @@ def flops(config: dict, problem: str, data: str | os.PathLike, method: dict[str,
             transitions += method.get("particles", 0) * ladders * ways
         fits = 100 * n**3
     else:
-        each = 4 * n * (p + 1) * method.get("inner_steps", 1)
+        gradient = 4 * n * (p + 1) * method.get("inner_steps", 1)
         transitions, fits = method["chains"] * method["draws"], 20 * n * (p + 1) ** 2
-    return transitions * steps * each + fits
+    return transitions * steps * gradient + fits

@@ -60,8 +60,8 @@ def share_of_core(n_processes: int) -> float:
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds of a call, and what it returned."""
     began = time.process_time()
-    found = work()
-    return time.process_time() - began, found
+    result = work()
+    return time.process_time() - began, result
 
 
 def repeated(work: Callable[[], Any]) -> float:

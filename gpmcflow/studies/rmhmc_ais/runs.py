@@ -17,7 +17,7 @@ from gpmcflow.execution import chain_generators, require_memory, workers
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.storage import load_results, with_attributes
 from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.frame.resources import chains_of
+from gpmcflow.studies.frame.resources import INSIDE, chains_of, states_per_chain
 from gpmcflow.studies.problems import build_model, limit_bytes, model_of, reference_of
 from gpmcflow.studies.rmhmc_ais.evidence_plans import Setting
 from gpmcflow.studies.rmhmc_ais.evidence_routes import ROUTES
@@ -71,23 +71,21 @@ def evidence(
     kind = method.get("kind", "ais")
     if kind not in ROUTES:
         raise unknown_name(f"{method_name}: kind", kind, ROUTES)
-    how = execution_of(
-        execution,
-        settings={"problem": problem, "method": method, "data": dataset.attrs["checksum"]},
-    )
+    settings = {"problem": problem, "method": method}
+    identity = settings | {"data": dataset.attrs["checksum"]}
+    how = execution_of(execution, settings=identity)
     with workers(how.pool, how.workers) as pool:
-        outcome = ROUTES[kind](
-            Setting(
-                path=path,
-                method=method,
-                seed=seed,
-                key=(STUDY, dataset.attrs["name"], problem_name, method_name),
-                label=f"{problem_name} {method_name}",
-                execution=replace(how, scheduler=pool, state_dir=state_dir),
-            )
+        setting = Setting(
+            path=path,
+            method=method,
+            seed=seed,
+            key=(STUDY, dataset.attrs["name"], problem_name, method_name),
+            label=f"{problem_name} {method_name}",
+            execution=replace(how, scheduler=pool, state_dir=state_dir),
         )
+        outcome = ROUTES[kind](setting)
     names = (STUDY, problem_name, method_name)
-    attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
+    attributes = result_attributes(dataset, seed, names, **settings)
     groups = {"evidence": outcome.table, **outcome.groups}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": outcome.seconds}
 
@@ -96,15 +94,12 @@ def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> i
     """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
     kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
     chains, rows, draws = method.get("particles", 0), 1, method["replicates"]
-    if kind == "parallel_tempering":  # a chain is a ladder, of which a draw keeps every temperature
-        chains, rows, draws = (
-            method["replicates"],
-            n_temperatures,
-            method["draws"] + method["warmup"],
-        )
-    elif kind == "sequential_monte_carlo":  # a chain is a replicate, with all its particles
-        adaptive = method.get("adaptive_particles") or {}
-        chains, rows, draws = method["replicates"], adaptive.get("most", method["particles"]), 1
+    if (
+        kind in INSIDE
+    ):  # a chain is a replicate: a ladder, of which a draw keeps all, or its particles
+        chains, rows, draws = method["replicates"], states_per_chain(method), 1
+    if kind == "parallel_tempering":
+        draws = method["draws"] + method["warmup"]
     block = min(chains, int(execution["block_size"]))
     in_flight = int(execution.get("workers", 1)) * block * rows
     numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
@@ -114,10 +109,8 @@ def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> i
     if method.get("reverse"):
         numbers += 3 * chains * dim  # the draws the reverse runs start from
     if method.get("store_latents"):
-        stored = (
-            in_flight * int(execution["segment_length"]) if on_disk else chains * n_temperatures
-        )
-        numbers += 2 * stored * dim
+        streamed = in_flight * int(execution["segment_length"])
+        numbers += 2 * dim * (streamed if on_disk else chains * n_temperatures)
     return 8 * numbers
 
 
@@ -159,8 +152,6 @@ def hyperparameter_map(
         {"log_length_scale": lengths, "log_signal_sd": signals},
         {"marked": json.dumps(marked or {}, sort_keys=True)},
     )
-    tree = with_attributes(
-        xr.DataTree.from_dict({"map": table}),
-        result_attributes(dataset, seed, problem=problem, grid=grid),
-    )
+    attributes = result_attributes(dataset, seed, problem=problem, grid=grid)
+    tree = with_attributes(xr.DataTree.from_dict({"map": table}), attributes)
     return tree, {"seconds": {"map": time.perf_counter() - began}}

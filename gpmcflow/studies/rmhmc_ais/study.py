@@ -7,42 +7,33 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
+from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.checks import require_problem
 from gpmcflow.studies.frame.resources import of_problem
-from gpmcflow.studies.frame.study import (
-    PUBLISHED,
-    PlannedJob,
-    data_file,
-    figures_stage,
-    paper_study,
-    published_file,
-    results_stage,
-    tables_stage,
-)
 
 NAME = "rmhmc_ais"
-APPROXIMATE = results_stage(
+APPROXIMATE = frame.results_stage(
     NAME, "stages:approximate_job", "{problem}/approximation.nc", ask=of_problem(minutes=30)
 )
-POSTERIOR = results_stage(
+POSTERIOR = frame.results_stage(
     NAME,
     "stages:posterior_job",
     "{problem}/posterior.nc",
     ask=of_problem(workers=True, method="sampling"),
     in_blocks=True,
 )
-EVIDENCE = results_stage(
+EVIDENCE = frame.results_stage(
     NAME,
     "rmhmc_ais.runs:evidence_job",
     "{problem}/evidence/{method}.nc",
     ask=of_problem(workers=True, method="method"),
     in_blocks=True,
 )
-MAP = results_stage(
+MAP = frame.results_stage(
     NAME, "rmhmc_ais.runs:hyperparameter_map_job", "map.nc", ask=of_problem(minutes=60)
 )
-ILLUSTRATE = results_stage(NAME, "rmhmc_ais.illustration:illustrate_job", "illustration.nc")
-TABLES = tables_stage(
+ILLUSTRATE = frame.results_stage(NAME, "rmhmc_ais.illustration:illustrate_job", "illustration.nc")
+TABLES = frame.tables_stage(
     NAME,
     {
         "verdict": "Printed numbers and claims beside those of this run.",
@@ -119,44 +110,40 @@ def marked_settings(config: Mapping[str, Any]) -> dict[str, list[float]]:
     return places
 
 
-def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
     """Fits, posterior draws and evidences of each problem, the map, then tables and figures."""
     settings = config["studies"][NAME]
-    methods, results = settings["methods"], {}
+    methods = settings["methods"]
+    inputs: dict[str, Any] = {"approximate": [], "posterior": [], "evidence": []}
     for problem in settings["problems"]:
-        data, known = data_file(config, problem), {"problem": config["problems"][problem]}
+        data, known = frame.data_file(config, problem), {"problem": config["problems"][problem]}
         fit = APPROXIMATE.job({"data": data}, known, problem=problem)
-        inputs = {"data": data, "approximation": fit.output}
-        results[problem] = [fit]
+        yield fit
+        inputs["approximate"].append(fit.output)
+        fitted = {"data": data, "approximation": fit.output}
         if settings["sampling"]:
             sampling = known | {"sampling": settings["sampling"]}
-            results[problem].append(POSTERIOR.job(inputs, sampling, problem=problem))
+            run = POSTERIOR.job(fitted, sampling, problem=problem)
+            yield run
+            inputs["posterior"].append(run.output)
         for name, method in methods.items():
-            told = known | {"method": method}
-            results[problem].append(EVIDENCE.job(inputs, told, problem=problem, method=name))
-        yield from results[problem]
-    planned = [job for own in results.values() for job in own]
-    inputs = {
-        f"{stage.rule.removeprefix(NAME + '_')}": [j.output for j in planned if j.stage is stage]
-        for stage in (APPROXIMATE, POSTERIOR, EVIDENCE)
-    }
+            run = EVIDENCE.job(fitted, known | {"method": method}, problem=problem, method=name)
+            yield run
+            inputs["evidence"].append(run.output)
     if settings["map"]:
         problem = settings["map"]["problem"]
-        told = {
-            "problem": config["problems"][problem],
-            "grid": settings["map"],
-            "marked": marked_settings(config),
-        }
-        job = MAP.job({"data": data_file(config, problem)}, told, about=problem)
+        stated = {"problem": config["problems"][problem], "grid": settings["map"]}
+        stated["marked"] = marked_settings(config)
+        job = MAP.job({"data": frame.data_file(config, problem)}, stated, about=problem)
         yield job
         inputs["map"] = job.output
-    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)}, {"study": NAME})
+    yield TABLES.job(inputs | {frame.PUBLISHED: frame.published_file(NAME)}, {"study": NAME})
     if settings["illustrations"]:
         job = ILLUSTRATE.job()
         yield job
         inputs["illustration"] = job.output
     inputs["tables"] = [TABLES.outputs["evidence"], TABLES.outputs["approximations"]]
-    yield figures_stage(NAME, _captions(settings)).job(inputs, {"methods": methods})
+    yield frame.figures_stage(NAME, _captions(settings)).job(inputs, {"methods": methods})
 
 
 def _captions(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -190,7 +177,7 @@ def _captions(settings: Mapping[str, Any]) -> dict[str, str]:
     return captions
 
 
-STUDY = paper_study(
+STUDY = frame.paper_study(
     NAME,
     check,
     jobs,

@@ -43,12 +43,12 @@ def chains_cost(context: Context, job: PlannedJob) -> Cost:
     thin = int(method["thin"])
     n_draws = max(1, int(method["draws"]) // thin)
     grid = context.grid(method["chains"], n_draws)
-    each = seconds_per_transition(program, block_of(grid))
+    transition = seconds_per_transition(program, block_of(grid))
     if tuned and stated is not method:  # three times the rounds, as at any first target
         one = seconds_per_transition(program, TuningSettings().n_particles)
         tuning = 3 * split_hmc.TUNING_ROUNDS * one
-    seconds += tuning + split_hmc.TIMED_SECONDS + 10 * each
-    seconds += n_draws * thin * each * context.turns(grid)
+    seconds += tuning + split_hmc.TIMED_SECONDS + 10 * transition
+    seconds += n_draws * thin * transition * context.turns(grid)
     on_disk, state, draws = context.on_disk(replace(program, thin=thin), grid)
     arrays = _array_bytes(context, job.problem, method["chains"])
     return context.job(seconds + on_disk, arrays, state + draws)

@@ -7,31 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
+from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.checks import require_problem
 from gpmcflow.studies.frame.resources import of_problem
-from gpmcflow.studies.frame.study import (
-    PUBLISHED,
-    PlannedJob,
-    data_file,
-    figures_stage,
-    paper_study,
-    published_file,
-    results_stage,
-    tables_stage,
-)
 
 NAME = "split_hmc"
-FIT = results_stage(NAME, "split_hmc.runs:fit_job", "{problem}/fit.nc", ask=of_problem(minutes=30))
+FIT = frame.results_stage(
+    NAME, "split_hmc.runs:fit_job", "{problem}/fit.nc", ask=of_problem(minutes=30)
+)
 # One thread: two of these jobs side by side beat two workers in one.
-CHAINS = results_stage(
+CHAINS = frame.results_stage(
     NAME,
     "split_hmc.runs:chains_job",
     "{problem}/{method}.nc",
     ask=of_problem(method="method"),
     in_blocks=True,
 )
-ILLUSTRATE = results_stage(NAME, "split_hmc.illustrations:illustrate_job", "illustrations.nc")
-TABLES = tables_stage(
+ILLUSTRATE = frame.results_stage(NAME, "split_hmc.illustrations:illustrate_job", "illustrations.nc")
+TABLES = frame.tables_stage(
     NAME,
     {
         "verdict": "Printed numbers and claims beside those of this run.",
@@ -85,18 +78,18 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
                 )
 
 
-def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
     """A fit and the chains of each method of each problem, then tables and figures."""
     settings = config["studies"][NAME]
     methods, fits, chains, illustrations = methods_of(settings), [], [], []
     figures = {"cost": "What an independent draw costs in gradients; hollow: as printed."}
     for problem in methods:
         known = {"problem": config["problems"][problem]}
-        fit = FIT.job({"data": data_file(config, problem)}, known, problem=problem)
+        fit = FIT.job({"data": frame.data_file(config, problem)}, known, problem=problem)
         yield fit
         fits.append(fit.output)
         for name, method in methods[problem].items():
-            inputs = {"data": data_file(config, problem), "fit": fit.output}
+            inputs = {"data": frame.data_file(config, problem), "fit": fit.output}
             run = CHAINS.job(inputs, known | {"method": method}, problem=problem, method=name)
             yield run
             chains.append(run.output)
@@ -106,12 +99,12 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
         illustrations = [ILLUSTRATE.outputs["results"]]
         figures |= ILLUSTRATIONS
     inputs = {"fits": fits, "chains": chains, "illustrations": illustrations}
-    yield TABLES.job(inputs | {PUBLISHED: published_file(NAME)}, {"study": NAME})
+    yield TABLES.job(inputs | {frame.PUBLISHED: frame.published_file(NAME)}, {"study": NAME})
     shown = {"runs": TABLES.outputs["runs"], "chains": chains, "illustrations": illustrations}
-    yield figures_stage(NAME, figures).job(shown)
+    yield frame.figures_stage(NAME, figures).job(shown)
 
 
-STUDY = paper_study(
+STUDY = frame.paper_study(
     NAME,
     check,
     jobs,

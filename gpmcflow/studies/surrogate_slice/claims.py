@@ -92,7 +92,7 @@ def _laplace_rows(problems: Problems, paper: dict) -> list[dict]:
     rows = []
     for problem in problems.values():
         for name in SITES if problem.kind == "classification" else ():
-            other = next(problem.all(representation=name, site_rule="laplace"), None)
+            other = next(problem.all(representation=name, sites="laplace"), None)
             if problem.plain(name) is not None and other is not None:
                 pair = (problem.plain(name), other)
                 rows.append(above(claim, label(problem, paper), [pair], COST))

@@ -21,8 +21,7 @@ COSTS = {
 NO_DATA = 1e6  # noise sd of observations that say nothing
 FINEST = {"line": 112, "plane": 625}  # bins of the paper's Cox processes
 # Site rules that are what the representation has of its own, by likelihood.
-_STANDARD_SITES = {"logistic": "moments", "probit": "moments"}
-_STANDARD_SITES |= dict.fromkeys(
+_STANDARD_SITES = dict.fromkeys(("logistic", "probit"), "moments") | dict.fromkeys(
     ("poisson", "negative_binomial", "binomial", "student_t"), "laplace"
 )
 
@@ -48,21 +47,6 @@ class MethodRuns:
         return 1.0 if scale is None else float(scale)
 
     @property
-    def site_variance(self) -> float | None:
-        """Variance of all sites set by hand, None where a rule gives them."""
-        return self.settings.get("site_variance")
-
-    @property
-    def site_rule(self) -> str | None:
-        """Rule that the sites are stated to have."""
-        return self.settings.get("sites")
-
-    @property
-    def proposal(self) -> str | None:
-        """What proposals of theta are drawn from."""
-        return self.settings.get("proposal")
-
-    @property
     def update(self) -> str:
         """Name of the update of theta: slice or metropolis."""
         return self.settings.get("update") or "slice"
@@ -76,12 +60,13 @@ class MethodRuns:
     @property
     def own_sites(self) -> bool:
         """Whether the sites are those the representation has of its own, at their own scale."""
-        return self.standard_rule and self.site_scale == 1.0 and self.site_variance is None
+        by_hand = self.settings.get("site_variance") is not None
+        return self.standard_rule and self.site_scale == 1.0 and not by_hand
 
     @property
     def standard_rule(self) -> bool:
         """Whether the site rule is the one the representation has of its own."""
-        sites = self.site_rule
+        sites = self.settings.get("sites")
         if sites in (None, "standard") or self.likelihood == "gaussian":
             return True
         if self.representation.endswith("taylor"):
@@ -96,17 +81,18 @@ class MethodRuns:
     @property
     def variant(self) -> str:
         """What is not as in the paper; nothing for one of the six methods as they are there."""
-        steps = self.settings.get("max_steps")
-        changes = (
-            ("" if self.standard_rule else f"{self.site_rule} sites"),
-            ("" if self.site_scale == 1.0 else f"S x {self.site_scale:g}"),
-            ("" if self.site_variance is None else f"S = {self.site_variance:g} I"),
-            (f"{self.update} {self.width:g}" if self.update != "slice" else ""),
-            (f"width {self.width:g}" if self.update == "slice" and self.width != 1.0 else ""),
-            ("" if steps in (None, 1) else f"{steps} steps out"),
-            ("" if self.elliptical else "no elliptical updates"),
-        )
-        return ", ".join(text for text in changes if text)
+        steps, variance = (self.settings.get(key) for key in ("max_steps", "site_variance"))
+        wide = self.update == "slice" and self.width != 1.0
+        changes = {
+            f"{self.settings.get('sites')} sites": not self.standard_rule,
+            f"S x {self.site_scale:g}": self.site_scale != 1.0,
+            f"S = {variance or 0.0:g} I": variance is not None,
+            f"{self.update} {self.width:g}": self.update != "slice",
+            f"width {self.width:g}": wide,
+            f"{steps} steps out": steps not in (None, 1),
+            "no elliptical updates": not self.elliptical,
+        }
+        return ", ".join(text for text, changed in changes.items() if changed)
 
     @property
     def plain(self) -> bool:
@@ -177,12 +163,11 @@ class ProblemRuns:
         return next(self.all(plain=True, representation=representation), None)
 
     def all(self, **wanted: object) -> Iterator[MethodRuns]:
-        """Methods with these properties, in order."""
-        return (
-            method
-            for method in self.methods.values()
-            if all(getattr(method, name) == value for name, value in wanted.items())
-        )
+        """Methods with these properties or settings, in order."""
+        for method in self.methods.values():
+            has = {name: getattr(method, name, method.settings.get(name)) for name in wanted}
+            if has == wanted:
+                yield method
 
 
 def problem_runs(parts: Iterable[dict]) -> dict[str, ProblemRuns]:

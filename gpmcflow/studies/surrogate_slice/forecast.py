@@ -28,7 +28,7 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     method, problem = job.settings["method"], job.settings["problem"]
     n = context.dataset(job.problem).sizes["case"]
     key = ("surrogate_slice", job.problem, repr(sorted(method.items())))
-    each, model = context.once(key, lambda: _pace(context, job.problem, method))
+    iteration, model = context.once(key, lambda: _pace(context, job.problem, method))
     thin, chains = method["thin"], method["chains"]
     draws = (method["iterations"] + method["warmup"]) // thin * chains
     row = NUMBERS + model.dim + n + (thin * (NUMBERS + model.dim) if thin > 1 else 0)
@@ -37,7 +37,11 @@ def replicate_cost(context: Context, job: PlannedJob) -> Cost:
     twice = problem["structure"] == "kronecker" and not joint and n <= LARGEST_DENSE
     timing = TIMED_SECONDS * (2 if twice else 1)
     pilots = JointSplitHMC().transitions_before_draws(model, chains) if joint else 0
-    seconds = (draws * thin + pilots) * each + segments * SEGMENT_SECONDS + max(timing, 10 * each)
+    seconds = (
+        (draws * thin + pilots) * iteration
+        + segments * SEGMENT_SECONDS
+        + max(timing, 10 * iteration)
+    )
     return context.single(
         seconds, 8 * (numbers_held(model, joint) + draws * row), 2 * 8 * draws * row
     )

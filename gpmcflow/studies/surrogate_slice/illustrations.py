@@ -70,14 +70,11 @@ def _whitened(seed: int) -> xr.Dataset:
     workspace.begin_sweep(rng)
     latents = np.stack([_moved(workspace, length) for length in LENGTHS])
     grid = np.logspace(*RANGE, N_LENGTHS)
+    seen = [_seen(model, length, f, grid) for length, f in zip(LENGTHS, latents, strict=True)]
     return xr.Dataset(
-        {
-            "latent": (("length", "x"), latents),
-            "density": (("length", "other_length"), np.stack([_seen(model, length, f, grid)
-                        for length, f in zip(LENGTHS, latents, strict=True)])),
-        },
+        {"latent": (("length", "x"), latents), "density": (("length", "other_length"), seen)},
         {"length": list(LENGTHS), "x": x, "other_length": grid},
-    )  # fmt: skip
+    )
 
 
 def _seen(model: GPModel, length: float, f: np.ndarray, grid: np.ndarray) -> np.ndarray:

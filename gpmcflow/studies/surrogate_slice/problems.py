@@ -48,10 +48,8 @@ def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> GPMod
     mean = mean_of(problem, path, likelihood)
     mean = _mean_rate(path, y) if mean == MEAN_RATE else mean
     try:
-        return GPModel(
-            dataset["X"], y, covariance, likelihood, mean, jitter=problem["jitter"],
-            structure=problem["structure"],
-        )  # fmt: skip
+        options = {key: problem[key] for key in ("jitter", "structure")}
+        return GPModel(dataset["X"], y, covariance, likelihood, mean, **options)
     except InputError as error:
         raise InputError(at_key(path, error)) from None
 

@@ -34,32 +34,25 @@ TAIL = 0.05  # of the intensity's interval, on each side
 
 def replicate_job(job: Job) -> tuple[xr.DataTree, dict]:
     """`replicate_chains` for the data and the method of a job."""
-    dataset, names, settings = job.dataset(), job.wildcards, job.settings
-    run = job.run_settings(dataset)
+    dataset, replicate = job.dataset(), int(job.wildcards.replicate)
+    names = {key: job.names[key] for key in ("problem_name", "method_name")}
     return replicate_chains(
-        dataset,
-        names.problem,
-        settings["problem"],
-        names.method,
-        settings["method"],
-        int(names.replicate),
-        memory_limit=limit_bytes(run.pop("memory_limit_gb")),
-        **run,
+        dataset, replicate, **job.settings, **names, **job.run_settings(dataset)
     )
 
 
 def replicate_chains(
     dataset: xr.Dataset,
-    problem_name: str,
-    problem: Mapping,
-    method_name: str,
-    method: Mapping,
     replicate: int,
+    problem: Mapping,
+    method: Mapping,
     *,
+    problem_name: str,
+    method_name: str,
     seed: int,
     execution: Mapping,
     state_dir: Any = None,
-    memory_limit: int | None = None,
+    memory_limit_gb: float | None = None,
 ) -> tuple[xr.DataTree, dict]:
     """Chains of one method on one problem, with random streams keyed by (problem, method, replicate).
 
@@ -75,7 +68,7 @@ def replicate_chains(
     n, what = dataset.sizes["case"], f"{problem_name}: {method_name}"
     model = build_joint_model(dataset, problem_name, problem)
     thin, joint = int(method["thin"]), method["representation"] == JOINT
-    require_memory(8 * numbers_held(model, joint), memory_limit, what)
+    require_memory(8 * numbers_held(model, joint), limit_bytes(memory_limit_gb), what)
     start = start_of(model, problem_name, problem)
     try:
         tree = sample(
@@ -100,14 +93,10 @@ def replicate_chains(
     dense = None
     if model.kronecker and not joint and n <= LARGEST_DENSE:
         dense = seconds_per_iteration(model.with_structure("dense"), method, tree)
-    sampled = json.loads(tree.attrs["settings"])
+    settings = {"problem": dict(problem), "method": dict(method), "replicate": int(replicate)}
+    settings["sampler"] = json.loads(tree.attrs["settings"])
     attributes = standard_attributes(
-        settings={
-            "problem": dict(problem),
-            "method": dict(method),
-            "replicate": int(replicate),
-            "sampler": sampled,
-        },
+        settings=settings,
         seed=seed,
         data_checksum=dataset.attrs["checksum"],
         study=STUDY,
@@ -118,8 +107,6 @@ def replicate_chains(
     seconds = {
         "iteration": per_iteration,
         "total": per_iteration * method["iterations"] * method["chains"],
-    }
-    seconds |= {
         "dense_iteration": dense,
         "pilot": seconds_of_pilots(tree, per_iteration) if joint else None,
     }
@@ -156,12 +143,9 @@ def _groups(dataset: xr.Dataset, model: GPModel, tree: xr.DataTree) -> dict[str,
 def intensity(model: GPModel, tree: xr.DataTree) -> xr.Dataset:
     """Posterior of the expected counts exp(f + c) of each case: mean, and 5 % and 95 % quantiles."""
     posterior = tree["posterior"].to_dataset()
-    free = "mean" in model.names
-    offset = (
-        posterior["mean"].values[..., None]
-        if free
-        else model.mean_at(model.full(model.prior_median()))
-    )
+    offset = model.mean_at(model.full(model.prior_median()))
+    if "mean" in model.names:
+        offset = posterior["mean"].values[..., None]
     rates = np.exp(posterior["latent"].values + offset).reshape(-1, model.n_cases)
     rates *= model.likelihood.exposure
     lower, upper = np.quantile(rates, [TAIL, 1.0 - TAIL], axis=0)

@@ -7,18 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
+from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.checks import require_problem
 from gpmcflow.studies.frame.resources import of_problem
-from gpmcflow.studies.frame.study import (
-    PUBLISHED,
-    PlannedJob,
-    data_file,
-    figures_stage,
-    paper_study,
-    published_file,
-    results_stage,
-    tables_stage,
-)
 from gpmcflow.studies.surrogate_slice.settings import (
     JOINT,
     METHODS,
@@ -34,14 +25,16 @@ from gpmcflow.studies.surrogate_slice.settings import (
 
 NAME = "surrogate_slice"
 # One thread: two of these jobs side by side beat two workers in one.
-REPLICATE = results_stage(
+REPLICATE = frame.results_stage(
     NAME,
     "surrogate_slice.runs:replicate_job",
     "{problem}/{method}/replicate_{replicate}.nc",
     ask=of_problem(minutes=30),
 )
-ILLUSTRATE = results_stage(NAME, "surrogate_slice.illustrations:illustrate_job", "illustrations.nc")
-TABLES = tables_stage(
+ILLUSTRATE = frame.results_stage(
+    NAME, "surrogate_slice.illustrations:illustrate_job", "illustrations.nc"
+)
+TABLES = frame.tables_stage(
     NAME,
     {
         "verdict": "Printed numbers and claims beside those of this run.",
@@ -135,18 +128,18 @@ def _check_sites(place: str, method: Mapping[str, Any], problem: Mapping[str, An
         )
 
 
-def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
+def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
     """The replicates of each method on each problem, then tables and figures."""
     study, runs, intensities = config["studies"][NAME], [], []
     captions = dict(FIGURE_3)
     for problem, methods in surrogate_slice_methods(study).items():
         settings = config["problems"][problem]
-        inputs = {"data": data_file(config, problem)}
+        inputs = {"data": frame.data_file(config, problem)}
         for name, method in methods.items():
-            told = {"problem": settings, "method": run_settings(method)}
+            stated = {"problem": settings, "method": run_settings(method)}
             for k in range(method["replicates"]):
                 names = {"problem": problem, "method": name, "replicate": str(k)}
-                run = REPLICATE.job(inputs, told, **names)
+                run = REPLICATE.job(inputs, stated, **names)
                 yield run
                 runs.append(run.output)
                 if has_counts(settings) and name == shown_method(methods) and k == 0:
@@ -154,17 +147,17 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
                     captions[f"{problem}/intensity"] = (
                         f"{problem}: posterior intensity over the events."
                     )
-    yield TABLES.job({"runs": runs, PUBLISHED: published_file(NAME)}, {"study": NAME})
+    yield TABLES.job({"runs": runs, frame.PUBLISHED: frame.published_file(NAME)}, {"study": NAME})
     inputs = {"efficiency": TABLES.outputs["efficiency"], "intensities": intensities}
     if study["illustrations"]:
         job = ILLUSTRATE.job()
         yield job
         inputs["illustrations"] = job.output
         captions |= ILLUSTRATIONS
-    yield figures_stage(NAME, captions).job(inputs)
+    yield frame.figures_stage(NAME, captions).job(inputs)
 
 
-STUDY = paper_study(
+STUDY = frame.paper_study(
     NAME,
     check,
     jobs,

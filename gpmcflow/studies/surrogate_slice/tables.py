@@ -6,6 +6,7 @@ kept where the runs were not.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -54,13 +55,14 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     """
     problems = problem_runs(parts)
     paper = paper_names(problems, published)
+    printed = (_printed(name, problems, paper, published) for name in published["problems"])
     rows = [
-        *(row for name in published["problems"] for row in _printed(name, problems, paper, published)),
+        *itertools.chain.from_iterable(printed),
         *statement_rows(problems, paper),
         *claim_rows(problems, paper, published),
         *agreement_rows(problems, paper),
         *exact_rows(problems, published["exact"]),
-    ]  # fmt: skip
+    ]
     every = problems.values()
     return {
         "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
