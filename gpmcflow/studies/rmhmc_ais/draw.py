@@ -24,11 +24,9 @@ def draw(job: Job) -> Iterator[tuple[str, Figure]]:
     """All figures of a run, by their names below its folder."""
     methods = job.settings["methods"]
     evidence, approximations = (read_csv(path) for path in job.input.tables)
-    for problem, paths in _by_problem(job.input.evidence, 1).items():
-        yield (
-            f"{problem}/evidence_against_time",
-            evidence_against_time(evidence, approximations, problem, list(methods)),
-        )
+    for problem, paths in _by_problem(job.input.evidence).items():
+        points = evidence_against_time(evidence, approximations, problem, list(methods))
+        yield f"{problem}/evidence_against_time", points
         kinds = {name: methods[name]["kind"] for name in paths}
         annealed = {name: open_results(paths[name]) for name in paths if kinds[name] == "ais"}
         if annealed:
@@ -49,9 +47,9 @@ def draw(job: Job) -> Iterator[tuple[str, Figure]]:
         yield "figure_1", trajectories(mixture)
 
 
-def _by_problem(paths: list[str], depth: int) -> dict[str, dict[str, str]]:
-    """Problem -> method -> file, the problem being that many folders above the file's own."""
+def _by_problem(paths: list[str]) -> dict[str, dict[str, str]]:
+    """Problem -> method -> file, which is in a folder of its own below that of the problem."""
     files: dict[str, dict[str, str]] = {}
     for path in map(Path, paths):
-        files.setdefault(path.parents[depth].name, {})[path.stem] = str(path)
+        files.setdefault(path.parents[1].name, {})[path.stem] = str(path)
     return files

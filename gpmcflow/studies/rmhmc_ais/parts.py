@@ -52,10 +52,8 @@ def approximation_part(path: Path) -> dict:
     if "predictions" in tree.children:
         both = tree["predictions"].to_dataset().load()
         tables = {name: both.sel({"method": name}) for name in ("laplace", "ep")}
-    if posterior.is_file():
-        draws = open_results(posterior)
-        if "predictions" in draws.children:
-            tables["posterior"] = draws["predictions"].to_dataset().load()
+    if posterior.is_file() and "predictions" in (draws := open_results(posterior)).children:
+        tables["posterior"] = draws["predictions"].to_dataset().load()
     for name in ("laplace", "ep", "posterior"):
         row[f"test_error_{name}"], row[f"test_log_score_{name}"] = _test_scores(tables.get(name))
     seconds = read_sidecar(path)["seconds"]
@@ -128,16 +126,15 @@ def _row(tree: xr.DataTree, method: dict, cell: xr.Dataset, direction: str, timi
 def _with_gap_alarm(rows: list[dict]) -> list[dict]:
     """Add an alarm where forward and reverse estimates of a run differ by more than 3 joint errors."""
     both = {row["direction"]: row for row in rows}
-    if "reverse" in both:
-        forward, reverse = both["forward"], both["reverse"]
-        gap = reverse["log_evidence"] - forward["log_evidence"]
-        joint = np.hypot(forward["standard_error"], reverse["standard_error"])
-        if abs(gap) > GAP * joint:
-            text = (
-                f"forward and reverse differ by {gap:.2g} nats, {abs(gap) / joint:.1f} joint errors"
-            )
-            for row in (forward, reverse):
-                row["alarm"] = f"{row['alarm']}; {text}" if row["alarm"] else text
+    if "reverse" not in both:
+        return rows
+    forward, reverse = both["forward"], both["reverse"]
+    gap = reverse["log_evidence"] - forward["log_evidence"]
+    joint = np.hypot(forward["standard_error"], reverse["standard_error"])
+    if abs(gap) > GAP * joint:
+        text = f"forward and reverse differ by {gap:.2g} nats, {abs(gap) / joint:.1f} joint errors"
+        for row in (forward, reverse):
+            row["alarm"] = f"{row['alarm']}; {text}" if row["alarm"] else text
     return rows
 
 

@@ -50,14 +50,13 @@ def illustrations(tree: xr.DataTree) -> dict[str, Figure]:
 
 def run_figures(paths: Mapping[str, str | Path]) -> dict[str, Figure]:
     """Traces of the first chain and mean autocorrelations of one problem's runs, by method."""
-    series = {}
-    for method, path in paths.items():
-        series[method] = open_results(path)["trace/log_likelihood"].values
+    series = {
+        method: open_results(path)["trace/log_likelihood"].values for method, path in paths.items()
+    }
     label = "log likelihood (nats)"
-    shortest = min(values.shape[1] for values in series.values())
+    max_lag = min(MAX_LAG, min(values.shape[1] for values in series.values()) - 1)
+    first = {method: values[0] for method, values in series.items()}
     return {
-        "traces": run_panels.traces({k: v[0] for k, v in series.items()}, label),
-        "autocorrelation": run_panels.autocorrelations(
-            series, "log likelihood", min(MAX_LAG, shortest - 1)
-        ),
+        "traces": run_panels.traces(first, label),
+        "autocorrelation": run_panels.autocorrelations(series, "log likelihood", max_lag),
     }

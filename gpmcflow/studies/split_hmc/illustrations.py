@@ -102,9 +102,8 @@ def _regression(seed: int) -> xr.Dataset:
     mode, split = sites.mean, sites.split_cases(FRACTION)
     fast = np.zeros(N_CASES, bool)
     fast[split.case_indices[0]] = True
-    grid = (
-        mode[1] + np.linspace(-3.0, 3.0, 121) * np.sqrt(np.diag(sites.factor @ sites.factor.T))[1]
-    )
+    deviations = np.sqrt(np.diag(sites.factor @ sites.factor.T))
+    grid = mode[1] + np.linspace(-3.0, 3.0, 121) * deviations[1]
     theta = np.tile(mode, (len(grid), 1))
     theta[:, 1] = grid
     eta = theta @ design.T
@@ -114,6 +113,7 @@ def _regression(seed: int) -> xr.Dataset:
     energy = prior - log_densities.sum(1)
     lowest = 0.5 * (mode @ mode) / 25.0 - likelihood.log_density((design @ mode)[None], y)[0]
     away = theta - mode
+    quadratic = 0.5 * np.einsum("ij,jk,ik->i", away, precision, away)
     return xr.Dataset(
         {
             "x": (("case", "feature"), x),
@@ -121,10 +121,7 @@ def _regression(seed: int) -> xr.Dataset:
             "mode": ("parameter", mode),
             "fast": ("case", fast.astype(np.int8)),
             "energy": ("grid", energy),
-            "gaussian_energy": (
-                "grid",
-                lowest + 0.5 * np.einsum("ij,jk,ik->i", away, precision, away),
-            ),
+            "gaussian_energy": ("grid", lowest + quadratic),
             "slope": ("grid", grid / 25.0 - slope @ x[:, 0]),
             "gaussian_slope": ("grid", (away @ precision)[:, 1]),
             "fast_slope": ("grid", grid / 25.0 - slope[:, fast] @ x[fast, 0]),

@@ -74,11 +74,12 @@ def fit(
     model = build_linear_model(dataset, problem)
     groups = {}
     if isinstance(model, MultinomialLogit):
-        base, iterations = multinomial_laplace(model)
         work = partial(multinomial_laplace, model)
+        base, iterations = work()
+        log_likelihood = float(model.cases.evaluate(base.mean[None])[1][0])
     else:
-        approximation = laplace(model)
         work = partial(laplace, model)
+        approximation = work()
         base, iterations = approximation.sites.principal_axes, approximation.iterations
         groups["approximation"] = xr.Dataset(
             {
@@ -92,8 +93,8 @@ def fit(
         fast = base.split_cases(RANKED_FRACTION).case_indices[0]
         nearest = np.argsort(eta, kind="stable")[: len(fast)]
         groups["approximation"]["ranking_differences"] = len(np.setdiff1d(fast, nearest))
+        log_likelihood = float(model.likelihood.log_density(base.predictor_mean[None], model.y)[0])
     theta = base.mean
-    log_likelihood = float(_log_likelihood(model, base))
     scale = float(problem["prior_sd"]) ** -2.0
     groups["map"] = xr.Dataset(
         {
@@ -110,12 +111,6 @@ def fit(
     tree = xr.DataTree.from_dict(groups)
     seconds = seconds_per_step(lambda share: work, 0.0, least=1)
     return with_attributes(tree, attributes), {"seconds": {"map": seconds}}
-
-
-def _log_likelihood(model: Model, base: Base) -> float:
-    if isinstance(model, MultinomialLogit):
-        return model.cases.evaluate(base.mean[None])[1][0]
-    return model.likelihood.log_density(base.predictor_mean[None], model.y)[0]
 
 
 def slopes_of(model: Model) -> Slopes:
@@ -191,10 +186,8 @@ def chains(
     names = (STUDY, problem_name, method_name)
     attributes = result_attributes(dataset, seed, names, problem=problem, method=method)
     tree["settings"] = xr.DataTree(_settings(target, sampler, method, tuned))
-    return with_attributes(tree, attributes), {
-        "seconds": {"iteration": seconds},
-        "code": code_digest(__name__),
-    }
+    facts = {"seconds": {"iteration": seconds}, "code": code_digest(__name__)}
+    return with_attributes(tree, attributes), facts
 
 
 def target_of(
@@ -227,11 +220,8 @@ def sampler_of(
     if method.get("step_size") is not None:
         scale = MEAN_STEP if "jitter" in fields else 1.0
         return replace(sampler, step_size=scale * method["step_size"]), {}
-    tuning = TuningSettings(
-        target_acceptance=method.get("target_acceptance"),
-        n_steps=method.get("n_steps"),
-        rounds=TUNING_ROUNDS,
-    )
+    wanted = {name: method.get(name) for name in ("target_acceptance", "n_steps")}
+    tuning = TuningSettings(**wanted, rounds=TUNING_ROUNDS)
     target = target.in_coordinates(sampler.coordinates(target.base))
 
     def tune() -> dict:
@@ -245,13 +235,8 @@ def sampler_of(
             "pilot_gradients": tuner.n_gradient / tuning.n_particles,
         }
 
-    identity = {
-        "target": target.digest(),
-        "sampler": repr(sampler),
-        "tuning": repr(tuning),
-        "seed": int(seed),
-        "key": list(key),
-    }
+    identity = {"target": target.digest(), "sampler": repr(sampler), "tuning": repr(tuning)}
+    identity |= {"seed": int(seed), "key": list(key)}
     arrays = remember(state_dir, "pilot", identity, tune)
     tuned = {name: value.item() for name, value in arrays.items()}
     return sampler.with_steps(tuned.pop("step_size"), tuned.pop("n_steps")), tuned
@@ -260,12 +245,8 @@ def sampler_of(
 def _settings(target: Target, sampler: Sampler, method: dict, tuned: dict) -> xr.Dataset:
     """Settings used: largest step size, steps, cases of the fast part, and the stability numbers."""
     step = float(sampler.step_size) / (MEAN_STEP if hasattr(sampler, "jitter") else 1.0)
-    used = {
-        "step_size": step,
-        "n_steps": int(sampler.n_steps),
-        "dim": target.dim,
-        "n_cases": len(target.model.y),
-    } | tuned
+    used = {"step_size": step, "n_steps": int(sampler.n_steps), "dim": target.dim}
+    used |= {"n_cases": len(target.model.y)} | tuned
     frequencies = getattr(target.base, "frequencies", None)
     if frequencies is not None:
         used["largest_angle"] = float(frequencies[-1] * step)
