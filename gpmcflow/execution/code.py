@@ -11,7 +11,7 @@ import functools
 import hashlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ class Source(NamedTuple):
     """A module: digest of its parsed code, the package's modules and names that it imports."""
 
     digest: str
-    imports: list[tuple[str, str]]  #: (module, name, "" for the module itself)
+    imports: tuple[tuple[str, str], ...]  #: (module, name, "" for the module itself)
 
 
 def code_digest(*entries: str, root: str | Path | None = None) -> str:
@@ -65,11 +65,7 @@ def code_of(*entries: str, root: str | Path | None = None) -> dict[str, Source]:
         if name in reached:
             continue
         reached[name] = source = _source(path)
-        waiting += [
-            module
-            for module in _modules(folder, source.imports)
-            if not f"{module}.".startswith(tuple(f"{harmless}." for harmless in HARMLESS))
-        ]
+        waiting += _reached(folder, source.imports)
     return dict(sorted(reached.items()))
 
 
@@ -86,7 +82,14 @@ def _file(folder: Path, module: str) -> Path:
     raise InputError(f"code_digest: no module {PACKAGE}.{module}; name one of the package")
 
 
-def _modules(folder: Path, imports: list[tuple[str, str]]) -> Iterator[str]:
+@functools.cache
+def _reached(folder: Path, imports: tuple[tuple[str, str], ...]) -> list[str]:
+    """The modules that imports lead to and that count, for the digests of many rules."""
+    harmless = tuple(f"{name}." for name in HARMLESS)
+    return [m for m in _modules(folder, imports) if not f"{m}.".startswith(harmless)]
+
+
+def _modules(folder: Path, imports: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The modules that imports lead to: through a package to the one that a name is from."""
     for module, name in imports:
         module = _parts(module)
@@ -113,6 +116,13 @@ def _from_package(folder: Path, package: Path, module: str, name: str) -> Iterat
 
 
 def _source(path: Path) -> Source:
+    stat = path.stat()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.cache
+def _read(path: Path, mtime_ns: int, size: int) -> Source:
+    """A module in one state of its file, which the digests of many rules share."""
     content = path.read_bytes()
     key = f"{sys.version_info[0]}.{sys.version_info[1]} {hashlib.sha256(content).hexdigest()}"
     if key not in _parsed():
@@ -120,7 +130,7 @@ def _source(path: Path) -> Source:
         digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
         _parsed()[key] = [digest, list(_imports(tree))]
     digest, imports = _parsed()[key]
-    return Source(digest, [(module, name) for module, name in imports])
+    return Source(digest, tuple((module, name) for module, name in imports))
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpmcflow.pipeline.config import portable
 from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
-from gpmcflow.studies.frame.study import PUBLISHED, PlannedJob, Stage
-from gpmcflow.studies.registry import studies_of
+from gpmcflow.studies.frame.study import PlannedJob, Stage
+from gpmcflow.studies.registry import STUDIES, studies_of
 
 PREPARE = Stage(
     "prepare",
@@ -22,13 +23,14 @@ REPORT = Stage(
     "gpmcflow.report.page:report_job",
     {"report": "results/report.html"},
     local=True,
+    code=tuple(study.answers.partition(":")[0] for study in STUDIES if study.answers),
 )
 
 
 def planned_jobs(config: dict[str, Any]) -> list[PlannedJob]:
     """Return the jobs of a checked config, each after those it needs."""
-    studies = studies_of(config)
-    jobs = [job for study in studies for job in study.jobs(config)]
+    own = {study: list(study.jobs(config)) for study in studies_of(config)}
+    jobs = [job for planned in own.values() for job in planned]
     needed = {path for job in jobs for path in job.needs}
     names = dict.fromkeys(problem["dataset"] for problem in config["problems"].values())
     prepared = [_prepare(config, name) for name in names]
@@ -38,10 +40,10 @@ def planned_jobs(config: dict[str, Any]) -> list[PlannedJob]:
         "tables": [p for p in outputs if p.endswith(".csv") and not _of_analysis(config, p)],
         "figures": [p for p in outputs if p.endswith(".png")],
         "answers": [p for p in outputs if p.endswith("/report.html")],
-        PUBLISHED: str(REPORT_TEMPLATE),
+        "template": str(REPORT_TEMPLATE),
     }
-    sections = {study.name: study.section(config) for study in studies}
-    settings = {"sections": {name: section for name, section in sections.items() if section}}
+    sections = {s.name: s.section(config, planned) for s, planned in own.items() if s.title}
+    settings = {"sections": sections, "config": portable(config)}
     return [*prepared, *jobs, REPORT.job(shown, settings)]
 
 

@@ -59,8 +59,7 @@ def report_job(job: Job) -> None:
         if study.answers
         for answer in study.load("answers")(job.config, ".")
     ]
-    config = portable(job.config)
-    page = build_report(studies, title="Results", config=config, answers=answers)
+    page = build_report(studies, title="Results", config=job.settings["config"], answers=answers)
     write_result_text(page, job.output.report)
 
 

@@ -185,6 +185,7 @@ def test_a_new_study_runs_and_is_part_of_all_that_walks_studies(clone):
         ("studies/frame/judgement.py", {"toy_summarise": 1, "toy_figures": 1, "build_report": 1}),
         ("studies/toy/draw.py", {"toy_figures": 1, "build_report": 1}),
         ("report/page.py", {"build_report": 1}),
+        ("studies/analysis/answers.py", {"build_report": 1}),
         ("samplers/latent/hmc.py", {}),
         ("storage/files.py", {}),
     ],

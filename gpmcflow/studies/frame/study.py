@@ -28,7 +28,7 @@ class Stage:
     rule:
         Its name, which begins with that of the study.
     entry:
-        "module:function", called with a `pipeline.workflow_job.Job`. It returns what is written: a tree, or
+        "module:function", called with a `frame.job.Job`. It returns what is written: a tree, or
         (tree, facts of the sidecar), for an output named results; a table for each output by its name;
         pairs of a path and a figure; or None where it has written by itself.
     outputs:
@@ -186,11 +186,8 @@ class Study:
         """What an attribute of the form "module:name" names."""
         return load(getattr(self, attribute))
 
-    def section(self, config: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Title, tables and figures of its section of the report, None where it has none."""
-        jobs = list(self.jobs(config)) if self.title else []
-        if not jobs:
-            return None
+    def section(self, config: Mapping[str, Any], jobs: Sequence[PlannedJob]) -> dict[str, Any]:
+        """Title, tables and figures of its section of the report, of its jobs."""
         tables = [path for job in jobs for path in job.outputs.values() if path.endswith(".csv")]
         captions = {path: text for job in jobs for path, text in job.stage.captions.items()}
         figures = [[path, text] for path, text in captions.items() if path.endswith(".png")]
