@@ -32,7 +32,7 @@ NOMINAL, LEAST, MOST = 0.95, 0.92, 0.99
 
 
 class Route(NamedTuple):
-    """How a run is made; ``prior`` starts it from the prior."""
+    """How a run is made; ``prior`` starts it from the prior, on the first problem alone."""
 
     name: str
     settings: dict[str, Any]
@@ -116,7 +116,12 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
             "spread": "-" if few else f"{gap.std():.4f}",
             "mean stated error": "-" if few else f"{quiet['standard_error'].mean():.4f}",
         })  # fmt: skip
-    return pd.DataFrame(lines).set_index("problem")
+    order = {problem: place for place, problem in enumerate(truths.index)}
+    return (
+        pd.DataFrame(lines)
+        .set_index("problem")
+        .sort_index(kind="stable", key=lambda names: names.map(order))
+    )
 
 
 def main() -> None:
@@ -125,6 +130,7 @@ def main() -> None:
     parser.add_argument("--routes", nargs="+", choices=ROUTES, default=list(ROUTES))
     parser.add_argument("--seeds", type=int, default=200)
     options = parser.parse_args()
+    first, *_ = problems()
     rows = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=COLUMNS)
     made = set(zip(rows["problem"], rows["route"], rows["seed"], strict=True))
     with ROWS.open("a", newline="") as file:
@@ -138,6 +144,8 @@ def main() -> None:
                 known = {"log_evidence": value, "standard_error": error}
                 writer.writerow({"problem": name, "route": "truth", "seed": 0, **known})
             for route in options.routes:
+                if ROUTES[route].prior and name != first:
+                    continue
                 for seed in range(options.seeds):
                     if (name, route, seed) not in made:
                         writer.writerow(row(model, name, route, seed))
