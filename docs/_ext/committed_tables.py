@@ -99,6 +99,11 @@ def coverage(root: Path) -> pd.DataFrame:
     return benchmark(root, "model_evidence").coverage_table(rows).rename_axis("problem")
 
 
+def machine(root: Path) -> pd.DataFrame:
+    """Where the benchmarks ran."""
+    return pd.read_csv(root / "benchmarks" / "machine.csv", index_col="what")
+
+
 def faults(root: Path) -> pd.DataFrame:
     """Outcomes of random faults, by their kind."""
     rows = pd.read_json(root / "benchmarks" / "faults.jsonl", lines=True)

@@ -25,6 +25,7 @@ def parts() -> dict[str, str]:
             "exactness",
             "faults",
             "fixed_coverage",
+            "machine",
             "mutants",
             "verdicts",
         )
