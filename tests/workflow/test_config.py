@@ -539,7 +539,7 @@ def test_methods_of_the_split_study_carry_its_chains_draws_and_thin():
 
 def test_a_run_is_a_method_on_a_problem():
     config = check_config(SMALL)
-    assert count_runs(config) == 6 + 4
+    assert count_runs(config) == 6 + 4 + 3 + 2
     config["studies"]["rmhmc_ais"]["problems"].append("other")
     assert count_runs(config) == 12 + 4
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import subprocess
-import sys
 from collections import Counter, namedtuple
 from pathlib import Path
 
@@ -65,12 +63,8 @@ def still(monkeypatch):
     monkeypatch.setitem(split_hmc.COSTS, "split_hmc_illustrate", free)
 
 
-def test_the_jobs_are_those_of_snakemake(tmp_path, config):
-    path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(SMALL))
-    options = ["--snakefile", ROOT / "Snakefile", "--directory", tmp_path, "--configfile", path]
-    command = [sys.executable, "-m", "snakemake", "--dry-run", "--cores", "1", *options]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+def test_the_jobs_are_those_of_snakemake(tmp_path, config, snakemake):
+    text = snakemake(tmp_path, "--dry-run", config=SMALL).stdout
     counts = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", text, re.MULTILINE)}
     jobs = planned_jobs(config)
     assert Counter(job.rule for job in jobs) == {

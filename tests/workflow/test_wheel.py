@@ -90,7 +90,7 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path / "mine.yaml")
     checked = in_wheel(unpacked, tmp_path, "-c", CODE, "check", "mine.yaml")
     said = (
-        "mine.yaml: ok, 2 problems of studies, 10 runs of a method\nmine.yaml: no problems; about "
+        "mine.yaml: ok, 3 problems of studies, 15 runs of a method\nmine.yaml: no problems; about "
     )
     assert checked.stdout.startswith(said), checked.stderr
     dry = in_wheel(
