@@ -27,6 +27,35 @@ def pytest_configure(config):
         load_passes()
 
 
+LONG = ("tests/workflow/", "tests/statistical/", "tests/evidence/", "tests/execution/")
+
+
+def pytest_collection_modifyitems(items):
+    """Folders with the longest files first, so that workers end together."""
+
+    def place(item) -> int:
+        return next((k for k, folder in enumerate(LONG) if folder in item.nodeid), len(LONG))
+
+    items.sort(key=lambda item: (place(item), "test_run.py" not in item.nodeid))
+
+
+@pytest.fixture
+def quick_measurements(monkeypatch):
+    """A forecast measures a single call of each kind, on a machine that does nothing else.
+
+    Python starts in three seconds and takes 200 MB: returned as (seconds, bytes).
+    """
+    from gpmcflow.pipeline import forecast
+    from gpmcflow.studies.frame import costs, timing
+
+    start = (3.0, 200 * 2**20)
+    for module in (forecast, costs):
+        monkeypatch.setattr(module, "startup", lambda: start)
+    monkeypatch.setattr(forecast, "share_of_core", lambda n_processes: 1.0)
+    monkeypatch.setattr(timing, "ENOUGH", 0.0)
+    return start
+
+
 @pytest.fixture(scope="session")
 def random_covariance():
     """A function: covariance (n, n) with random correlations and unequal variances near `size`."""

@@ -68,6 +68,7 @@ def test_more_data_sets_change_no_job_that_was_planned():
     assert new == [f"results/fast_likelihood/second/replicate_{k}.nc" for k in (2, 3)]
 
 
+@pytest.mark.usefixtures("quick_measurements")
 def test_forecast_and_count_of_runs(tmp_path):
     config = check_config(CONFIG)
     assert count_runs(config) == 1 * 2 + 2 * 3

@@ -112,6 +112,7 @@ def test_wrong_data_end_in_one_line(tmp_path, snakemake):
     ]
 
 
+@pytest.mark.usefixtures("quick_measurements")
 def test_forecast_and_count_of_runs(tmp_path, config):
     assert count_runs(config) == 1 + 1 + 1 + 1
     found = forecast(config, folder=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +11,16 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 
 from gpmcflow.errors import InputError
 from gpmcflow.studies.frame.installation import workflow_home
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile", "MANIFEST.in")
+BIN = Path(sys.executable).parent
 CODE = "import sys; from gpmcflow.cli import main; sys.exit(main())"
 
 
@@ -60,12 +64,12 @@ def take_compiled_loops(site: Path) -> None:
             os.utime(cache.parent / source.name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def in_wheel(unpacked: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """Run Python on the wheel's package in a folder."""
+def in_wheel(unpacked: Path, folder: Path, *command: str) -> subprocess.CompletedProcess:
+    """Run a command in a folder, on the wheel's package."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
-    environment["PYTHONPATH"] = str(unpacked)
+    environment |= {"PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": str(unpacked)}
     return subprocess.run(
-        [sys.executable, *arguments],
+        command,
         capture_output=True,
         text=True,
         cwd=folder,
@@ -85,46 +89,70 @@ def test_wheel_holds_every_file_of_the_workflow_and_no_other(unpacked):
 
 
 def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
-    where = in_wheel(unpacked, tmp_path, "-c", "import gpmcflow; print(gpmcflow.__file__)")
-    assert where.stdout.startswith(str(unpacked))
-    shutil.copy(ROOT / "tests" / "workflow" / "small.yaml", tmp_path / "mine.yaml")
-    checked = in_wheel(unpacked, tmp_path, "-c", CODE, "check", "mine.yaml")
-    said = (
-        "mine.yaml: ok, 3 problems of studies, 15 runs of a method\nmine.yaml: no problems; about "
+    where = in_wheel(
+        unpacked, tmp_path, sys.executable, "-c", "import gpmcflow; print(gpmcflow.__file__)"
     )
-    assert checked.stdout.startswith(said), checked.stderr
+    assert where.stdout.startswith(str(unpacked))
+    config = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
+    del config["analyses"]  # which would be timed
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(config))
+    checked = in_wheel(unpacked, tmp_path, sys.executable, "-c", CODE, "check", "mine.yaml")
+    assert checked.stdout == "mine.yaml: ok, 3 problems of studies, 15 runs of a method\n", (
+        checked.stderr
+    )
     dry = in_wheel(
-        unpacked, tmp_path, "-c", CODE, "run", "mine.yaml", "--", "-n", "--quiet", "rules"
+        unpacked,
+        tmp_path,
+        sys.executable,
+        "-c",
+        CODE,
+        "run",
+        "mine.yaml",
+        "--",
+        "-n",
+        "--quiet",
+        "rules",
     )
     assert dry.returncode == 0, dry.stderr
     assert "build_report" in dry.stdout + dry.stderr
     assert str(ROOT) not in dry.stdout + dry.stderr
     table = ROOT / "docs" / "results" / "split_hmc" / "parts"
-    verdict = in_wheel(unpacked, tmp_path, "-c", CODE, "verdict", "split_hmc", str(table))
+    verdict = in_wheel(
+        unpacked, tmp_path, sys.executable, "-c", CODE, "verdict", "split_hmc", str(table)
+    )
     assert verdict.stdout.startswith("study,table,row"), verdict.stderr
 
 
-def test_own_data_from_a_file_to_predictions(unpacked, tmp_path):
-    rows = [f"{k},{k % 7},{'yes' if k % 7 > 3 or k % 5 == 0 else 'no'}" for k in range(60)]
-    (tmp_path / "visits.csv").write_text("week,dose,ill\n" + "\n".join(rows) + "\n")
-    (tmp_path / "next.csv").write_text("week,dose\n61,2\n62,6\n")
-    for command in (
-        ["new", "visits.csv", "--target", "ill"],
-        ["run", "visits.yaml", "--cores", "2", "--quick"],
-        ["predict", "visits", "next.csv", "-o", "next_predicted.csv"],
-    ):
-        done = in_wheel(unpacked, tmp_path, "-c", CODE, *command)
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 rows read, 2 predicted" in done.stdout
-    assert len((tmp_path / "next_predicted.csv").read_text().splitlines()) == 3
-    assert (tmp_path / "results" / "visits" / "report.html").is_file()
+def lines_of_readme() -> str:
+    section = (ROOT / "README.md").read_text().partition("## Your own data, in five lines")[2]
+    (block, *_) = re.findall(r"```bash\n(.*?)```", section, flags=re.DOTALL)
+    return block
+
+
+@pytest.mark.skipif(shutil.which("gpmcflow", path=BIN) is None, reason="gpmcflow is not installed")
+def test_own_data_in_five_lines_as_printed(unpacked, tmp_path):
+    """By the wheel: no clone is needed but for the files to try it with."""
+    assert len(lines_of_readme().splitlines()) == 5
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    script = lines_of_readme().replace("--quick ", "--quick --cores 2 ")
+    done = in_wheel(unpacked, tmp_path, "bash", "-euo", "pipefail", "-c", script)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no problems; about" in done.stdout
+    table = pd.read_csv(tmp_path / "predictions.csv")
+    assert len(table) == len(pd.read_csv(tmp_path / "new_patients.csv"))
+    assert table["probability"].between(0.0, 1.0).all()
+    assert table["note"].str.contains("geriatrics", na=False).sum() == 2
+    folder = tmp_path / "results" / "patients"
+    assert "<svg" in (folder / "report.html").read_text()
+    assert len(pd.read_csv(folder / "rows.csv")) == len(pd.read_csv(tmp_path / "patients.csv"))
 
 
 def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
     snakefile = str(unpacked / "gpmcflow" / "bundled" / "Snakefile")
     done = in_wheel(
         unpacked, tmp_path,
-        "-m", "snakemake", "--snakefile", snakefile, "--cores", "1", "results/data/digits-3v5.nc",
+        sys.executable, "-m", "snakemake", "--snakefile", snakefile, "--cores", "1",
+        "results/data/digits-3v5.nc",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "results" / "data" / "digits-3v5.nc").is_file()

@@ -39,6 +39,9 @@ CONFIG = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("quick_measurements")
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch, table):
     """The working directory, with a file of patients."""
