@@ -256,7 +256,9 @@ def run_cell(
     again = sampler.init(target, state.position)
     pairs = zip(state, again, strict=True)
     stale = max(np.max(np.abs(a - b), initial=0.0) for a, b in pairs)  # no gradient: empty
-    return Outcome(p_value(after, functionals(p, fresh)), float(np.mean(rates)), small, float(stale))
+    return Outcome(
+        p_value(after, functionals(p, fresh)), float(np.mean(rates)), small, float(stale)
+    )
 
 
 # Settings of each sampler, off their defaults and rough enough that about one proposal in four is
