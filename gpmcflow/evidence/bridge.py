@@ -70,6 +70,8 @@ def bridge_ratio(
     high = ends.max(-1)
     for _ in range(BISECTIONS):
         r = 0.5 * (low + high)
+        if np.all((r == low) | (r == high)):  # nothing left to halve
+            break
         below = np.log(n_lower) + _log_mean_expit(lower - r[..., None] - M)
         above = np.log(n_upper) + _log_mean_expit(r[..., None] + M - upper)
         low, high = np.where(below > above, r, low), np.where(below > above, high, r)

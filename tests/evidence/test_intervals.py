@@ -59,10 +59,10 @@ def test_intervals_of_eight_replicates_cover(stages):
     assert normal / 400 < 0.925
 
 
-def ladder(seed: int, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+def ladder(seed: int, n_chains: int, n_draws: int = 100) -> tuple[np.ndarray, np.ndarray]:
     """Exact draws of u = -1.5 x^2 along a ladder from N(0, 1); log Z is -log(2)."""
     betas = power(6, 2.0)
-    x = np.random.default_rng(seed).standard_normal((n_chains, len(betas), 100))
+    x = np.random.default_rng(seed).standard_normal((n_chains, len(betas), n_draws))
     return betas, -1.5 * (x / np.sqrt(1.0 + 3.0 * betas)[:, None]) ** 2
 
 
@@ -87,11 +87,11 @@ def test_a_bootstrap_of_chains_is_that_of_the_pooled_estimates():
 
 def test_a_bootstrap_of_many_chains_covers():
     covered = np.zeros(len(ESTIMATORS))
-    for seed in range(200):
-        betas, u = ladder(seed, 40)
+    for seed in range(400):
+        betas, u = ladder(seed, 40, 12)
         low, high = bootstrap_intervals(betas, u, np.random.default_rng(seed))
         covered += (low < -np.log(2.0)) & (-np.log(2.0) < high)
-    assert all((covered / 200 > 0.9) & (covered / 200 < 0.985))
+    assert all((covered / 400 > 0.9) & (covered / 400 < 0.985))
 
 
 @pytest.mark.parametrize(

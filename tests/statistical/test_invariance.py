@@ -34,7 +34,9 @@ from .invariance import (
 MODELS = ("gp_probit", "gp_poisson", "gaussian", "student_t", "logistic_regression")
 STATED_SETTINGS = ("prior_reference", "sites_reference", "posterior", "own_base")
 MATRIX = list(cells(LATENT_SAMPLERS))
-FEWER_CHAINS = {"rmhmc": 6000}  # a transition solves equations and factorises for every chain
+# rmhmc solves equations and factorises for every chain, elliptical_slice loops over them; a proposal
+# 8 % too wide in the latter has p-values below 1e-8 with these chains
+FEWER_CHAINS = {"rmhmc": 6000, "elliptical_slice": 8000}
 
 
 def test_the_matrix_is_whole():
