@@ -1,6 +1,6 @@
 """The machine and the versions behind the committed tables: `machine.csv`.
 
-    python benchmarks/machine.py
+python benchmarks/machine.py
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from scipy.special import log_expit, logsumexp
 
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 
-BISECTIONS = 64  # of an interval of some hundred nats: to rounding
+STEPS = 64  # at most; Newton's take some seven, halving an interval of some hundred nats all
 
 
 class Terms(NamedTuple):
@@ -68,15 +68,20 @@ def bridge_ratio(
     ends = np.concatenate([lower, upper], axis=-1)
     low = np.where(np.isneginf(ends), np.inf, ends).min(-1)
     high = ends.max(-1)
-    for _ in range(BISECTIONS):
-        r = 0.5 * (low + high)
-        if np.all((r == low) | (r == high)):  # nothing left to halve
-            break
-        below = np.log(n_lower) + _log_mean_expit(lower - r[..., None] - M)
-        above = np.log(n_upper) + _log_mean_expit(r[..., None] + M - upper)
-        low, high = np.where(below > above, r, low), np.where(below > above, high, r)
+    r = 0.5 * (low + high)
+    with np.errstate(divide="ignore", invalid="ignore"):  # no slope left: the interval is halved
+        for _ in range(STEPS):
+            below, fall = _log_mean_expit_and_slope(lower - r[..., None] - M)
+            above, rise = _log_mean_expit_and_slope(r[..., None] + M - upper)
+            gap = below - above + M
+            low, high = np.where(gap > 0.0, r, low), np.where(gap > 0.0, high, r)
+            newton, before = r + gap / (fall + rise), r
+            inside = (newton > low) & (newton < high)
+            r = np.where(gap == 0.0, r, np.where(inside, newton, 0.5 * (low + high)))
+            if not np.any(np.abs(r - before) > 4.0 * np.spacing(np.abs(r))):
+                break
     known = np.isfinite(lower).any(-1) & np.isfinite(upper).any(-1)
-    return np.where(known & np.isfinite(high), 0.5 * (low + high), np.nan)
+    return np.where(known & np.isfinite(high), r, np.nan)
 
 
 def bridge_terms(
@@ -97,6 +102,16 @@ def bridge_terms(
 def _log_mean_expit(x: np.ndarray) -> np.ndarray:
     """log of the mean of 1 / (1 + e^-x) over the last axis: in logs, as far ends would be zero over zero."""
     return logsumexp(log_expit(x), axis=-1) - np.log(x.shape[-1])
+
+
+def _log_mean_expit_and_slope(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`_log_mean_expit`, and its derivative by a shift of all x."""
+    log_terms = log_expit(x)
+    largest = log_terms.max(-1, keepdims=True)
+    shares = np.exp(log_terms - np.where(np.isfinite(largest), largest, 0.0))
+    total = shares.sum(-1)
+    slope = (shares * -np.expm1(log_terms)).sum(-1) / total
+    return largest[..., 0] + np.log(total) - np.log(x.shape[-1]), slope
 
 
 def bridge(lower: np.ndarray, upper: np.ndarray) -> Bridge:
