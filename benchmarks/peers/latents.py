@@ -70,7 +70,12 @@ def main() -> None:
     for name in options.problems:
         model = load(name)
         mine, theirs, about = beside_numpyro(name, model, f"{options.peers}/numpyro")
-        names = {"job": 2, "problem": PROBLEMS[name], "ours": "JointSplitHMC", "peer": "NumPyro NUTS"}
+        names = {
+            "job": 2,
+            "problem": PROBLEMS[name],
+            "ours": "JointSplitHMC",
+            "peer": "NumPyro NUTS",
+        }
         write_rows(rate_rows(names | about, mine, theirs, GOALS[name], WHY * (name == "digits")))
 
 

@@ -106,7 +106,9 @@ def basis(problem: dict, settings: dict) -> None:
     log_sd = numpyro.sample("log_signal_sd", dist.Normal(*signal))
     offset = numpyro.sample("offset", dist.Normal(*mean))
     w = numpyro.sample("w", dist.Normal(0.0, 1.0).expand([m]).to_event(1))
-    spectrum = HALF_LOG_2PI + log_length[:, None] - 0.5 * jnp.exp(2.0 * log_length)[:, None] * squares
+    spectrum = (
+        HALF_LOG_2PI + log_length[:, None] - 0.5 * jnp.exp(2.0 * log_length)[:, None] * squares
+    )
     h = problem["functions"] @ (jnp.exp(log_sd + 0.5 * spectrum.sum(0)) * w) + offset
     if problem["n_levels"]:
         log_group = numpyro.sample("log_group_sd", dist.Normal(*group))

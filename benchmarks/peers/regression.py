@@ -16,7 +16,10 @@ import gpmcflow as gp
 
 from .common import Run, parser, peer_run, rate_rows, search, timed, words, write_rows
 
-METHODS = {"gp.sample, latents drawn back": (None, 1500), "fitted_independence": ("fitted_independence", 8000)}
+METHODS = {
+    "gp.sample, latents drawn back": (None, 1500),
+    "fitted_independence": ("fitted_independence", 8000),
+}
 LENGTH, SIGNAL, NOISE = (0.0, 1.0), (0.0, 1.0), (-1.0, 1.0)  # normal priors of the logs
 PROBLEMS = {"one length scale": 1, "three length scales": 3}
 
@@ -44,8 +47,19 @@ def draws_of(tree) -> dict:
 
 def main() -> None:
     options = parser(__doc__, PROBLEMS).parse_args()
-    base = {"model": "regression", "target": 0.8, "dense": "theta", "chains": 2, "method": "parallel", "round": 20}
-    stages = [("dense", ["theta", "none"]), ("target", [0.8, 0.9, 0.95]), ("method", ["parallel", "vectorized"])]
+    base = {
+        "model": "regression",
+        "target": 0.8,
+        "dense": "theta",
+        "chains": 2,
+        "method": "parallel",
+        "round": 20,
+    }
+    stages = [
+        ("dense", ["theta", "none"]),
+        ("target", [0.8, 0.9, 0.95]),
+        ("method", ["parallel", "vectorized"]),
+    ]
     folder = f"{options.peers}/numpyro"
     for name in options.problems:
         model, stated = problem_of(PROBLEMS[name])
