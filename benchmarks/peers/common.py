@@ -218,7 +218,7 @@ def write_rows(rows: list[dict], path: Path = ROWS) -> None:
     """Rows in place of those of the same key, in the order of jobs."""
     new = pd.DataFrame(rows)
     for name in new.select_dtypes("float"):
-        new[name] = new[name].map(lambda value: float(f"{value:.4g}"))
+        new[name] = new[name].map(lambda value: float(f"{value:.6g}"))
     if path.exists():
         old = pd.read_csv(path, dtype={"why": str, "not_converged": str})
         known = old.set_index(KEY).index.isin(new.set_index(KEY).index)

@@ -85,11 +85,11 @@ def pymc(model: gp.GPModel, name: str, folder: str) -> dict:
     }
     for correlation in (0.01, 0.001):
         own = settings | {"draws": 1000, "correlation_threshold": correlation, "repeats": 2}
-        run = peer_run(folder, "pymc_peers.py", problem, own, limit=120.0)
+        run = peer_run(folder, "pymc_peers.py", problem, own, limit=60.0)
         least[correlation] = np.inf if run is None else run.sampling * run.draws["values"].var()
     spent, best = time.perf_counter() - began, min(least, key=least.get)
     own = settings | {"draws": 2000, "correlation_threshold": best, "repeats": 4}
-    run = peer_run(folder, "pymc_peers.py", problem, own, limit=300.0)
+    run = peer_run(folder, "pymc_peers.py", problem, own, limit=200.0)
     return {
         "values": run.draws["values"].ravel(), "warmup": run.warmup, "sampling": run.sampling,
         "search_seconds": spent, "settings": words(own), "version": run.version,

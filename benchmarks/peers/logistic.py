@@ -31,7 +31,7 @@ PEERS = {
         "NumPyro NUTS", "numpyro_nuts.py",
         {"model": "logistic", "dense": "all", "chains": 2, "method": "parallel", "bits": 64},
         [("dense", ["all", "none"]), ("bits", [64, 32]), ("target", [0.8, 0.9]),
-         ("method", ["parallel", "vectorized"]), ("chains", [2, 8])],
+         ("method", ["parallel", "vectorized"])],
     ),
     "blackjax": (
         "BlackJAX NUTS", "blackjax_nuts.py", {"dense": True, "chains": 2, "bits": 64},

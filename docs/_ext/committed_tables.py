@@ -99,6 +99,18 @@ def coverage(root: Path) -> pd.DataFrame:
     return benchmark(root, "model_evidence").coverage_table(rows).rename_axis("problem")
 
 
+def peers(root: Path) -> pd.DataFrame:
+    """Speed and results beside other packages."""
+    module = benchmark(root, "peers.table")
+    return module.table(module.read())
+
+
+def peers_settings(root: Path) -> pd.DataFrame:
+    """Tuning, versions and machine of each comparison with another package."""
+    module = benchmark(root, "peers.table")
+    return module.settings(module.read())
+
+
 def faults(root: Path) -> pd.DataFrame:
     """Outcomes of random faults, by their kind."""
     rows = pd.read_json(root / "benchmarks" / "faults.jsonl", lines=True)

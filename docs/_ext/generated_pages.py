@@ -26,6 +26,8 @@ def parts() -> dict[str, str]:
             "faults",
             "fixed_coverage",
             "mutants",
+            "peers",
+            "peers_settings",
             "verdicts",
         )
     }

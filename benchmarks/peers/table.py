@@ -1,0 +1,173 @@
+"""The table of `peers.csv` and its picture, from the committed rows alone.
+
+    python -m benchmarks.peers.table [--picture docs/figures/peers.png]
+
+Prints the table in Markdown; the documentation makes the same one. A goal that is missed is a row like others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from gpmcflow.figures.style import handle, legend_below, log_axis, new_figure, styled
+
+ROWS = Path(__file__).with_name("peers.csv")
+JOBS = {
+    1: "log evidence at fixed hyperparameters",
+    2: "hyperparameters and latents",
+    3: "logistic regression",
+    4: "hyperparameters of a regression",
+    5: "large n, basis functions",
+    6: "prediction",
+    7: "covariance and maximum likelihood",
+}
+APART = 4.0  # joint standard errors
+
+
+def read(path: Path = ROWS) -> pd.DataFrame:
+    """Rows, texts that are empty as such."""
+    rows = pd.read_csv(path)
+    texts = ["not_converged", "why", "settings", "reached"]
+    return rows.assign(**{name: rows[name].astype(object).fillna("").astype(str) for name in texts})
+
+
+def number(value: float, unit: str = "") -> str:
+    """Three digits; of nats as many as differences need; nothing for what is not there."""
+    if pd.isna(value):
+        return "-"
+    return f"{value:.4f}" if "nats" in unit or unit == "share" else f"{value:,.3g}"
+
+
+def remarks(row: pd.Series) -> str:
+    """Why a goal was missed or the peer ahead, whose means are not converged, and a busy machine."""
+    notes = [row["why"]] if row["why"] else []
+    if row["not_converged"]:
+        notes.append(f"not converged: {row['not_converged']}")
+    if row["load"] > 1.0:
+        notes.append(f"busy machine, load {row['load']:g}")
+    return "; ".join(notes)
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What the page shows of each row, by job and problem."""
+
+    def pair(row: pd.Series, side: str) -> str:
+        alone, whole = (number(row[f"{side}_{name}"], row["unit"]) for name in ("value", "all"))
+        return alone if alone == whole else f"{alone} ({whole})"
+
+    def ratio(row: pd.Series) -> str:
+        alone, whole = number(row["ratio"]), number(row["ratio_all"])
+        return alone if alone == whole else f"{alone} ({whole})"
+
+    lines = [
+        {
+            "job": f"{row['job']}: {JOBS[row['job']]}",
+            "problem": row["problem"],
+            "quantity": f"{row['quantity']}, {row['unit']}",
+            "ours": f"{row['ours']}: {pair(row, 'ours')}",
+            "peer": f"{row['peer']}: {pair(row, 'peer')}",
+            "ratio": ratio(row),
+            "gap": number(row["gap"]),
+            "goal": number(row["goal"]),
+            "reached": row["reached"],
+            "remarks": remarks(row),
+        }
+        for _, row in rows.iterrows()
+    ]
+    return pd.DataFrame(lines).set_index("job")
+
+
+def settings(rows: pd.DataFrame) -> pd.DataFrame:
+    """The tuning each peer was given, what its search took, and what was compared where and when."""
+    columns = [
+        "job",
+        "problem",
+        "version",
+        "settings",
+        "search_seconds",
+        "date",
+        "machine",
+        "versions",
+    ]
+    own = rows[columns].drop_duplicates(["job", "problem", "version"]).set_index("job")
+    own["search_seconds"] = own["search_seconds"].map("{:.0f}".format)
+    return own.rename(
+        columns={"version": "peer", "versions": "beside", "search_seconds": "s of search"}
+    )
+
+
+def summary(rows: pd.DataFrame) -> str:
+    """Two sentences: how many goals are reached, and the range of ratios of effective samples a second."""
+    wanted = rows[rows["reached"].isin(["yes", "no"])]
+    reached = int((wanted["reached"] == "yes").sum())
+    behind = rows[rows["ratio"] < 1.0]
+    names = sorted({f"{row['peer']} on {row['problem']}" for _, row in behind.iterrows()})
+    rates = rows.loc[
+        rows["unit"].str.contains("second") & rows["ratio"].notna() & rows["job"].lt(6), "ratio"
+    ]
+    ahead = "no peer is ahead" if not names else f"ahead of us is {', '.join(names)}"
+    return (
+        f"{reached} of {len(wanted)} goals are reached; ratios to the peers' effective samples or inverse "
+        f"variances a second go from {rates.min():.2g} to {rates.max():,.3g}. In speed {ahead}."
+    )
+
+
+LOOKS = {
+    "ratio": {"marker": "o", "markersize": 5, "color": "black", "linestyle": "none"},
+    "ratio_all": {
+        "marker": "o", "markersize": 5, "markerfacecolor": "white", "markeredgecolor": "black",
+        "linestyle": "none",
+    },
+    "goal": {"marker": "|", "markersize": 13, "markeredgewidth": 3.0, "color": "0.55", "linestyle": "none"},
+}  # fmt: skip
+LEGEND = {
+    "ratio": "ratio",
+    "ratio_all": "the same, warm-up and compilation of both counted",
+    "goal": "goal",
+}
+
+
+@styled
+def picture(rows: pd.DataFrame) -> Figure:
+    """Ratios on a log scale, a row for each job, problem and peer; a line at 1, goals as bars."""
+    shown = rows[rows["ratio"].notna()]
+    groups = list(shown.groupby(["job", "problem", "peer"], sort=False))
+    figure = new_figure(height=0.24 * len(groups) + 1.2)
+    axes = figure.subplots()
+    for k, ((job, _, _), own) in enumerate(groups):
+        y = len(groups) - 1 - k
+        for name in ("goal", "ratio_all", "ratio"):
+            values = own[name].dropna().unique() if job < 6 or name != "goal" else []
+            axes.plot(values, np.full(len(values), y), **LOOKS[name])
+    axes.axvline(1.0, color="black", linewidth=1.0, linestyle="--", zorder=0)
+    values = pd.concat(
+        [shown["ratio"], shown["ratio_all"], shown.query("job < 6")["goal"]]
+    ).dropna()
+    log_axis(axes, values.min(), values.max())
+    labels = [f"{problem} ({peer})  {job}" for (job, problem, peer), _ in groups]
+    axes.set_yticks(range(len(groups)), labels[::-1])
+    axes.set_ylim(-0.6, len(groups) - 0.4)
+    axes.set_xlabel("this package over the peer: right of the dashed line it is ahead")
+    legend_below(figure, [handle(LEGEND[name], **LOOKS[name]) for name in LOOKS], columns=3)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    rows = read()
+    if options.picture:
+        picture(rows).savefig(options.picture)
+    print(summary(rows))
+    for part in (table(rows), settings(rows)):
+        print(part.reset_index().to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
