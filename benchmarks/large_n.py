@@ -3,9 +3,9 @@
     python benchmarks/large_n.py [--problems binary-10k ..]
     python benchmarks/large_n.py --grid
 
-Shown is the growth of memory over the process before sampling, beside the matrix of basis functions, which is
-never made here; the same problems beside NumPyro are in `peers/large_n.py`. ``--grid`` runs counts on 100 x 100
-cells to 400 effective samples of the worst hyperparameter.
+Shown is the growth of memory over the process before sampling, beside the matrix of basis functions, which
+is never made here; the same problems beside NumPyro are in `peers/large_n.py`. ``--grid`` runs counts on 100
+x 100 cells to 400 effective samples of the worst hyperparameter.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def main() -> None:
         model = PROBLEMS[problem]()
         growth, matrix = memory(model), 8 * model.n_cases * model.n_latents
         print(
-            f"{problem}: n = {model.n_cases}, m = {model.n_latents}: memory grows by {growth / 1e6:.0f} MB, the "
-            f"matrix of basis functions would have {matrix / 1e6:.0f} MB",
+            f"{problem}: n = {model.n_cases}, m = {model.n_latents}: memory grows by {growth / 1e6:.0f} MB, "
+            f"the matrix of basis functions would have {matrix / 1e6:.0f} MB",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""BlackJAX's NUTS after window adaptation, logistic regression: blackjax_nuts.py PROBLEM.npz DRAWS.npz SETTINGS.
+"""BlackJAX's NUTS after window adaptation, logistic regression: script PROBLEM.npz DRAWS.npz SETTINGS.
 
 The problem has design (n, d), y of -1 and 1 and the prior's sd. Settings: target (acceptance); dense (mass
 matrix); chains, half of them on each core, as one batch; bits (64 or 32); warmup, steps of the adaptation of

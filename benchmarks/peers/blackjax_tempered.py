@@ -4,14 +4,15 @@
         [--seconds 13] [--repeats 8] [--cores 1]
 
 Runs in an environment of its own (`environment.sh`); `evidence.py` and `model_evidence.py --peer` write the
-problem and read the result. Hyperparameters and latents are functions of independent standard normal numbers, x
-by the distribution functions of their uniform priors and f = s L z, so that the reference at beta = 0 is
-exact; hyperparameters whose ends are equal are fixed. HMC moves the particles: its step is lowered and raised
-from temperature to temperature towards an acceptance of 0.8, its mass is the particles' variances, and its
-steps are jittered by a fifth. The search over the rest (target effective size, moves a temperature, leapfrog
-steps) takes as many particles as fit in a fifth of the time, three repeats each, and keeps the setting whose
-estimates are nearest the reference, which a user would not have; the repeats that are reported have other seeds.
-CPU seconds of one core, or wall time of several; compilation and search apart.
+problem and read the result. Hyperparameters and latents are functions of independent standard normal
+numbers, x by the distribution functions of their uniform priors and f = s L z, so that the reference at beta
+= 0 is exact; hyperparameters whose ends are equal are fixed. HMC moves the particles: its step is lowered
+and raised from temperature to temperature towards an acceptance of 0.8, its mass is the particles'
+variances, and its steps are jittered by a fifth. The search over the rest (target effective size, moves a
+temperature, leapfrog steps) takes as many particles as fit in a fifth of the time, three repeats each, and
+keeps the setting whose estimates are nearest the reference, which a user would not have; the repeats that
+are reported have other seeds. CPU seconds of one core, or wall time of several; compilation and search
+apart.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
 """What all jobs beside peers share: effective samples, means, runs in a peer's environment, searches, rows.
 
 A peer's script is a program of its own environment, `script PROBLEM.npz DRAWS.npz SETTINGS`, the settings as
-JSON; it knows nothing of this package, and leaves draws (chain, draw, ..) by quantity with ``seconds_warmup``
-(compilation, tuning and what else comes before the first draw that counts), ``seconds_sampling`` and
-``version``. Effective samples of both sides are ArviZ's, by one function.
+JSON; it knows nothing of this package, and leaves draws (chain, draw, ..) by quantity with
+``seconds_warmup`` (compilation, tuning and what else comes before the first draw that counts),
+``seconds_sampling`` and ``version``. Effective samples of both sides are ArviZ's, by one function.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import platform
 import subprocess
@@ -232,6 +233,7 @@ def write_rows(rows: list[dict], path: Path = ROWS) -> None:
 def parser(doc: str, problems: Iterable[str]) -> argparse.ArgumentParser:
     """Options that all jobs have."""
     options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    logging.getLogger("gpmcflow").setLevel(logging.ERROR)  # runs of four draws warn of R-hat
     options.add_argument("--peers", default="peers", help="folder of the environments, by peer")
     options.add_argument("--problems", nargs="+", default=list(problems), choices=list(problems))
     return options

@@ -2,10 +2,11 @@
 
     python -m benchmarks.peers.evidence --peers FOLDER [--problems digits-easy digits-hard usps-a]
 
-A rate is the inverse of variance x second, the variance that of estimates over seeds. Ours begin with the fit of
-`gp.approximate`; `gp.log_evidence` with its defaults, and by sequential Monte Carlo. The EP fit, the pilot and
-the start of workers are our warm-up, timed by a run of eight particles; compilation is that of the peers. The
-means over seeds are compared in joint standard errors. PyMC moves whitened latents by independent proposals.
+A rate is the inverse of variance x second, the variance that of estimates over seeds. Ours begin with the
+fit of `gp.approximate`; `gp.log_evidence` with its defaults, and by sequential Monte Carlo. The EP fit, the
+pilot and the start of workers are our warm-up, timed by a run of eight particles; compilation is that of the
+peers. The means over seeds are compared in joint standard errors. PyMC moves whitened latents by independent
+proposals.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import gpmcflow as gp
 
 from .common import APART, FOLDER, environment, parser, peer_run, stamp, verdict, words, write_rows
 
-PROBLEMS = {  # data set, log length scale, log signal sd, label, the peer's seconds, repeats of ours and theirs
+# data set, log length scale, log signal sd, label, the peer's seconds, repeats of ours and theirs
+PROBLEMS = {
     "digits-easy": ("digits-3v5", 1.5, 0.0, "digits, easy", 5.0, 12, 10),
     "digits-hard": ("digits-3v5", 1.0, 4.0, "digits, hard", 5.0, 12, 10),
     "usps-a": ("usps-3v5", 4.85, 5.1, "USPS A, n = 767", 12.0, 8, 6),

@@ -1,7 +1,7 @@
 """A covariance and a maximum-likelihood fit of a peer: fits_peers.py PROBLEM.npz RESULT.npz PEER.
 
-Needs nothing of gpmcflow. The likelihood is that of y ~ N(0, s^2 K + sigma^2 I); each optimiser starts at the
-length scale sqrt(p), s = 1 and sigma = 0.5, and is restarted once from where it ended.
+Needs nothing of gpmcflow. The likelihood is that of y ~ N(0, s^2 K + sigma^2 I); each optimiser starts at
+the length scale sqrt(p), s = 1 and sigma = 0.5, and is restarted once from where it ended.
 """
 
 from __future__ import annotations

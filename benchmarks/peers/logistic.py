@@ -3,8 +3,8 @@
     python -m benchmarks.peers.logistic --peers FOLDER [--problems ctg simulated]
 
 `gp.sample` of a Laplace fit with its defaults, 16 chains in two processes. Quantities are the log likelihood
-and the slopes, of which the worst counts. The searches go through the mass matrix, the target acceptance, the
-number of chains and their method, and single precision.
+and the slopes, of which the worst counts. The searches go through the mass matrix, the target acceptance,
+the number of chains and their method, and single precision.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """NumPyro's NUTS on one of `numpyro_models`: numpyro_nuts.py PROBLEM.npz DRAWS.npz SETTINGS.
 
-Settings: model; target (acceptance); dense (whether the mass matrix is dense: "theta", of the hyperparameters
-alone, "all" or "none"); chains, run "parallel" with a core each (two) or "vectorized" as one batch; bits (64
-or 32); warmup, draws of it; seconds of sampling, in rounds of ``round`` draws until they are over or there are
-``draws``. The kernel is stepped by a loop of our own, compiled once, as `MCMC.run` with parallel chains compiles
-anew whenever it is called. Compilation and warm-up count as warm-up.
+Settings: model; target (acceptance); dense (whether the mass matrix is dense: "theta", of the
+hyperparameters alone, "all" or "none"); chains, run "parallel" with a core each (two) or "vectorized" as one
+batch; bits (64 or 32); warmup, draws of it; seconds of sampling, in rounds of ``round`` draws until they are
+over or there are ``draws``. The kernel is stepped by a loop of our own, compiled once, as `MCMC.run` with
+parallel chains compiles anew whenever it is called. Compilation and warm-up count as warm-up.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
-"""Job 6: prediction of held-out rows, beside scikit-learn's Gaussian processes with optimised hyperparameters.
+"""Job 6: prediction of held-out rows, beside scikit-learn's Gaussian processes, optimised.
 
     python -m benchmarks.peers.prediction [--problems breast-cancer diabetes friedman pima ionosphere]
 
 Ten random splits: 150 rows to learn from, at most 200 held out, inputs (and outcomes of a regression)
-standardised by the learning rows. Both sides have one squared exponential with one length scale and a signal sd,
-a regression a noise level, too. Quick is `gp.approximate`, full 2 x 500 draws of `gp.sample`; each is followed by
-the log predictive density of the held-out rows. Scikit-learn's search, on the first split, is over the restarts
-of its optimiser. Compared are mean log densities (paired over splits), coverage of 95 % intervals of
-outcomes (regressions), and seconds. Data sets that are not at hand are skipped, which is said.
+standardised by the learning rows. Both sides have one squared exponential with one length scale and a signal
+sd, a regression a noise level, too. Quick is `gp.approximate`, full 2 x 500 draws of `gp.sample`; each is
+followed by the log predictive density of the held-out rows. Scikit-learn's search, on the first split, is
+over the restarts of its optimiser. Compared are mean log densities (paired over splits), coverage of 95 %
+intervals of outcomes (regressions), and seconds. Data sets that are not at hand are skipped, which is said.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import warnings
@@ -138,7 +137,6 @@ def rows_of(name: str, label: str, mine: np.ndarray, peer: np.ndarray, about: di
 
 def main() -> None:
     options = options_of(__doc__, PROBLEMS).parse_args()
-    logging.getLogger("gpmcflow").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")  # an optimum at a bound, which scikit-learn warns of
     for name in options.problems:
         try:

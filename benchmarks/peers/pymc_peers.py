@@ -1,8 +1,8 @@
 """PyMC on the problems of `problems.stated`: pymc_peers.py PROBLEM.npz DRAWS.npz SETTINGS. Needs no gpmcflow.
 
 Sampler "nutpie": NUTS on hyperparameters and whitened latents, compiled by Numba; settings target, warmup,
-draws. Sampler "smc": `pm.sample_smc` on whitened latents at fixed hyperparameters; settings draws (particles),
-correlation_threshold, repeats, whose log evidences are left as "values" (repeat, 1).
+draws. Sampler "smc": `pm.sample_smc` on whitened latents at fixed hyperparameters; settings draws
+(particles), correlation_threshold, repeats, whose log evidences are left as "values" (repeat, 1).
 """
 
 from __future__ import annotations

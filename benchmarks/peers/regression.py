@@ -3,7 +3,8 @@
     python -m benchmarks.peers.regression --peers FOLDER
 
 Ours are `gp.sample(model)`, which integrates the latents out and draws them back, and "fitted_independence",
-proposals of a Student-t fitted to the density of the hyperparameters, which draws these alone as the peer does.
+proposals of a Student-t fitted to the density of the hyperparameters, which draws these alone as the peer
+does.
 """
 
 from __future__ import annotations

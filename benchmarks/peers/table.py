@@ -2,7 +2,8 @@
 
     python -m benchmarks.peers.table [--picture docs/figures/peers.png]
 
-Prints the table in Markdown; the documentation makes the same one. A goal that is missed is a row like others.
+Prints the table in Markdown; the documentation makes the same one. A goal that is missed is a row like
+others.
 """
 
 from __future__ import annotations

@@ -53,7 +53,11 @@ def test_means_agree_or_a_side_is_named(rows, module):
 def test_each_row_is_there_once_with_its_versions_and_date(rows):
     key = ["job", "problem", "quantity", "ours", "peer"]
     assert not rows.duplicated(key).any()
-    assert rows[["version", "settings", "machine", "versions", "search_seconds"]].notna().all(axis=None)
+    assert (
+        rows[["version", "settings", "machine", "versions", "search_seconds"]]
+        .notna()
+        .all(axis=None)
+    )
     assert pd.to_datetime(rows["date"]).notna().all()
 
 
@@ -73,7 +77,10 @@ def test_the_picture_has_a_point_for_each_ratio(rows, module):
     axes = module.picture(rows).axes[0]
     shown = rows[rows["ratio"].notna()]
     points = {
-        round(float(x), 6) for line in axes.lines if line.get_marker() == "o" for x in line.get_xdata()
+        round(float(x), 6)
+        for line in axes.lines
+        if line.get_marker() == "o"
+        for x in line.get_xdata()
     }
     assert points == set(shown["ratio"].round(6)) | set(shown["ratio_all"].round(6))
     assert len(axes.get_yticks()) == len(shown.drop_duplicates(["job", "problem", "peer"]))
