@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import psutil
 from arviz_stats.base import array_stats
 
 FOLDER = Path(__file__).parent
@@ -162,6 +163,11 @@ def words(settings: dict) -> str:
     return ", ".join(f"{key} {value}" for key, value in settings.items())
 
 
+def busy_cores() -> float:
+    """Cores that others use: those in use for a second in which we wait."""
+    return psutil.cpu_percent(interval=1.0) / 100.0 * psutil.cpu_count()
+
+
 def machine() -> str:
     """Processor and its cores."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if os.name == "posix" else []
@@ -171,7 +177,7 @@ def machine() -> str:
 
 
 def stamp(load: float) -> dict:
-    """Machine, versions and date of a row; the load is that before the runs."""
+    """Machine, versions and date of a row; the load is that of others, in cores, before the runs."""
     import gpmcflow
 
     versions = f"gpmcflow {gpmcflow.__version__}, numpy {np.__version__}, Python {platform.python_version()}"

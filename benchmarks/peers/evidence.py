@@ -12,7 +12,6 @@ proposals.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -22,7 +21,18 @@ import numpy as np
 
 import gpmcflow as gp
 
-from .common import APART, FOLDER, environment, parser, peer_run, stamp, verdict, words, write_rows
+from .common import (
+    APART,
+    FOLDER,
+    busy_cores,
+    environment,
+    parser,
+    peer_run,
+    stamp,
+    verdict,
+    words,
+    write_rows,
+)
 
 # data set, log length scale, log signal sd, label, the peer's seconds, repeats of ours and theirs
 PROBLEMS = {
@@ -129,7 +139,7 @@ def main() -> None:
     options = parser(__doc__, PROBLEMS).parse_args()
     for name in options.problems:
         dataset, log_length, log_sd, _, _, repeats, _ = PROBLEMS[name]
-        data, load = gp.load_dataset(dataset), os.getloadavg()[0]
+        data, load = gp.load_dataset(dataset), busy_cores()
         covariance = gp.SquaredExponential(float(np.exp(log_length)), float(np.exp(log_sd)))
         model = gp.GPModel(data["X"], data["y"].values, covariance, gp.Probit(), jitter=JITTER)
         mine = {label: ours(model, route, repeats) for label, route in ROUTES.items()}

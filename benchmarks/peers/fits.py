@@ -11,7 +11,6 @@ left out.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from sklearn.datasets import load_diabetes
 
 import gpmcflow as gp
 
-from .common import FOLDER, environment, parser, stamp, write_rows
+from .common import FOLDER, busy_cores, environment, parser, stamp, write_rows
 
 PEERS = ("scikit-learn", "gpy", "gpflow")
 NATS, SHARE = 1e-4, 1e-8  # largest differences: of the likelihood, of covariances
@@ -65,7 +64,7 @@ def theirs(problem: dict, peer: str, folder: str) -> dict:
 
 def main() -> None:
     options = parser(__doc__, PEERS).parse_args()
-    problem, load = problem_of(), os.getloadavg()[0]
+    problem, load = problem_of(), busy_cores()
     mine = ours(problem)
     for peer in options.problems:
         if peer != "scikit-learn" and not Path(options.peers, peer).exists():

@@ -9,13 +9,11 @@ goes through its precision, target acceptance and how chains share the cores.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
 
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.7})
@@ -96,7 +94,7 @@ def main() -> None:
             return peer_run(folder, script, problem, settings | lengths, limit=120.0)
 
         best, spent = search(trial, base, stages)
-        load = os.getloadavg()[0]
+        load = busy_cores()
         mine = timed(model, DRAWS[name], draws_of)
         lengths = {"warmup": warmup, "seconds": seconds, "draws": 20_000}
         theirs = peer_run(folder, script, problem, best | lengths)

@@ -9,14 +9,13 @@ acceptance, and how chains share the cores.
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
 from .problems import load, stated
 
 DRAWS = {"coal": 8000, "ionosphere": 2000, "digits": 3000, "redwoods": 4000}
@@ -86,7 +85,7 @@ def main() -> None:
             best, spent = search(
                 lambda own, run=run, short=short: run(own | short, 120.0), base, stages
             )
-            load_before = os.getloadavg()[0]
+            load_before = busy_cores()
             mine = timed(model, DRAWS[name], draws_of)
             theirs = run(best | long)
             names = {

@@ -9,14 +9,13 @@ the number of chains and their method, and single precision.
 
 from __future__ import annotations
 
-import os
 import time
 
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
 
 PRIOR_SD = 5.0
 PROBLEMS = {
@@ -80,7 +79,7 @@ def main() -> None:
                 return peer_run(folder, script, problem, settings | lengths, limit=60.0)
 
             best, spent = search(trial, base, stages)
-            load = os.getloadavg()[0]
+            load = busy_cores()
             mine = ours(problem, DRAWS[name])
             lengths = {"warmup": 500, "seconds": 30, "draws": 20_000}
             theirs = peer_run(folder, script, problem, best | lengths)

@@ -12,7 +12,6 @@ intervals of outcomes (regressions), and seconds. Data sets that are not at hand
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 
@@ -28,8 +27,8 @@ from gpmcflow.approximations.prediction import conditionals
 from gpmcflow.approximations.predictive import log_predictive_density, mixture
 from gpmcflow.errors import GpmcflowError
 
+from .common import busy_cores, stamp, words, write_rows
 from .common import parser as options_of
-from .common import stamp, words, write_rows
 
 SPLITS, LEARNING, HELD_OUT = 10, 150, 200
 PROBLEMS = ("breast-cancer", "diabetes", "friedman", "pima", "ionosphere")
@@ -148,7 +147,7 @@ def main() -> None:
         first = split_of(X, y, real, 0)
         restarts = max(RESTARTS, key=lambda number: theirs(first, real, number)[1])
         about = {"settings": words({"restarts": restarts}), "search_seconds": time.perf_counter() - began,
-                 "load": os.getloadavg()[0]}  # fmt: skip
+                 "load": busy_cores()}  # fmt: skip
         scores = {"quick": [], "full": [], "peer": []}
         for k in range(SPLITS):
             split = split_of(X, y, real, k)

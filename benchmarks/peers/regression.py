@@ -9,13 +9,11 @@ does.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
 
 METHODS = {
     "gp.sample, latents drawn back": (None, 1500),
@@ -70,7 +68,7 @@ def main() -> None:
             return peer_run(folder, "numpyro_nuts.py", stated, settings | lengths, limit=90.0)
 
         best, spent = search(trial, base, stages)
-        load = os.getloadavg()[0]
+        load = busy_cores()
         mine = {
             label: timed(model, n_draws, draws_of, sampler)
             for label, (sampler, n_draws) in METHODS.items()

@@ -28,6 +28,7 @@ JOBS = {
     7: "covariance and maximum likelihood",
 }
 APART = 4.0  # joint standard errors
+BUSY = 0.3  # cores of other processes before the runs
 
 
 def read(path: Path = ROWS) -> pd.DataFrame:
@@ -49,8 +50,8 @@ def remarks(row: pd.Series) -> str:
     notes = [row["why"]] if row["why"] else []
     if row["not_converged"]:
         notes.append(f"not converged: {row['not_converged']}")
-    if row["load"] > 1.0:
-        notes.append(f"busy machine, load {row['load']:g}")
+    if row["load"] >= BUSY:
+        notes.append(f"others used {row['load']:g} cores")
     return "; ".join(notes)
 
 

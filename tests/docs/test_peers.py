@@ -1,4 +1,4 @@
-"""The table beside other packages, and what the README and the site say of it, come from the committed rows."""
+"""The table beside other packages, and what README and site say of it, come from the committed rows."""
 
 from __future__ import annotations
 
