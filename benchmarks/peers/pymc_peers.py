@@ -56,24 +56,22 @@ def nutpie_draws(model: pm.Model, own: dict) -> dict:
     began = time.perf_counter()
     compiled = nutpie.compile_pymc_model(model)
 
-    def run(draws: int):
-        start = time.perf_counter()
-        trace = nutpie.sample(
-            compiled, draws=draws, tune=own["warmup"], chains=2, cores=2, seed=1,
-            target_accept=own["target"], progress_bar=False,
-        )  # fmt: skip
-        return trace, time.perf_counter() - start
-
-    run(1)  # the first also makes functions that later ones have
-    compiling = time.perf_counter() - began
-    _, warm = run(1)
-    trace, total = run(own["draws"])
+    compiling, began = time.perf_counter() - began, time.perf_counter()
+    trace = nutpie.sample(
+        compiled, draws=own["draws"], tune=own["warmup"], chains=2, cores=2, seed=1,
+        target_accept=own["target"], save_warmup=True, progress_bar=False,
+    )  # fmt: skip
+    total = time.perf_counter() - began
+    tuning, drawing = (
+        float(group["n_steps"].sum()) for group in (trace.warmup_sample_stats, trace.sample_stats)
+    )
+    sampling = total * drawing / (tuning + drawing)  # by gradients, of which the time is made
     posterior = trace.posterior
     names = ("log_length", "log_signal_sd", "offset")
     return {
         "hyperparameters": np.stack([posterior[name].values for name in names], axis=-1),
         "latents": posterior["latents"].values, "T": posterior["T"].values,
-        "seconds_warmup": compiling + warm, "seconds_sampling": total - warm,
+        "seconds_warmup": compiling + total - sampling, "seconds_sampling": sampling,
         "version": f"PyMC {pm.__version__}, nutpie {nutpie.__version__}",
     }  # fmt: skip
 
