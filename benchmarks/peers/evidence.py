@@ -36,24 +36,30 @@ from .common import (
 
 # data set, log length scale, log signal sd, label, the peer's seconds, repeats of ours and theirs
 PROBLEMS = {
-    "digits-easy": ("digits-3v5", 1.5, 0.0, "digits, easy", 5.0, 12, 10),
-    "digits-hard": ("digits-3v5", 1.0, 4.0, "digits, hard", 5.0, 12, 10),
+    "digits-easy": ("digits-3v5", 1.5, 0.0, "digits, easy", 5.0, 8, 10),
+    "digits-hard": ("digits-3v5", 1.0, 4.0, "digits, hard", 5.0, 8, 10),
     "usps-a": ("usps-3v5", 4.85, 5.1, "USPS A, n = 767", 12.0, 8, 6),
 }
-ROUTES = {"gp.log_evidence": "annealing", "gp.log_evidence, SMC": "sequential_monte_carlo"}
+# by route the chains of a block, half of all: particles of annealing, replicates of sequential Monte Carlo
+ROUTES = {
+    "gp.log_evidence": ("annealing", 128),
+    "gp.log_evidence, SMC": ("sequential_monte_carlo", 4),
+}
 GOAL, UNIT = 20.0, "1 / (variance x second)"
 PYMC = ("digits-easy",)  # in the others independent proposals do not reach the posterior
 JITTER = 1e-6
 
 
-def ours(model: gp.GPModel, route: str, repeats: int) -> dict:
+def ours(model: gp.GPModel, route: str, block_size: int, repeats: int) -> dict:
     """Estimates over seeds, and the mean seconds of warm-up and of the rest."""
 
     def run(seed: int, n_particles: int | None = None) -> tuple[float, float]:
         began = time.perf_counter()
         fit = gp.approximate(model)
         size = {} if n_particles is None else {"n_particles": n_particles}
-        how = gp.Execution(workers=2, block_size=(n_particles or 256) // 2, progress=False)
+        how = gp.Execution(
+            workers=2, block_size=min(block_size, n_particles or block_size), progress=False
+        )
         tree = gp.log_evidence(fit, route, seed=seed, execution=how, **size)
         return float(tree["evidence/log_evidence"]), time.perf_counter() - began
 
@@ -142,7 +148,7 @@ def main() -> None:
         data, load = gp.load_dataset(dataset), busy_cores()
         covariance = gp.SquaredExponential(float(np.exp(log_length)), float(np.exp(log_sd)))
         model = gp.GPModel(data["X"], data["y"].values, covariance, gp.Probit(), jitter=JITTER)
-        mine = {label: ours(model, route, repeats) for label, route in ROUTES.items()}
+        mine = {label: ours(model, *route, repeats) for label, route in ROUTES.items()}
         for label, own in mine.items():
             print(f"{name}, {label}: {np.mean(own['values']):.3f}, {np.std(own['values']):.3f}, "
                   f"{own['warmup']:.1f} + {own['sampling']:.1f} s", flush=True)  # fmt: skip

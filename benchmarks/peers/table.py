@@ -104,18 +104,16 @@ def settings(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """Two sentences: how many goals are reached, and the range of ratios of effective samples a second."""
+    """Two sentences: median ratios of speed and goals reached; where a peer is ahead."""
     wanted = rows[rows["reached"].isin(["yes", "no"])]
     reached = int((wanted["reached"] == "yes").sum())
-    behind = rows[rows["ratio"] < 1.0]
-    names = sorted({f"{row['peer']} on {row['problem']}" for _, row in behind.iterrows()})
-    rates = rows.loc[
-        rows["unit"].str.contains("second") & rows["ratio"].notna() & rows["job"].lt(6), "ratio"
-    ]
-    ahead = "no peer is ahead" if not names else f"ahead of us is {', '.join(names)}"
+    speeds = rows[rows["ratio"].notna()].groupby("job")["ratio"].median()
+    told = ", ".join(f"{JOBS[job]} {value:.2g}" for job, value in speeds.items())
+    behind = rows[rows["ratio"] < 1.0].drop_duplicates(["job", "peer"])
+    ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
     return (
-        f"{reached} of {len(wanted)} goals are reached; ratios to the peers' effective samples or inverse "
-        f"variances a second go from {rates.min():.2g} to {rates.max():,.3g}. In speed {ahead}."
+        f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are reached. "
+        f"Faster than we are, in some row: {ahead or 'none'}."
     )
 
 
