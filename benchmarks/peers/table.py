@@ -112,8 +112,8 @@ def summary(rows: pd.DataFrame) -> str:
     behind = rows[rows["ratio"] < 1.0].drop_duplicates(["job", "peer"])
     ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
     return (
-        f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are reached. "
-        f"Faster than we are, in some row: {ahead or 'none'}."
+        f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are "
+        f"reached. Faster than we are, in some row: {ahead or 'none'}."
     )
 
 
