@@ -152,7 +152,8 @@ def picture(rows: pd.DataFrame) -> Figure:
     labels = [f"{problem} ({peer})  {job}" for (job, problem, peer), _ in groups]
     axes.set_yticks(range(len(groups)), labels[::-1])
     axes.set_ylim(-0.6, len(groups) - 0.4)
-    axes.set_xlabel("this package over the peer: right of the dashed line it is ahead")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("speed, ours over the peer's")
     legend_below(figure, [handle(LEGEND[name], **LOOKS[name]) for name in LOOKS], columns=3)
     return figure
 
