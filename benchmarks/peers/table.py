@@ -50,7 +50,7 @@ def remarks(row: pd.Series) -> str:
     notes = [row["why"]] if row["why"] else []
     if row["not_converged"]:
         notes.append(f"not converged: {row['not_converged']}")
-    if row["load"] >= BUSY:
+    if row["load"] >= BUSY:  # not where it is unknown
         notes.append(f"others used {row['load']:g} cores")
     return "; ".join(notes)
 
