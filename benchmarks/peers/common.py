@@ -31,6 +31,7 @@ ROWS = FOLDER / "peers.csv"
 KEY = ["job", "problem", "quantity", "ours", "peer"]
 RATE = "effective samples a second"
 FEWEST = 100.0  # effective draws, below which a rate is said to be rough
+MEANS_DIFFER = "means differ"  # so that a ratio says nothing
 APART = 4.0  # joint standard errors of the means, above which one of the two has not converged
 # chains of a peer have a core each: LAPACK with two threads in both is up to 40 times slower
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -210,14 +211,16 @@ def rate_rows(
             "search_seconds": names["search_seconds"], "ratio": ratio,
             "ratio_all": rates[1] / peer_rates[1], "gap": apart,
             "not_converged": max(rhats, key=rhats.get) if apart > APART else "",
-            "goal": goal, "reached": verdict(ratio, goal), "why": "; ".join(notes),
+            "goal": goal, "reached": verdict(ratio, goal, apart), "why": "; ".join(notes),
             **stamp(names["load"]),
         })  # fmt: skip
     return rows
 
 
-def verdict(ratio: float, goal: float) -> str:
-    """Of a ratio: yes or no; shown where there is no goal."""
+def verdict(ratio: float, goal: float, apart: float) -> str:
+    """Of a ratio: yes or no; shown where there is no goal; neither where means are apart."""
+    if apart > APART:
+        return MEANS_DIFFER
     return "shown" if np.isnan(goal) else "yes" if ratio >= goal else "no"
 
 

@@ -148,7 +148,7 @@ def row(name: str, label: str, mine: dict, peer: str, theirs: dict, load: float)
         "peer_value": peer_rate, "peer_all": peer_all, "peer_draws": len(theirs["values"]),
         "search_seconds": theirs["search_seconds"], "ratio": ratio, "ratio_all": rate_all / peer_all,
         "gap": apart, "not_converged": "the peer" if apart > APART else "", "goal": GOAL,
-        "reached": verdict(ratio, GOAL), "why": why, **stamp(load),
+        "reached": verdict(ratio, GOAL, apart), "why": why, **stamp(load),
     }  # fmt: skip
 
 

@@ -52,6 +52,8 @@ def remarks(row: pd.Series) -> str:
         notes.append(f"not converged: {row['not_converged']}")
     if row["load"] >= BUSY:  # not where it is unknown
         notes.append(f"others used {row['load']:g} cores")
+    if pd.isna(row["load"]):
+        notes.append("not known what others used")
     return "; ".join(notes)
 
 
@@ -103,13 +105,19 @@ def settings(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with a ratio whose posterior means agree."""
+    return rows[rows["ratio"].notna() & ~rows["gap"].gt(APART)]
+
+
 def summary(rows: pd.DataFrame) -> str:
     """Two sentences: median ratios of speed and goals reached; where a peer is ahead."""
     wanted = rows[rows["reached"].isin(["yes", "no"])]
     reached = int((wanted["reached"] == "yes").sum())
-    speeds = rows[rows["ratio"].notna()].groupby("job")["ratio"].median()
-    told = ", ".join(f"{JOBS[job]} {value:.2g}" for job, value in speeds.items())
-    behind = rows[rows["ratio"] < 1.0].drop_duplicates(["job", "peer"])
+    same = compared(rows)
+    speeds = same.groupby("job")["ratio"].median()
+    told = ", ".join(f"{JOBS[job]} {number(value)}" for job, value in speeds.items())
+    behind = same[same["ratio"] < 1.0].drop_duplicates(["job", "peer"])
     ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
     return (
         f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are "
@@ -135,7 +143,7 @@ LEGEND = {
 @styled
 def picture(rows: pd.DataFrame) -> Figure:
     """Ratios on a log scale, a row for each job, problem and peer; a line at 1, goals as bars."""
-    shown = rows[rows["ratio"].notna()]
+    shown = compared(rows)
     groups = list(shown.groupby(["job", "problem", "peer"], sort=False))
     figure = new_figure(height=0.24 * len(groups) + 1.2)
     axes = figure.subplots()
