@@ -200,7 +200,8 @@ def rate_rows(
         rates = size / ours.sampling, size / (ours.sampling + ours.warmup)
         peer_rates = peer_size / peer.sampling, peer_size / (peer.sampling + peer.warmup)
         ratio, apart = rates[0] / peer_rates[0], gap(mine, theirs)
-        notes = [why] if why and (ratio < 1.0 or ratio < goal) else []
+        notes = [f"{ratio / goal:.0%} of the goal"] if ratio < goal else []
+        notes += [why] if why and (ratio < 1.0 or ratio < goal) else []
         if peer_size < FEWEST:
             notes.append(f"the peer has {peer_size:.0f} effective draws in its time")
         rows.append({

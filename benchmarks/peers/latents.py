@@ -99,7 +99,7 @@ def main() -> None:
                     mine,
                     theirs,
                     GOALS[name],
-                    WHY.get(name, "see the ratio and what others used"),
+                    WHY.get(name, ""),
                 )
             )
 
