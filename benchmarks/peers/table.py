@@ -119,9 +119,11 @@ def summary(rows: pd.DataFrame) -> str:
     told = ", ".join(f"{JOBS[job]} {number(value)}" for job, value in speeds.items())
     behind = same[same["ratio"] < 1.0].drop_duplicates(["job", "peer"])
     ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
+    without = [name for job, name in JOBS.items() if job not in set(rows["job"])]
+    missing = f" Not measured yet: {', '.join(without)}." * bool(without)
     return (
         f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are "
-        f"reached. Faster than we are, in some row: {ahead or 'none'}."
+        f"reached. Faster than we are, in some row: {ahead or 'none'}.{missing}"
     )
 
 
