@@ -23,7 +23,7 @@ JOBS = {
     2: "hyperparameters and latents",
     3: "logistic regression",
     4: "hyperparameters of a regression",
-    5: "large n, basis functions",
+    5: "basis functions at large n",
     6: "prediction",
     7: "covariance and maximum likelihood",
 }
@@ -111,18 +111,22 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """Two sentences: median ratios of speed and goals reached; where a peer is ahead."""
+    """Median ratios of speed by job and peer; goals reached; where a peer is ahead; what is missing."""
     wanted = rows[rows["reached"].isin(["yes", "no"])]
     reached = int((wanted["reached"] == "yes").sum())
     same = compared(rows)
-    speeds = same.groupby("job")["ratio"].median()
-    told = ", ".join(f"{JOBS[job]} {number(value)}" for job, value in speeds.items())
+    speeds = same.groupby(["job", "peer"])["ratio"].median()
+    told = "; ".join(
+        f"{JOBS[job]}: "
+        + ", ".join(f"{number(value)} ({peer})" for peer, value in own.droplevel("job").items())
+        for job, own in speeds.groupby(level="job")
+    )
     behind = same[same["ratio"] < 1.0].drop_duplicates(["job", "peer"])
     ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
     without = [name for job, name in JOBS.items() if job not in set(rows["job"])]
-    missing = f" Not measured yet: {', '.join(without)}." * bool(without)
+    missing = f" Not measured yet: {'; '.join(without)}." * bool(without)
     return (
-        f"Median ratios of speed, ours over the peers': {told}; {reached} of {len(wanted)} goals are "
+        f"Median ratios of speed, ours over the peers': {told}. {reached} of {len(wanted)} goals are "
         f"reached. Faster than we are, in some row: {ahead or 'none'}.{missing}"
     )
 
