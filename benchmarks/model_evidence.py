@@ -9,7 +9,7 @@
 Rows go to `model_evidence.csv` (or the file of ``--append``) as they finish, and those that are there are not
 made again. Every run is a whole one: four replicates with their own pilots. Seeds of ``--coverage`` begin at
 1000, and all their draws are taken, so that each run has one size. ``--references`` integrates them anew, by
-Gauss-Legendre rules over the hyperparameters; ``--peer`` names the environment of `blackjax_environment.sh`
+Gauss-Legendre rules over the hyperparameters; ``--peer`` names the environment of `peers/environment.sh`
 and runs the peer for the median CPU time of our rows; ``--table`` prints tables of the rows. Data are in the
 folder that GPMCFLOW_DATA names.
 """
@@ -164,7 +164,10 @@ def peer(name: str, folder: str, repeats: int, ours: pd.DataFrame) -> None:
             problem, X=model.X, y=model.y, likelihood=model.likelihood.name, jitter=model.epsilon,
             low=low, high=high, reference=reference,
         )  # fmt: skip
-        command = [f"{folder}/bin/python", str(Path(__file__).with_name("blackjax_tempered.py"))]
+        command = [
+            f"{folder}/bin/python",
+            str(Path(__file__).parent / "peers" / "blackjax_tempered.py"),
+        ]
         command += [str(problem), str(result), f"--repeats={repeats}"]
         command.append(f"--seconds={ours['cpu_seconds'].median()}")
         subprocess.run(command, check=True)

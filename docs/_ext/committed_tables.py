@@ -104,6 +104,32 @@ def machine(root: Path) -> pd.DataFrame:
     return pd.read_csv(root / "benchmarks" / "machine.csv", index_col="what")
 
 
+def peers(root: Path) -> pd.DataFrame:
+    """Speed and results beside other packages."""
+    module = benchmark(root, "peers.table")
+    return module.table(module.read())
+
+
+def agreement(root: Path) -> pd.DataFrame:
+    """Results of other packages beside ours: means in joint standard errors, optima in nats."""
+    rows = pd.read_csv(root / "benchmarks" / "peers" / "peers.csv")
+    means = rows[rows["gap"].notna()]
+    apart = rows["why"].str.extract(r"^difference (\S+)$")[0].rename("distance")
+    exact = rows.assign(distance=apart + " " + rows["unit"])[apart.notna()]
+    lines = pd.concat(
+        [means.assign(distance=means["gap"].map("{:.1f} joint errors".format)), exact]
+    )
+    lines["not converged"] = lines["not_converged"].fillna("-")
+    columns = ["problem", "peer", "quantity", "distance", "not converged"]
+    return lines[columns].set_index("problem")
+
+
+def peers_settings(root: Path) -> pd.DataFrame:
+    """Tuning, versions and machine of each comparison with another package."""
+    module = benchmark(root, "peers.table")
+    return module.settings(module.read())
+
+
 def faults(root: Path) -> pd.DataFrame:
     """Outcomes of random faults, by their kind."""
     rows = pd.read_json(root / "benchmarks" / "faults.jsonl", lines=True)

@@ -19,6 +19,7 @@ def parts() -> dict[str, str]:
     tables = {
         name: committed_tables.markdown(getattr(committed_tables, name)(ROOT))
         for name in (
+            "agreement",
             "calibration",
             "coverage",
             "evidences",
@@ -27,6 +28,8 @@ def parts() -> dict[str, str]:
             "fixed_coverage",
             "machine",
             "mutants",
+            "peers",
+            "peers_settings",
             "verdicts",
         )
     }

@@ -1,0 +1,249 @@
+"""What all jobs beside peers share: effective samples, means, runs in a peer's environment, searches, rows.
+
+A peer's script is a program of its own environment, `script PROBLEM.npz DRAWS.npz SETTINGS`, the settings as
+JSON; it knows nothing of this package, and leaves draws (chain, draw, ..) by quantity with
+``seconds_warmup`` (compilation, tuning and what else comes before the first draw that counts),
+``seconds_sampling`` and ``version``. Effective samples of both sides are ArviZ's, by one function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import psutil
+from arviz_stats.base import array_stats
+
+FOLDER = Path(__file__).parent
+ROWS = FOLDER / "peers.csv"
+KEY = ["job", "problem", "quantity", "ours", "peer"]
+RATE = "effective samples a second"
+FEWEST = 100.0  # effective draws, below which a rate is said to be rough
+MEANS_DIFFER = "means differ"  # so that a ratio says nothing
+APART = 4.0  # joint standard errors of the means, above which one of the two has not converged
+# chains of a peer have a core each: LAPACK with two threads in both is up to 40 times slower
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Run(NamedTuple):
+    """Draws (chain, draw, ..) by quantity, and seconds of wall time before and while they were drawn."""
+
+    draws: dict[str, np.ndarray]
+    warmup: float
+    sampling: float
+    version: str = ""
+
+
+def columns_of(values: np.ndarray) -> list[np.ndarray]:
+    """The scalar functions (chain, draw) of draws (chain, draw, ..)."""
+    flat = values.reshape(*values.shape[:2], -1)
+    return [flat[..., k] for k in range(flat.shape[-1])]
+
+
+def sizes(values: np.ndarray) -> float:
+    """Smallest bulk effective size of (chain, draw, ..)."""
+    return float(
+        min(
+            array_stats.ess(column, chain_axis=0, draw_axis=1, method="bulk")
+            for column in columns_of(values)
+        )
+    )
+
+
+def means(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior means of (chain, draw, ..), with Monte Carlo standard errors."""
+    columns = columns_of(values)
+    size = [array_stats.ess(own, chain_axis=0, draw_axis=1, method="mean") for own in columns]
+    spread = np.array([own.std() for own in columns])
+    return np.array([own.mean() for own in columns]), spread / np.sqrt(size)
+
+
+def gap(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Largest difference of posterior means, in joint standard errors."""
+    (mean, error), (other, other_error) = means(ours), means(theirs)
+    return float(np.max(np.abs(mean - other) / np.hypot(error, other_error)))
+
+
+def worst_rhat(run: Run) -> float:
+    """Largest rank-normalised R-hat of all quantities."""
+    return max(
+        float(array_stats.rhat(column, chain_axis=0, draw_axis=1))
+        for values in run.draws.values()
+        for column in columns_of(values)
+    )
+
+
+def peer_run(
+    folder: str | Path, script: str, problem: dict, settings: dict, limit: float | None = None
+) -> Run | None:
+    """A peer's script in the environment of ``folder``; None if it takes more than ``limit`` seconds."""
+    with tempfile.TemporaryDirectory() as here:
+        given, draws = Path(here) / "problem.npz", Path(here) / "draws.npz"
+        np.savez(given, **problem)
+        command = [f"{folder}/bin/python", str(FOLDER / script), str(given), str(draws)]
+        try:
+            subprocess.run(
+                [*command, json.dumps(settings)], check=True, timeout=limit, env=environment()
+            )
+        except subprocess.TimeoutExpired:
+            return None
+        values = dict(np.load(draws))
+    version, seconds = str(values.pop("version")), "seconds_"
+    spent = [float(values.pop(seconds + name)) for name in ("warmup", "sampling")]
+    return Run(values, *spent, version)
+
+
+def timed(
+    model: object,
+    n_draws: int,
+    draws_of: Callable,
+    sampler: object = None,
+    n_chains: int = 2,
+    block_size: int | None = None,
+) -> Run:
+    """Our own run on two cores; a run of four draws times its pilot and the start of its workers."""
+    import gpmcflow as gp
+
+    def run(draws: int) -> tuple[float, object]:
+        began = time.perf_counter()
+        how = gp.Execution(workers=2, block_size=block_size, progress=False)
+        tree = gp.sample(model, sampler, n_chains=n_chains, n_draws=draws, seed=11, execution=how)
+        return time.perf_counter() - began, tree
+
+    before = min(run(4)[0] for _ in range(2))  # the first also loads compiled loops from disk
+    total, tree = run(n_draws)
+    return Run(draws_of(tree), before, total - before)
+
+
+def environment() -> dict[str, str]:
+    """Environment of a peer's process, in which our package is not."""
+    return {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | ONE_THREAD
+
+
+def slowest_rate(run: Run) -> float:
+    """Effective samples a second of sampling, of the slowest quantity."""
+    return min(sizes(values) for values in run.draws.values()) / run.sampling
+
+
+def search(
+    trial: Callable[[dict], Run | None],
+    settings: dict,
+    stages: Iterable[tuple[str, list]],
+    score: Callable[[Run], float] = slowest_rate,
+) -> tuple[dict, float]:
+    """The best of a peer's own settings, one key after another, and what the search took in seconds."""
+    began, best, scores = time.perf_counter(), dict(settings), {}
+
+    def of(candidate: dict) -> float:
+        known = json.dumps(candidate, sort_keys=True)
+        if known not in scores:
+            run = trial(candidate)
+            scores[known] = -np.inf if run is None else score(run)
+            print(f"  search: {candidate}: {scores[known]:.3g}", flush=True)
+        return np.nan_to_num(scores[known], nan=-np.inf)
+
+    for key, options in stages:
+        best = max(({**best, key: option} for option in options), key=of)
+    return best, time.perf_counter() - began
+
+
+def words(settings: dict) -> str:
+    """Settings as the table shows them."""
+    return ", ".join(f"{key} {value}" for key, value in settings.items())
+
+
+def busy_cores() -> float:
+    """Cores that others use: those in use for a second in which we wait."""
+    return psutil.cpu_percent(interval=1.0) / 100.0 * psutil.cpu_count()
+
+
+def machine() -> str:
+    """Processor and its cores."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if os.name == "posix" else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    name = names[0] if names else platform.processor()
+    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+
+
+def stamp(load: float) -> dict:
+    """Machine, versions and date of a row; the load is that of others, in cores, before the runs."""
+    import gpmcflow
+
+    versions = f"gpmcflow {gpmcflow.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+    date = datetime.now(UTC).date().isoformat()
+    return {"load": round(load, 1), "date": date, "machine": machine(), "versions": versions}
+
+
+def rate_rows(
+    names: dict, ours: Run, peer: Run, goals: dict[str, float], why: str = ""
+) -> list[dict]:
+    """A row for each quantity both have: rates, ratios, and whether means agree.
+
+    ``names`` has job, problem, ours, peer, settings, search_seconds, and the load before the runs.
+    """
+    rows, rhats = [], {"ours": worst_rhat(ours), "the peer": worst_rhat(peer)}
+    for quantity, goal in goals.items():
+        mine, theirs = ours.draws[quantity], peer.draws[quantity]
+        size, peer_size = sizes(mine), sizes(theirs)
+        rates = size / ours.sampling, size / (ours.sampling + ours.warmup)
+        peer_rates = peer_size / peer.sampling, peer_size / (peer.sampling + peer.warmup)
+        ratio, apart = rates[0] / peer_rates[0], gap(mine, theirs)
+        notes = [f"{ratio / goal:.0%} of the goal"] if ratio < goal else []
+        notes += [why] if why and (ratio < 1.0 or ratio < goal) else []
+        if peer_size < FEWEST:
+            notes.append(f"the peer has {peer_size:.0f} effective draws in its time")
+        rows.append({
+            **{key: names[key] for key in ("job", "problem", "ours", "peer", "settings")},
+            "quantity": quantity, "unit": RATE, "version": peer.version,
+            "ours_value": rates[0], "ours_all": rates[1], "ours_draws": size,
+            "peer_value": peer_rates[0], "peer_all": peer_rates[1], "peer_draws": peer_size,
+            "search_seconds": names["search_seconds"], "ratio": ratio,
+            "ratio_all": rates[1] / peer_rates[1], "gap": apart,
+            "not_converged": max(rhats, key=rhats.get) if apart > APART else "",
+            "goal": goal, "reached": verdict(ratio, goal, apart), "why": "; ".join(notes),
+            **stamp(names["load"]),
+        })  # fmt: skip
+    return rows
+
+
+def verdict(ratio: float, goal: float, apart: float) -> str:
+    """Of a ratio: yes or no; shown where there is no goal; neither where means are apart."""
+    if apart > APART:
+        return MEANS_DIFFER
+    return "shown" if np.isnan(goal) else "yes" if ratio >= goal else "no"
+
+
+def write_rows(rows: list[dict], path: Path = ROWS) -> None:
+    """Rows in place of those of the same key, in the order of jobs."""
+    new = pd.DataFrame(rows)
+    for name in new.select_dtypes("float"):
+        new[name] = new[name].map(lambda value: float(f"{value:.6g}"))
+    if path.exists():
+        old = pd.read_csv(path, dtype={"why": str, "not_converged": str})
+        known = old.set_index(KEY).index.isin(new.set_index(KEY).index)
+        new = pd.concat([old[~known], new])
+    new.sort_values("job", kind="stable").to_csv(path, index=False)
+    print(
+        pd.DataFrame(rows)[[*KEY, "ratio", "ratio_all", "gap", "reached"]].to_string(), flush=True
+    )
+
+
+def parser(doc: str, problems: Iterable[str]) -> argparse.ArgumentParser:
+    """Options that all jobs have."""
+    options = argparse.ArgumentParser(description=doc.splitlines()[0])
+    logging.getLogger("gpmcflow").setLevel(logging.ERROR)  # runs of four draws warn of R-hat
+    options.add_argument("--peers", default="peers", help="folder of the environments, by peer")
+    options.add_argument("--problems", nargs="+", default=list(problems), choices=list(problems))
+    return options

@@ -1,0 +1,87 @@
+"""The table beside other packages, and what README and site say of it, come from the committed rows."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def module():
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    yield importlib.import_module("peers.table")
+    sys.path.remove(folder)
+
+
+@pytest.fixture
+def rows(module):
+    return module.read()
+
+
+def test_ratios_are_those_of_the_rates(rows):
+    """Of rates ours over theirs; of seconds theirs over ours."""
+    own = rows[rows["ratio"].notna()]
+    slower_is_less = own["unit"].str.startswith("seconds")
+    for value, ratio in (("value", "ratio"), ("all", "ratio_all")):
+        quotient = own[f"ours_{value}"] / own[f"peer_{value}"]
+        quotient = quotient.where(~slower_is_less, 1.0 / quotient)
+        np.testing.assert_allclose(own[ratio], quotient, rtol=1e-3)
+
+
+def test_verdicts_are_those_of_ratios_and_goals(rows):
+    own = rows[rows["goal"].notna() & rows["job"].lt(6) & (rows["reached"] != "means differ")]
+    assert (own["reached"] == np.where(own["ratio"] >= own["goal"], "yes", "no")).all()
+    assert (rows[rows["goal"].isna()]["reached"] == "shown").all()
+    missed = rows[(rows["reached"] == "no") | rows["ratio"].lt(1.0)]
+    assert (missed["why"] != "").all(), missed[["problem", "quantity"]]
+
+
+def test_means_agree_or_a_side_is_named(rows, module):
+    apart = rows[rows["gap"] > module.APART]
+    assert (apart["not_converged"] != "").all()
+    assert (apart["reached"] == "means differ").all()
+    assert (rows.drop(apart.index)["not_converged"] == "").all()
+
+
+def test_each_row_is_there_once_with_its_versions_and_date(rows):
+    key = ["job", "problem", "quantity", "ours", "peer"]
+    assert not rows.duplicated(key).any()
+    assert (
+        rows[["version", "settings", "machine", "versions", "search_seconds"]]
+        .notna()
+        .all(axis=None)
+    )
+    assert pd.to_datetime(rows["date"]).notna().all()
+
+
+def test_the_readme_says_what_the_rows_say(rows, module):
+    told = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert module.summary(rows) in told
+
+
+def test_the_table_of_the_site_has_every_row(rows, module):
+    table = module.table(rows)
+    assert len(table) == len(rows)
+    for shown, (_, row) in zip(table["ratio"], rows.iterrows(), strict=True):
+        assert shown.split(" ")[0] == module.number(row["ratio"])
+
+
+def test_the_picture_has_a_point_for_each_ratio(rows, module):
+    axes = module.picture(rows).axes[0]
+    shown = module.compared(rows)
+    points = {
+        round(float(x), 6)
+        for line in axes.lines
+        if line.get_marker() == "o"
+        for x in line.get_xdata()
+    }
+    assert points == set(shown["ratio"].round(6)) | set(shown["ratio_all"].round(6))
+    assert len(axes.get_yticks()) == len(shown.drop_duplicates(["job", "problem", "peer"]))
