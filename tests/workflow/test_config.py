@@ -541,7 +541,7 @@ def test_a_run_is_a_method_on_a_problem():
     config = check_config(SMALL)
     assert count_runs(config) == 6 + 4 + 3 + 2
     config["studies"]["rmhmc_ais"]["problems"].append("other")
-    assert count_runs(config) == 12 + 4
+    assert count_runs(config) == 12 + 4 + 3 + 2
 
 
 def test_multinomial_is_for_a_linear_model():

@@ -142,7 +142,7 @@ def test_signal_ends_snakemake_and_the_same_command_goes_on(tmp_path, number):
     (tmp_path / "small.yaml").write_text(yaml.safe_dump(config))
     stopped = gpmcflow(tmp_path, "run", "small.yaml", "--cores", "1", stop=number)
     assert stopped.returncode != 0
-    assert stopped.stdout.startswith(" 1/23")
+    assert stopped.stdout.startswith(" 1/33")
     assert stopped.stderr == "stopped; the same command goes on from here\n"
     rest = gpmcflow(tmp_path, "run", "small.yaml", "--", "--dry-run", "--quiet", "rules")
     assert rest.returncode == 0, rest.stderr  # not locked
