@@ -226,11 +226,12 @@ class Outcome:
 
 
 def run_cell(
-    sampler, p: Problem, seed: int, n_chains: int = N_CHAINS, draws_seed: int = 0
+    sampler, p: Problem, seed: int, n_chains: int = N_CHAINS, draws_seed: int | None = None
 ) -> Outcome:
     """Put one sampler through the test on one problem.
 
-    The target is put into the coordinates the sampler moves in. At most N_CHAINS chains.
+    The target is put into the coordinates the sampler moves in. ``draws_seed`` names exact draws that are
+    shared with other samplers, for at most N_CHAINS chains; without it the cell makes its own.
 
     Accept or reject makes any reversible map exact, even one along a wrong force; what that costs
     is acceptance, which no longer goes to one as the step size goes to zero. So samplers with a
@@ -241,7 +242,10 @@ def run_cell(
     chains = BatchRandom(rng, n_chains)
     target = p.target.in_coordinates(sampler.coordinates(p.target.base))
     base = target.base
-    start, fresh = start_and_fresh(p, draws_seed)
+    if draws_seed is None:
+        start, fresh = exact_draws(p, rng, n_chains), None
+    else:
+        start, fresh = start_and_fresh(p, draws_seed)
     state = sampler.init(target, base.from_latent(start[:n_chains]))
     small = 1.0
     if "step_size" in sampler.__dataclass_fields__:
@@ -253,6 +257,7 @@ def run_cell(
         state, info = sampler.step(chains, target, state)
         rates.append(info.acceptance_rate.mean())
     after = functionals(p, base.latent(state.position))
+    fresh = exact_draws(p, rng, n_chains) if fresh is None else fresh
     again = sampler.init(target, state.position)
     pairs = zip(state, again, strict=True)
     stale = max(np.max(np.abs(a - b), initial=0.0) for a, b in pairs)  # no gradient: empty
