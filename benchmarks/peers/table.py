@@ -42,7 +42,9 @@ def number(value: float, unit: str = "") -> str:
     """Three digits; of nats as many as differences need; nothing for what is not there."""
     if pd.isna(value):
         return "-"
-    return f"{value:.4f}" if "nats" in unit or unit == "share" else f"{value:,.3g}"
+    if "nats" in unit or unit == "share":
+        return f"{value:.4f}"
+    return f"{float(f'{value:.3g}'):,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
 def remarks(row: pd.Series) -> str:
@@ -126,8 +128,8 @@ def summary(rows: pd.DataFrame) -> str:
     without = [name for job, name in JOBS.items() if job not in set(rows["job"])]
     missing = f" Not measured yet: {'; '.join(without)}." * bool(without)
     return (
-        f"Median ratios of speed, ours over the peers': {told}. {reached} of {len(wanted)} goals are "
-        f"reached. Faster than we are, in some row: {ahead or 'none'}.{missing}"
+        f"Median speed relative to each peer, above 1 where ours is the faster: {told}. {reached} of "
+        f"{len(wanted)} goals are reached. Ahead of us in some row: {ahead or 'none'}.{missing}"
     )
 
 

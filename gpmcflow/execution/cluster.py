@@ -85,7 +85,7 @@ def compute(
 ) -> None:
     """Run `keys` of a graph; call `finished(key, value)` here for each of them, in any order.
 
-    Where there is no worker, a line is logged each minute, a signal is heeded at once, and `told` is
+    Where there is no worker, a line is logged each minute, a signal is heeded at once, and `notify` is
     called with what is waited for, and with None when that has come.
 
     Raises `UnavailableError` when the scheduler is lost, `ResourceError` when a task kills workers.
@@ -120,7 +120,8 @@ def _compute(
                         "Give them more, or use fewer chains per block; then run again."
                     ) from error
                 raise error.with_traceback(traceback)
-            if future.status != "finished":  # cancelled, and no value though it came with one
+            # A result may be here though the worker that made it has just been lost, and its task waits anew.
+            if future.status == "cancelled" or isinstance(value, BaseException):
                 raise watch.gone()
             watch.end()
             undelivered.discard(future.key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -287,3 +289,25 @@ def has_worker(cluster: Cluster) -> bool:
 
     with Client(cluster.address, set_as_default=False) as client:
         return bool(client.nthreads())
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "delivered"),
+    [("pending", 3, [("key", 3)]), ("cancelled", asyncio.CancelledError(), [])],
+)
+def test_a_result_counts_though_its_worker_is_lost_a_moment_later(
+    monkeypatch, status, value, delivered
+):
+    """Its task waits anew then; a task that was cancelled comes with an exception for a value."""
+    future = SimpleNamespace(key="key", status=status)
+    batches = SimpleNamespace(next_batch=lambda block: [(future, value)])
+    monkeypatch.setattr("distributed.as_completed", lambda *_, **__: batches)
+    client = SimpleNamespace(
+        status="running", get=lambda *_, **__: [future], loop=None, scheduler=None
+    )
+    seen = []
+    with suppress(UnavailableError) if not delivered else nullcontext():
+        cluster_module.compute(
+            client, {}, ["key"], lambda *pair: seen.append(pair), lambda *_: None
+        )
+    assert seen == delivered
