@@ -35,20 +35,12 @@ import blackjax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 from blackjax.smc import adaptive_tempered, extend_params, resampling  # noqa: E402
-from jax.scipy.special import gammaln, log_ndtr, ndtr  # noqa: E402
+from jax.scipy.special import ndtr  # noqa: E402
+from jax_likelihoods import log_likelihood  # noqa: E402
 
 TARGET_SIZES, MOVES, STEPS = (0.5, 0.9), (1, 3), (8, 20)
 ACCEPTANCE, FIRST_STEP, JITTER = 0.8, 0.2, 0.2
 TRIAL = 64  # particles of the run that is timed
-
-
-def log_likelihood(name: str, h, y):
-    """Sum of the log likelihoods of cases with linear predictors h."""
-    if name == "logistic":
-        return -jnp.logaddexp(0.0, -y * h).sum()
-    if name == "probit":
-        return log_ndtr(y * h).sum()
-    return (y * h - jnp.exp(h) - gammaln(y + 1.0)).sum()
 
 
 def clock() -> float:

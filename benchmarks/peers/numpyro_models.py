@@ -10,18 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from jax.scipy.special import gammaln, log_ndtr
+from jax_likelihoods import log_likelihood
 
 HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
-
-
-def log_likelihood(name: str, h, y):
-    """Sum of the log likelihoods of cases with linear predictors h."""
-    if name == "logistic":
-        return -jnp.logaddexp(0.0, -y * h).sum()
-    if name == "probit":
-        return log_ndtr(y * h).sum()
-    return (y * h - jnp.exp(h) - gammaln(y + 1.0)).sum()
 
 
 def bounded(name: str, low, high):

@@ -126,11 +126,8 @@ def bootstrap_intervals(
     of_mean, of_variance = quadrature(betas)
     integral = (share @ mean + centre[0, :, 0]) @ of_mean + variance @ of_variance
     pooled = u.transpose(1, 0, 2).reshape(len(betas), -1)
-    ends = _pair_ends(betas, pooled)
-    ratios = bridge_ratio(*ends)
-    terms = bridge_terms(*ends, ratios)
-    by_chain = (terms.lower - terms.upper).sum(-2).reshape(n_chains, n_draws).mean(-1)
-    bridges = ratios.sum(-1) + share @ by_chain  # to first order
+    by_chain = influence(betas, pooled, "bridge").reshape(n_chains, n_draws).mean(-1)
+    bridges = bridge(betas, pooled) + share @ by_chain  # to first order
     low, high = np.percentile([stones, integral, bridges], [2.5, 97.5], axis=1, method="nearest")
     return low, high
 
