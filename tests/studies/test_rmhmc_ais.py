@@ -1,8 +1,11 @@
 """The evidence study: what a run holds, how its tables judge."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from gpmcflow.errors import ResourceError
 from gpmcflow.storage import write_results
@@ -10,7 +13,7 @@ from gpmcflow.studies import stages
 from gpmcflow.studies.frame.judgement import Estimate
 from gpmcflow.studies.parts import summarise
 from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
-from gpmcflow.studies.rmhmc_ais.claims import claim_rows
+from gpmcflow.studies.rmhmc_ais.claims import claim_rows, size_rows
 from gpmcflow.studies.rmhmc_ais.parts import evidence_part
 from gpmcflow.studies.rmhmc_ais.tables import published_rows
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
@@ -114,7 +117,7 @@ def test_tables_from_files(study, both_ways, tmp_path):
     write_results(approximation, paths[0], sidecar=fit_sidecar)
     write_results(tree, paths[1], sidecar=sidecar)
     published = tmp_path / "published.yaml"
-    published.write_text("values: []\n")
+    published.write_text("values: []\nsizes: []\n")
     frames = summarise("rmhmc_ais", paths, published)
     fits, rows = frames["approximations"].iloc[0], frames["evidence"]
     corrected = fits["log_evidence_ep"] + fits["correction"]
@@ -229,6 +232,37 @@ def test_estimates_that_are_off_without_an_alarm_are_counted():
     row = next(row for row in rows if row["table"] == "an estimate that is off says so")
     assert (row["ours"], row["verdict"]) == (1, "does not hold")
     assert "silent: m at 10" in row["why"]
+
+
+def test_every_method_and_size_has_its_row():
+    """Missing until it is run; agreement is judged where an estimate claims to be right."""
+    entry = {
+        "dataset": "d", "log_length_scale": 1, "log_signal_sd": 2.0,
+        "methods": {"split_hmc_ep": [10, 30], "far": [10], "rough": [10], "lost": [10], "slow": [10]},
+        "too_long": [{"method": "slow", "temperatures": 10, "hours": 7.5}],
+    }  # fmt: skip
+    runs = [
+        estimate(standard_error=0.01),
+        estimate(method="far", log_evidence=-12.0),
+        estimate(method="rough", log_evidence=-10.4, standard_error=0.2),
+        estimate(method="lost", log_evidence=-90.0, alarm="effective size 1"),
+    ]
+    rows = size_rows(FITS, pd.DataFrame(runs), {"sizes": [entry]})
+    assert [row["verdict"] for row in rows] == [
+        "shown", "missing", "differs", "not resolved", "shown", "not run",
+    ]  # fmt: skip
+    assert rows[-1]["why"] == "would take 7.5 hours"
+    assert size_rows(FITS, pd.DataFrame(runs), {"sizes": [entry | {"dataset": "other"}]}) == []
+
+
+def test_sizes_are_those_of_the_paper_config():
+    root = Path(__file__).parents[2]
+    published = yaml.safe_load((root / "workflow/published/rmhmc_ais.yaml").read_text())
+    methods = yaml.safe_load((root / "config/paper.yaml").read_text())["studies"]["rmhmc_ais"][
+        "methods"
+    ]
+    lengths = {name: method.get("temperatures", [1]) for name, method in methods.items()}
+    assert [entry["methods"] for entry in published["sizes"]] == [lengths, lengths]
 
 
 def test_work_to_the_wanted_error():

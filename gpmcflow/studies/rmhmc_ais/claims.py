@@ -22,6 +22,7 @@ from gpmcflow.studies.verdict import verdict_row
 
 FAR_OFF = 5.0  # nats: a prior-started run this far from the reference is of no use
 MATERIAL = 0.1  # nats: what an error has to exceed to matter here
+SHORT = 0.5  # nats: how well a ladder of any length, the short ones among them, is to be known
 MAX_IRREVERSIBLE = 1e-3  # share of transitions that do not return
 MAX_COST = 1.5  # of the other method's
 
@@ -42,6 +43,15 @@ def reference_estimate(estimates: pd.DataFrame, problem: str) -> dict | None:
 
 def _forward(estimates: pd.DataFrame, problem: str) -> pd.DataFrame:
     return estimates[(estimates["problem"] == problem) & (estimates["direction"] == "forward")]
+
+
+def of_setting(fits: pd.DataFrame, entry: Mapping) -> pd.DataFrame:
+    """Fits of the data set and the hyperparameters of an entry of the published numbers."""
+    return fits[
+        (fits["dataset"] == entry["dataset"])
+        & (fits["log_length_scale"].astype(str) == str(float(entry["log_length_scale"])))
+        & (fits["log_signal_sd"] == float(entry["log_signal_sd"]))
+    ]
 
 
 def estimate_of(point: Mapping) -> Estimate:
@@ -196,6 +206,47 @@ def _automatic_tuning(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> li
         )
         rows.append({"table": claim, "verdict": verdict((position, "below")), **cells})
     return rows
+
+
+def size_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict) -> list[dict]:
+    """A row for each method and ladder length of the full size, missing until it is run.
+
+    An estimate without an alarm agrees where it is the reference run's to within 0.5 nats; one with an
+    alarm says itself that it is not to be trusted, and is shown. The reference run is not judged.
+    """
+    rows = []
+    for entry in published["sizes"]:
+        for problem in of_setting(fits, entry)["problem"]:
+            best = reference_estimate(estimates, problem)
+            if best is None:
+                continue
+            points = combine_replicates(_forward(estimates, problem))
+            runs = {(run["method"], run["n_temperatures"]): run for _, run in points.iterrows()}
+            too_long = {(own["method"], own["temperatures"]): own for own in entry["too_long"]}
+            for method, lengths in entry["methods"].items():
+                for length in lengths:
+                    cells = _size_cells(
+                        runs.get((method, length)), best, too_long.get((method, length))
+                    )
+                    cells |= {"row": problem, "column": f"{method}, {length} temperatures"}
+                    rows.append(verdict_row(STUDY, table="methods and sizes", unit="nat", **cells))
+    return rows
+
+
+def _size_cells(run: pd.Series | None, best: dict, too_long: dict | None) -> dict:
+    """Verdict of one method at one size, with its estimate where there is one."""
+    if run is None and too_long:
+        return {"verdict": "not run", "why": f"would take {too_long['hours']:g} hours"}
+    if run is None:
+        return {"verdict": "missing", "why": "not in this config"}
+    cells = estimate_of(run).cells() | {"recomputed": best["log_evidence"], "tolerance": SHORT}
+    if run["alarm"]:
+        return cells | {"verdict": "shown", "why": f"it says so itself: {run['alarm']}"}
+    if run["method"] == best["method"] and run["n_temperatures"] == best["n_temperatures"]:
+        return cells | {"verdict": "shown", "why": "the reference run, with the smallest error"}
+    position = equal(estimate_of(run).minus(estimate_of(best)), 0.0, SHORT)
+    why = f"beside {best['method']}, {best['n_temperatures']} temperatures"
+    return cells | {"verdict": verdict((position, "equal"), words=NUMBER), "why": why}
 
 
 def hardest_setting_rows(grid: dict, fits: pd.DataFrame) -> list[dict]:

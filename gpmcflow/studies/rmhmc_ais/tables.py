@@ -16,7 +16,9 @@ from gpmcflow.studies.rmhmc_ais.claims import (
     claim_rows,
     estimate_of,
     hardest_setting_rows,
+    of_setting,
     reference_estimate,
+    size_rows,
 )
 from gpmcflow.studies.rmhmc_ais.parts import STUDY
 from gpmcflow.studies.rmhmc_ais.work import advice, which_method, with_flops
@@ -31,6 +33,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     estimates = with_flops(fits, pd.DataFrame(rows))
     estimates["advice"] = [advice(row) for row in rows]
     verdict = published_rows(fits, estimates, published) + claim_rows(fits, estimates)
+    verdict += size_rows(fits, estimates, published)
     for grid in rows_of(parts, "map"):
         verdict += hardest_setting_rows(grid, fits)
     frame = pd.DataFrame(verdict, columns=VERDICT_COLUMNS)
@@ -46,12 +49,7 @@ def published_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict)
     """Compare printed and reference numbers with ours, where the config has that problem."""
     rows = []
     for entry in published["values"]:
-        same = fits[
-            (fits["dataset"] == entry["dataset"])
-            & (fits["log_length_scale"].astype(str) == str(float(entry["log_length_scale"])))
-            & (fits["log_signal_sd"] == float(entry["log_signal_sd"]))
-        ]
-        for _, fit in same.iterrows():
+        for _, fit in of_setting(fits, entry).iterrows():
             if entry["column"] == "log_evidence_annealing":
                 best = reference_estimate(estimates, fit["problem"])
                 if best is None:

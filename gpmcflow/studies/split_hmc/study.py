@@ -48,12 +48,13 @@ ILLUSTRATIONS = {
 def methods_of(settings: Mapping[str, Any]) -> dict[str, dict[str, dict]]:
     """{problem: {method: settings}}, each with its chains, draws and thin.
 
-    The draws of a method go before those of the study.
+    Chains and draws of a method go before those of the study.
     """
     shared = {key: settings[key] for key in ("chains", "draws", "thin")}
+    own = ("chains", "draws")
     return {
         problem: {
-            name: {**method, **shared, "draws": method["draws"] or settings["draws"]}
+            name: method | shared | {key: method[key] for key in own if method[key] is not None}
             for name, method in methods.items()
         }
         for problem, methods in settings["problems"].items()
