@@ -11,7 +11,11 @@ import yaml
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.studies.fast_likelihood.estimates import type_runs
 from gpmcflow.studies.fast_likelihood.tables import tables
-from gpmcflow.studies.fast_likelihood.types import GRID, fast_likelihood_types
+from gpmcflow.studies.fast_likelihood.types import (
+    GRID,
+    fast_likelihood_types,
+    methods_by_data_set,
+)
 from gpmcflow.studies.parts import PUBLISHED
 from gpmcflow.studies.verdict import VERDICT_COLUMNS
 
@@ -101,6 +105,30 @@ def test_log_ratio_is_paired():
     assert (ratio.centre, ratio.freedom) == (pytest.approx(math.log(0.5)), 2)
     assert ratio.error == pytest.approx(0.0, abs=1e-12)
     assert math.isnan(runs.log_ratio("hmc", "standard", "run_cost").centre)
+
+
+def test_a_ratio_takes_the_data_sets_that_have_both_methods():
+    settings = settings_of(t={"data": 1, "replicates": 2, "more": 2})
+    few = ("standard", "sod")
+    every = {"standard": estimates(1.0), "sod": estimates(2.0, m=(40,)), "student": estimates(0.5)}
+    longer = {"standard": estimates(4.0), "sod": estimates(8.0, m=(40,))}
+    parts = [part("t", settings["t"], k, every if k < 2 else longer) for k in range(4)]
+    runs = type_runs(parts)["t"]
+    assert [runs.count(m) for m in runs.methods] == [4, 4, 2]
+    assert (runs.count(*few), runs.count("sod", "student"), runs.has("hmc")) == (4, 2, False)
+    assert runs.log_ratio("student", "standard", "run_cost").centre == pytest.approx(math.log(0.5))
+    assert runs.mean("standard", "tau").centre == pytest.approx(2.5)
+    assert runs.mean("student", "tau").freedom == 1
+
+
+def test_more_data_sets_have_the_papers_methods_alone():
+    methods = methods_by_data_set(settings_of(t={"data": 1, "replicates": 2, "more": 3})["t"])
+    assert [len(names) for names in methods] == [12, 12, 4, 4, 4]
+    assert methods[2] == ["standard", "sod", "nystrom", "tempered"]
+    fewer = settings_of(
+        t={"data": 7, "replicates": 1, "more": 1, "methods": ["standard", "sod", "student"]}
+    )
+    assert methods_by_data_set(fewer["t"])[1] == ["standard", "sod"]
 
 
 # Printed cells

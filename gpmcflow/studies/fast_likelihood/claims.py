@@ -76,7 +76,7 @@ def _gain_row(small: int, faithful: dict[int, TypeRuns]) -> dict:
     if not {small, large} <= set(faithful):
         return missing_row(claim, f"types {small} and {large} at full size", row, column)
     a, b = (faithful[k].log_ratio("sod", "standard", "efficiency") for k in (large, small))
-    few = min(len(faithful[k].replicates) for k in (small, large))
+    few = min(faithful[k].count("sod", "standard") for k in (small, large))
     printed, why = "< 1", f"{few} data sets or more"
     if small == 5:
         printed, why = "> 1", "the paper's exception: long ARD"

@@ -27,7 +27,10 @@ COSTS = {  # of an effective draw
 
 @dataclass(frozen=True)
 class TypeRuns:
-    """All data sets of one type of the config: its settings, and the methods' estimates on each."""
+    """All data sets of one type of the config: its settings, and the methods' estimates on each.
+
+    Some data sets may have fewer methods: what compares two methods takes those that have both.
+    """
 
     name: str
     settings: dict
@@ -41,16 +44,20 @@ class TypeRuns:
 
     @property
     def methods(self) -> list[str]:
-        """Methods that were run on every data set, in order."""
-        return [m for m in self.replicates[0] if all(m in methods for methods in self.replicates)]
+        """Methods that were run on a data set or more, in order."""
+        return list(dict.fromkeys(method for methods in self.replicates for method in methods))
 
     def has(self, *methods: str) -> bool:
-        """Whether all of the methods were run on every data set."""
-        return set(methods) <= set(self.methods)
+        """Whether some data set has all of the methods."""
+        return self.count(*methods) > 0
+
+    def count(self, *methods: str) -> int:
+        """Data sets that have all of the methods."""
+        return sum(set(methods) <= set(replicate) for replicate in self.replicates)
 
     def of(self, method: str) -> list[dict]:
-        """A method's estimates, one a data set."""
-        return [methods[method] for methods in self.replicates]
+        """A method's estimates, one for each data set that has it."""
+        return [methods[method] for methods in self.replicates if method in methods]
 
     def values(self, method: str, key: str) -> list[float]:
         """One of a method's estimates on each data set."""
@@ -61,11 +68,17 @@ class TypeRuns:
         return Estimate.of(self.values(method, key))
 
     def log_ratio(self, method: str, base: str, key: str) -> Estimate:
-        """Mean of the paired log ratio of a cost to another method's, over data sets."""
-        if not self.has(base, method):
+        """Mean of the paired log ratio of a cost to another method's, over data sets that have both."""
+        pairs = [
+            (methods[method][key], methods[base][key])
+            for methods in self.replicates
+            if {method, base} <= set(methods)
+        ]
+        if not pairs:
             return Estimate(math.nan, math.nan, 0.0)
         with np.errstate(invalid="ignore"):
-            return Estimate.of(np.log(self.values(method, key)) - np.log(self.values(base, key)))
+            own, other = np.log(pairs).T
+            return Estimate.of(own - other)
 
     @property
     def is_paper(self) -> bool:
@@ -87,7 +100,7 @@ def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
     for name, methods in grouped(parts, "replicate").items():
         (replicates,) = methods.values()
         eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in replicates if "eigen" in row)
-        settings = replicates[-1]["settings"]["type"]
+        settings = replicates[0]["settings"]["type"]
         of_methods = tuple(row["methods"] for row in replicates)
         types[name] = TypeRuns(name, settings, of_methods, eigen)
     return {name: types[name] for name in sorted(types, key=lambda name: _place(types[name]))}
@@ -106,7 +119,7 @@ def below_one(
 
     A chain that never moved costs infinitely much.
     """
-    log_ratio, n = runs.log_ratio(*pair, key), len(runs.replicates)
+    log_ratio, n = runs.log_ratio(*pair, key), runs.count(*pair)
     stuck = sum(map(math.isinf, runs.values(pair[0], "tau")))
     note = f"{n} data sets, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
     known = math.isfinite(log_ratio.centre)

@@ -89,7 +89,7 @@ def agreement_rows(types: dict[str, TypeRuns]) -> list[dict]:
         differences, scales, left_out = [], [], 0
         n = (2 * runs.settings["iterations"]) // 3
         for replicate in runs.replicates:
-            here = [replicate[method] for method in runs.methods]
+            here = list(replicate.values())
             slowest = [max(run["theta_tau"]) for run in here]
             order = sorted(range(len(here)), key=slowest.__getitem__)
             known = [

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.studies.fast_likelihood.types import REAL_CASES, fast_likelihood_types
+from gpmcflow.studies.fast_likelihood.types import (
+    REAL_CASES,
+    fast_likelihood_types,
+    methods_by_data_set,
+)
 from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.resources import small
 
@@ -66,15 +70,15 @@ def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
     study = config["studies"][NAME]
     types, runs, tunings = fast_likelihood_types(study), {}, []
     for name, settings in types.items():
-        own = {key: value for key, value in settings.items() if key != "replicates"}
+        own = {key: value for key, value in settings.items() if key not in ("replicates", "more")}
         shared = {key: value for key, value in own.items() if key != "iterations"}
         tune = TUNE.job({}, {"settings": shared, "tuning": study["tuning"]}, type=name)
         yield tune
         tunings.append(tune.output)
         runs[name] = []
-        for k in range(settings["replicates"]):
-            inputs = {"tuning": tune.output}
-            run = REPLICATE.job(inputs, {"settings": own}, type=name, replicate=str(k))
+        for k, methods in enumerate(methods_by_data_set(settings)):
+            inputs, stated = {"tuning": tune.output}, {"settings": own | {"methods": methods}}
+            run = REPLICATE.job(inputs, stated, type=name, replicate=str(k))
             yield run
             runs[name].append(run.output)
     every = [path for paths in runs.values() for path in paths]
@@ -97,7 +101,7 @@ STUDY = frame.paper_study(
     jobs,
     "Fast likelihood approximations (Wang & Neal 2013)",
     runs=lambda settings: sum(
-        len(kind["methods"]) * kind["replicates"]
+        sum(map(len, methods_by_data_set(kind)))
         for kind in fast_likelihood_types(settings).values()
     ),
 )

@@ -107,7 +107,7 @@ def _printed_rows(
 
 
 def _judged(runs: TypeRuns, method: str, column: str, name: str, value, tolerances: dict) -> dict:
-    last, n = runs.of(method)[-1], len(runs.replicates)
+    last, n = runs.of(method)[-1], runs.count(method)
     if column == "m":
         same = last["m"] == (value if isinstance(value, list) else [value])
         ours, judged = " ".join(map(str, last["m"])), verdict(same, words=NUMBER)

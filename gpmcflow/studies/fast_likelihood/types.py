@@ -74,7 +74,14 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
         types[name] = {key: stated[key] for key in ("data", "noise", "constant", "prior")}
         types[name] |= {key: stated[key] or study[key] for key in ("replicates", "iterations")}
         types[name] |= {"n": n, "sizes": sizes, "methods": methods, "pilot": study["pilot"]}
+        types[name]["more"] = stated["more"]
     return types
+
+
+def methods_by_data_set(settings: dict) -> list[list[str]]:
+    """Methods that run on each data set of a type: all on the first, the paper's alone on those beside them."""
+    few = [method for method in settings["methods"] if method in PAPER_METHODS]
+    return settings["replicates"] * [settings["methods"]] + settings["more"] * [few]
 
 
 def _sizes(kind: DataType | None, n: int) -> dict:
