@@ -79,7 +79,7 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
 
 
 def methods_by_data_set(settings: dict) -> list[list[str]]:
-    """Methods that run on each data set of a type: all on the first, the paper's alone on those beside them."""
+    """Methods of each data set of a type: all on the first ones, the paper's alone on those beside them."""
     few = [method for method in settings["methods"] if method in PAPER_METHODS]
     return settings["replicates"] * [settings["methods"]] + settings["more"] * [few]
 
