@@ -21,18 +21,20 @@ from .problems import load, stated
 DRAWS = {"coal": 8000, "ionosphere": 2000, "digits": 3000, "redwoods": 4000}
 # of the final run of the peer: warm-up, seconds of sampling; of a trial of the search: warm-up, seconds
 LENGTHS = {
-    "coal": (500, 40, 150, 6),
+    "coal": (500, 120, 150, 6),
     "ionosphere": (400, 70, 100, 8),
     "digits": (400, 60, 100, 8),
     "redwoods": (300, 60, 100, 8),
 }
-LONGEST = 75.0  # seconds of a trial, above which its settings are out
+LONGEST = 150.0  # seconds of a trial, above which its settings are out
 PROBLEMS = {"coal": "coal mining, n = 112", "ionosphere": "ionosphere, n = 200",
             "digits": "digits, n = 243", "redwoods": "redwoods, n = 625"}  # fmt: skip
 GOALS = {name: {"T": 20.0, "hyperparameters": 20.0, "latents": 20.0} for name in PROBLEMS}
 GOALS["ionosphere"]["latents"] = 15.0
 GOALS["digits"] = dict.fromkeys(GOALS["digits"], np.nan)
 WHY = {  # where a peer is ahead, or nearer than the goal
+    "ionosphere": "T and latents follow the data whatever the 34 length scales do, so the peer draws them well "
+    "long before those",
     "digits": "labels say little of each latent value: whitened by the prior the target is nearly isotropic",
     "redwoods": "stated along the axes of the grid, by hand, the peer has the same cheap Kronecker gradient",
 }

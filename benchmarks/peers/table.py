@@ -113,24 +113,24 @@ def compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(rows: pd.DataFrame) -> str:
-    """Median ratios of speed by job and peer; goals reached; where a peer is ahead; what is missing."""
+    """Table of the median ratio of speeds by job and peer; goals reached, who is ahead, what is missing."""
     wanted = rows[rows["reached"].isin(["yes", "no"])]
     reached = int((wanted["reached"] == "yes").sum())
     same = compared(rows)
     speeds = same.groupby(["job", "peer"])["ratio"].median()
-    told = "; ".join(
-        f"{JOBS[job]}: "
-        + ", ".join(f"{number(value)} ({peer})" for peer, value in own.droplevel("job").items())
-        for job, own in speeds.groupby(level="job")
-    )
+    lines = ["| how many times faster, median of the rows of a job | |", "| --- | --- |"]
+    for job, own in speeds.groupby(level="job"):
+        ratios = (f"{peer} {number(value)}" for peer, value in own.droplevel("job").items())
+        lines.append(f"| {JOBS[job]} | {', '.join(ratios)} |")
     behind = same[same["ratio"] < 1.0].drop_duplicates(["job", "peer"])
     ahead = ", ".join(f"{row['peer']} ({JOBS[row['job']]})" for _, row in behind.iterrows())
     without = [name for job, name in JOBS.items() if job not in set(rows["job"])]
     missing = f" Not measured yet: {'; '.join(without)}." * bool(without)
-    return (
-        f"Median speed relative to each peer, above 1 where ours is the faster: {told}. {reached} of "
-        f"{len(wanted)} goals are reached. Ahead of us in some row: {ahead or 'none'}.{missing}"
+    end = (
+        f"{reached} of {len(wanted)} goals are reached. Faster than ours in some row: "
+        f"{ahead or 'none'}.{missing}"
     )
+    return "\n".join([*lines, "", end])
 
 
 LOOKS = {
