@@ -47,11 +47,12 @@ PROBLEMS = {
     "binary-50k-2d": lambda: binary(50_000, 2),
     "counts-100k-groups": lambda: grouped_counts(100_000, 50),
 }
+SHOWN = {"binary-10k": "10,000 labels", "binary-50k-2d": "50,000 labels, two columns",
+         "counts-100k-groups": "100,000 counts, 50 groups"}  # fmt: skip
 DRAWS = {"binary-10k": 20_000, "binary-50k-2d": 2_000, "counts-100k-groups": 3_000}
 # of the final run of the peer: warm-up, seconds of sampling; of a trial of the search: warm-up, seconds
 LENGTHS = {"binary-10k": (300, 60, 100, 10), "binary-50k-2d": (300, 200, 60, 15),
            "counts-100k-groups": (200, 150, 60, 15)}  # fmt: skip
-SHOWN = ("binary-10k", "counts-100k-groups")
 GOALS = {"hyperparameters": 20.0, "weights": 20.0}
 
 
@@ -98,7 +99,7 @@ def main() -> None:
         mine = timed(model, DRAWS[name], draws_of)
         lengths = {"warmup": warmup, "seconds": seconds, "draws": 20_000}
         theirs = peer_run(folder, script, problem, best | lengths)
-        label = f"{name}, m = {model.n_latents}"
+        label = f"{SHOWN[name]}, m = {model.n_latents}"
         names = {"job": 5, "problem": label, "ours": "JointSplitHMC", "peer": "NumPyro NUTS",
                  "settings": words(best), "search_seconds": spent, "load": load}  # fmt: skip
         write_rows(rate_rows(names, mine, theirs, GOALS))

@@ -33,7 +33,7 @@ GOALS = {name: {"T": 20.0, "hyperparameters": 20.0, "latents": 20.0} for name in
 GOALS["ionosphere"]["latents"] = 15.0
 GOALS["digits"] = dict.fromkeys(GOALS["digits"], np.nan)
 WHY = {  # where a peer is ahead, or nearer than the goal
-    "ionosphere": "T and latents follow the data whatever the 34 length scales do, so the peer draws them well "
+    "ionosphere": "T and latents follow the data whatever the 34 length scales do: the peer draws them well "
     "long before those",
     "digits": "labels say little of each latent value: whitened by the prior the target is nearly isotropic",
     "redwoods": "stated along the axes of the grid, by hand, the peer has the same cheap Kronecker gradient",
