@@ -46,6 +46,9 @@ ROUTES = {
     "gp.log_evidence": ("annealing", 128),
     "gp.log_evidence, SMC": ("sequential_monte_carlo", 4),
 }
+WHY = {  # of a goal that is missed
+    "digits-hard": "the signal is strong, and the EP fit that ours begins at is far from the posterior",
+}
 GOAL, UNIT = 20.0, "1 / (variance x second)"
 PYMC = ("digits-easy",)  # in the others independent proposals do not reach the posterior
 JITTER = 1e-6
@@ -141,6 +144,8 @@ def row(name: str, label: str, mine: dict, peer: str, theirs: dict, load: float)
         f"estimates {centres[0]:.2f} and {centres[1]:.2f}, spread over seeds "
         f"{spreads[0] * len(mine['values']) ** 0.5:.2g} and {spreads[1] * len(theirs['values']) ** 0.5:.2g}"
     )
+    if ratio < GOAL:
+        why = "; ".join(filter(None, (f"{ratio / GOAL:.0%} of the goal", WHY.get(name), why)))
     return {
         "job": 1, "problem": PROBLEMS[name][3], "quantity": "log evidence", "unit": UNIT,
         "ours": label, "peer": peer, "version": theirs["version"], "settings": theirs["settings"],
