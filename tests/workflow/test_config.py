@@ -502,7 +502,7 @@ def test_defaults_of_a_linear_problem_and_of_each_sampler():
     assert filled["problems"]["simulated"] == linear
     assert filled["datasets"]["drawn"] == {"shahbaba_simulated": {"n": 200, "seed": None}}
     methods = filled["studies"]["split_hmc"]["problems"]["simulated"]
-    shared = {"sampler", "gaussian", "draws"}
+    shared = {"sampler", "gaussian", "draws", "chains"}
     steps = {"step_size", "n_steps", "target_acceptance"}
     for name, own in {
         "hmc": steps,
