@@ -47,7 +47,8 @@ ROUTES = {
     "gp.log_evidence, SMC": ("sequential_monte_carlo", 4),
 }
 WHY = {  # of a goal that is missed
-    "digits-hard": "the signal is strong, and the EP fit that ours begins at is far from the posterior",
+    "digits-hard": "the EP fit that ours begins at is far from the posterior: importance weights have an "
+    "effective size of 15 in 10,000, on the easy ones of 8,860",
 }
 GOAL, UNIT = 20.0, "1 / (variance x second)"
 PYMC = ("digits-easy",)  # in the others independent proposals do not reach the posterior

@@ -118,7 +118,7 @@ def summary(rows: pd.DataFrame) -> str:
     reached = int((wanted["reached"] == "yes").sum())
     same = compared(rows)
     speeds = same.groupby(["job", "peer"])["ratio"].median()
-    lines = ["| how many times faster, median of the rows of a job | |", "| --- | --- |"]
+    lines = ["| job | times as fast as the peer, median of its rows |", "| --- | --- |"]
     for job, own in speeds.groupby(level="job"):
         ratios = (f"{peer} {number(value)}" for peer, value in own.droplevel("job").items())
         lines.append(f"| {JOBS[job]} | {', '.join(ratios)} |")

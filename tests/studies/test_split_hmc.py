@@ -25,6 +25,7 @@ from gpmcflow.studies.problems import build_linear_model, prepare_data
 from gpmcflow.studies.split_hmc import runs as split_hmc
 from gpmcflow.studies.split_hmc.claims import ratio
 from gpmcflow.studies.split_hmc.parts import chain_part, fit_part, illustrations_part
+from gpmcflow.studies.split_hmc.study import methods_of
 from gpmcflow.studies.split_hmc.tables import tables
 
 PROBLEM = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 3.0}
@@ -207,6 +208,15 @@ def test_fresh_draws_from_the_config():
     fresh = prepare_data("mine", {"shahbaba_simulated": {"n": 50, "seed": 4}})
     assert same.attrs["name"] == "mine"
     assert not np.array_equal(same["y"].values, fresh["y"].values)
+
+
+def test_chains_and_draws_of_a_method_go_before_those_of_the_study():
+    stated = {"plain": {"chains": None, "draws": None}, "own": {"chains": 64, "draws": 512}}
+    settings = {"chains": 16, "draws": 5000, "thin": 2, "problems": {"p": stated}}
+    assert methods_of(settings)["p"] == {
+        "plain": {"chains": 16, "draws": 5000, "thin": 2},
+        "own": {"chains": 64, "draws": 512, "thin": 2},
+    }
 
 
 # parts and tables

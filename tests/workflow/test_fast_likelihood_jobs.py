@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import pandas as pd
 import pytest
 
 from gpmcflow.pipeline.config import check_config
@@ -18,13 +19,19 @@ CONFIG = {
             "pilot": 30,
             "tuning": {"replicates": 1, "iterations": 60},
             "types": {
-                "first": {"data": 1, "n": 30, "methods": ["standard", "sod"], "replicates": 1},
+                "first": {
+                    "data": 1,
+                    "n": 30,
+                    "methods": ["standard", "sod", "student"],
+                    "replicates": 1,
+                    "more": 1,
+                },
                 "second": {"data": 2, "n": 30, "methods": ["standard", "sod", "tempered"]},
             },
         }
     }
 }
-RUNS = ["first/replicate_0", "second/replicate_0", "second/replicate_1"]
+RUNS = [f"{name}/replicate_{k}" for name in ("first", "second") for k in (0, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +44,7 @@ def finished(tmp_path_factory, run_all_jobs):
 def test_figures_are_of_the_type_of_most_methods():
     planned = {job.output: job for job in planned_jobs(check_config(CONFIG))}
     figures = planned["results/fast_likelihood/figures/figure_2.png"]
-    runs = [f"results/fast_likelihood/{name}.nc" for name in RUNS[1:]]
+    runs = [f"results/fast_likelihood/{name}.nc" for name in RUNS[2:]]
     assert figures.needs == ("results/fast_likelihood/runs.csv", *runs)
 
 
@@ -46,10 +53,22 @@ def test_whole_run_ends_in_tables_and_one_page(finished):
     for name in (*RUNS, "first/tuning", "second/tuning"):
         assert (results / "fast_likelihood" / f"{name}.nc.json").is_file()
     runs = (results / "fast_likelihood" / "runs.csv").read_text().splitlines()
-    assert len(runs) == 1 + 2 + 3
+    assert len(runs) == 1 + 3 + 3
     page = (results / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 2
     assert "Wang &amp; Neal 2013" in page or "Wang & Neal 2013" in page
+
+
+def test_data_sets_beside_have_the_papers_methods_alone(finished):
+    """They count for these, and leave the others as they are."""
+    planned = {job.output: job.settings for job in planned_jobs(check_config(CONFIG))}
+    own, beside = (
+        planned[f"results/fast_likelihood/first/replicate_{k}.nc"]["settings"] for k in (0, 1)
+    )
+    assert beside == own | {"methods": ["standard", "sod"]}
+    runs = pd.read_csv(finished / "results" / "fast_likelihood" / "runs.csv")
+    counts = runs[runs["problem"] == "first"].set_index("method")["replicates"]
+    assert counts.to_dict() == {"standard": 2, "sod": 2, "student": 1}
 
 
 def test_more_data_sets_change_no_job_that_was_planned():
@@ -71,7 +90,7 @@ def test_more_data_sets_change_no_job_that_was_planned():
 @pytest.mark.usefixtures("quick_measurements")
 def test_forecast_and_count_of_runs(tmp_path):
     config = check_config(CONFIG)
-    assert count_runs(config) == 1 * 2 + 2 * 3
+    assert count_runs(config) == 1 * 3 + 1 * 2 + 2 * 3
     found = forecast(config, folder=tmp_path)
     costs = {job.job.output: job.cost for job in found.jobs}
     assert all(cost is not None and cost.seconds > 0 for cost in costs.values())

@@ -71,10 +71,9 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
             methods += GRID_METHODS
         if stated["ranks"]:
             methods += RANK_METHODS
-        types[name] = {key: stated[key] for key in ("data", "noise", "constant", "prior")}
+        types[name] = {key: stated[key] for key in ("data", "noise", "constant", "prior", "more")}
         types[name] |= {key: stated[key] or study[key] for key in ("replicates", "iterations")}
         types[name] |= {"n": n, "sizes": sizes, "methods": methods, "pilot": study["pilot"]}
-        types[name]["more"] = stated["more"]
     return types
 
 

@@ -222,21 +222,16 @@ def size_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict) -> l
                 continue
             points = combine_replicates(_forward(estimates, problem))
             runs = {(run["method"], run["n_temperatures"]): run for _, run in points.iterrows()}
-            too_long = {(own["method"], own["temperatures"]): own for own in entry["too_long"]}
             for method, lengths in entry["methods"].items():
                 for length in lengths:
-                    cells = _size_cells(
-                        runs.get((method, length)), best, too_long.get((method, length))
-                    )
+                    cells = _size_cells(runs.get((method, length)), best)
                     cells |= {"row": problem, "column": f"{method}, {length} temperatures"}
                     rows.append(verdict_row(STUDY, table="methods and sizes", unit="nat", **cells))
     return rows
 
 
-def _size_cells(run: pd.Series | None, best: dict, too_long: dict | None) -> dict:
+def _size_cells(run: pd.Series | None, best: dict) -> dict:
     """Verdict of one method at one size, with its estimate where there is one."""
-    if run is None and too_long:
-        return {"verdict": "not run", "why": f"would take {too_long['hours']:g} hours"}
     if run is None:
         return {"verdict": "missing", "why": "not in this config"}
     cells = estimate_of(run).cells() | {"recomputed": best["log_evidence"], "tolerance": SHORT}
