@@ -69,6 +69,7 @@ def bridge_ratio(
     low = np.where(np.isneginf(ends), np.inf, ends).min(-1)
     high = ends.max(-1)
     r = 0.5 * (low + high)
+    moving = np.full(r.shape, True)  # a root that has been reached stays, however many others go on
     with np.errstate(divide="ignore", invalid="ignore"):  # no slope left: the interval is halved
         for _ in range(STEPS):
             below, fall = _log_mean_expit_and_slope(lower - r[..., None] - M)
@@ -77,8 +78,10 @@ def bridge_ratio(
             low, high = np.where(gap > 0.0, r, low), np.where(gap > 0.0, high, r)
             newton, before = r + gap / (fall + rise), r
             inside = (newton > low) & (newton < high)
-            r = np.where(gap == 0.0, r, np.where(inside, newton, 0.5 * (low + high)))
-            if not np.any(np.abs(r - before) > 4.0 * np.spacing(np.abs(r))):
+            r = np.where(inside, newton, 0.5 * (low + high))
+            r = np.where(moving & (gap != 0.0), r, before)
+            moving &= np.abs(r - before) > 4.0 * np.spacing(np.abs(r))
+            if not moving.any():
                 break
     known = np.isfinite(lower).any(-1) & np.isfinite(upper).any(-1)
     return np.where(known & np.isfinite(high), r, np.nan)

@@ -43,6 +43,14 @@ def test_exchange_of_the_ends_changes_the_sign():
     assert bridge_ratio(-upper, -lower, 20.0, 300.0) == pytest.approx(-forward, abs=1e-10)
 
 
+def test_a_bridge_is_the_same_to_the_bit_however_many_are_computed_with_it():
+    pairs = [ends(seed, 60, 60) for seed in range(300)]
+    lower, upper = (np.stack(end) for end in zip(*pairs, strict=True))
+    together = bridge_ratio(lower, upper)
+    alone = [float(bridge_ratio(*pair)) for pair in pairs]
+    assert np.array_equal(together, alone)
+
+
 @pytest.mark.parametrize("constant", [-700.0, 0.0, 1234.5])
 def test_a_constant_is_exact(constant):
     at = bridge(np.full(40, constant), np.full(30, constant))
