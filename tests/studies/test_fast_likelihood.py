@@ -18,7 +18,7 @@ from gpmcflow.studies.fast_likelihood import costs
 from gpmcflow.studies.fast_likelihood import runs as study
 from gpmcflow.studies.fast_likelihood.data import make_problem
 from gpmcflow.studies.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
-from gpmcflow.studies.fast_likelihood.parts import method_estimates
+from gpmcflow.studies.fast_likelihood.parts import method_costs, replicate_part
 from gpmcflow.studies.fast_likelihood.types import (
     LEVERS,
     METHODS,
@@ -51,6 +51,7 @@ def types_of(**types) -> dict:
 
 
 ONE = types_of()["one"]
+TIMED = ONE | {"timed": True}
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def finished(tmp_path_factory, tuned):
     write_results(tuned, here / "tuning.nc", sidecar={})
     trees = []
     for k in range(2):
-        tree, facts = study.replicate_runs("one", ONE, k, tuned, seed=5, execution=EXECUTION)
+        tree, facts = study.replicate_runs("one", TIMED, k, tuned, seed=5, execution=EXECUTION)
         write_results(tree, here / f"replicate_{k}.nc", sidecar=facts)
         trees.append(tree)
     return folder, trees
@@ -293,7 +294,7 @@ def test_counts_of_a_data_set(finished):
 
 def test_state_folders_and_segment_lengths_do_not_change_the_arrays(finished, tuned, tmp_path):
     _, (tree, _) = finished
-    few = ONE | {"methods": ["standard", "tempered"]}
+    few = ONE | {"methods": ["standard", "tempered"], "timed": False}
     for length in (2, 2, 50):  # the second time from the segments of the first
         again, _ = study.replicate_runs(
             "one", few, 0, tuned, seed=5, execution={"segment_length": length},
@@ -305,6 +306,21 @@ def test_state_folders_and_segment_lengths_do_not_change_the_arrays(finished, tu
             assert array_digest(ours.data_vars) == array_digest(theirs.data_vars)
     chains = {path.name for path in (tmp_path / "2").iterdir() if path.is_dir()}
     assert chains == {"one-standard-0", "one-tempered-0"}
+
+
+def test_a_data_set_that_is_not_timed_has_the_same_chains_and_no_costs(finished, tuned, tmp_path):
+    folder, _ = finished
+    few = ONE | {"methods": ["standard", "sod"], "timed": False}
+    again, facts = study.replicate_runs("one", few, 0, tuned, seed=5, execution=EXECUTION)
+    assert facts["seconds"] == {}
+    write_results(again, tmp_path / "replicate_0.nc", sidecar=facts)
+    own = replicate_part(tmp_path / "replicate_0.nc")["values"]
+    timed = replicate_part(folder / "fast_likelihood/one/replicate_0.nc")["values"]
+    assert list(own) == ["methods"]
+    assert list(own["methods"]) == ["standard", "sod"]
+    for method, estimates in own["methods"].items():
+        assert not {"cost", "efficiency", "seconds"} & set(estimates)
+        assert estimates == {key: timed["methods"][method][key] for key in estimates}
 
 
 def test_results_hold_no_timings(finished):
@@ -321,10 +337,9 @@ def test_cost_of_a_method_by_hand(finished):
     _, (tree, _) = finished
     row = tree["methods"].to_dataset().sel({"method": "sod"})
     row["calls"].values[:] = [1.0, 5.0, np.nan]
-    row["tau"].values[()] = 4.0
     row["pilot_calls"].values[()] = 900
     seconds = {"calls": [2e-3, 2e-4], "exact": 2e-3, "iteration": 3e-3}
-    found = method_estimates(row, seconds, 300)
+    found = method_costs(row, 4.0, seconds, 300)
     assert found["pi_equivalents"] == pytest.approx(1.0 + 5.0 * 0.1)
     assert found["cost"] == pytest.approx(4.0 * (1.5 + 900 / 300))
     assert found["efficiency"] == pytest.approx(4.0 * 3e-3)
@@ -334,7 +349,7 @@ def test_gradients_are_charged_at_their_share(finished):
     _, (tree, _) = finished
     row = tree["methods"].to_dataset().sel({"method": "hmc"})
     seconds = {"calls": [1e-3], "exact": 1e-3, "gradient": 3e-3, "iteration": 1e-2}
-    found = method_estimates(row, seconds, 90)
+    found = method_costs(row, 2.0, seconds, 90)
     assert found["pi_equivalents"] == pytest.approx(3.0 * float(row["gradients"]))
 
 

@@ -13,8 +13,8 @@ from gpmcflow.studies.fast_likelihood.estimates import type_runs
 from gpmcflow.studies.fast_likelihood.tables import tables
 from gpmcflow.studies.fast_likelihood.types import (
     GRID,
+    data_sets,
     fast_likelihood_types,
-    methods_by_data_set,
 )
 from gpmcflow.studies.parts import PUBLISHED
 from gpmcflow.studies.verdict import VERDICT_COLUMNS
@@ -121,14 +121,53 @@ def test_a_ratio_takes_the_data_sets_that_have_both_methods():
     assert runs.mean("student", "tau").freedom == 1
 
 
-def test_more_data_sets_have_the_papers_methods_alone():
-    methods = methods_by_data_set(settings_of(t={"data": 1, "replicates": 2, "more": 3})["t"])
-    assert [len(names) for names in methods] == [12, 12, 4, 4, 4]
-    assert methods[2] == ["standard", "sod", "nystrom", "tempered"]
+def test_autocorrelation_times_of_data_sets_that_are_not_timed_narrow_the_ratio_of_costs():
+    """The cost of an iteration is that of the timed ones: a product of two means in logs."""
+    rng, settings = np.random.default_rng(0), settings_of(t={"data": 1})["t"]
+    n_timed, n = 8, 32
+    ratios, errors = [], []
+    for _ in range(400):
+        parts = []
+        for k in range(n):
+            tau, seconds = np.exp(rng.normal([0.5, -1.0], [0.8, 0.1]))
+            methods = {
+                "standard": estimates(1.0),
+                "sod": estimates(tau, m=(40,), seconds=1e-3 * seconds * tau**0.2),
+            }
+            if k >= n_timed:
+                for name in ("cost", "efficiency", "run_cost", "seconds"):
+                    for run in methods.values():
+                        del run[name]
+            parts.append(part("t", settings, k, methods))
+        runs = type_runs(parts)["t"]
+        ratio = runs.log_ratio("sod", "standard", "efficiency")
+        ratios.append(ratio.centre)
+        errors.append(ratio.error)
+    assert runs.number("sod", "standard") == "32 data sets, 8 of them timed"
+    assert np.mean(ratios) == pytest.approx(0.5 * 1.2 - 1.0, abs=4 * np.std(ratios) / 20.0)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(ratios), rel=0.15)
+    assert np.std(ratios) < 0.65 * 0.96 / math.sqrt(n_timed)
+
+
+def test_a_chain_that_never_moved_costs_infinitely_much_wherever_it_was():
+    settings = settings_of(t={"data": 1})["t"]
+    moved, stuck = estimates(2.0, m=(40,)), estimates(math.inf, m=(40,))
+    without = {key: value for key, value in stuck.items() if key != "cost"}
+    for own in ([stuck, moved], [moved, without]):
+        sets = [{"standard": estimates(1.0), "sod": run} for run in own]
+        parts = [part("t", settings, k, methods) for k, methods in enumerate(sets)]
+        assert type_runs(parts)["t"].log_ratio("sod", "standard", "cost").centre == math.inf
+
+
+def test_more_data_sets_have_the_papers_methods_alone_and_are_not_timed():
+    sets = data_sets(settings_of(t={"data": 1, "replicates": 2, "more": 3})["t"])
+    assert [len(data_set["methods"]) for data_set in sets] == [12, 12, 4, 4, 4]
+    assert [data_set["timed"] for data_set in sets] == [True, True, False, False, False]
+    assert sets[2]["methods"] == ["standard", "sod", "nystrom", "tempered"]
     fewer = settings_of(
         t={"data": 7, "replicates": 1, "more": 1, "methods": ["standard", "sod", "student"]}
     )
-    assert methods_by_data_set(fewer["t"])[1] == ["standard", "sod"]
+    assert data_sets(fewer["t"])[1]["methods"] == ["standard", "sod"]
 
 
 # Printed cells

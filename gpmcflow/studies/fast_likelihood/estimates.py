@@ -12,7 +12,7 @@ import numpy as np
 from gpmcflow.studies import verdict as rows
 from gpmcflow.studies.fast_likelihood.data import STUDY
 from gpmcflow.studies.fast_likelihood.types import TYPES
-from gpmcflow.studies.frame.judgement import Estimate, side, verdict
+from gpmcflow.studies.frame.judgement import Estimate, combined, side, verdict
 from gpmcflow.studies.frame.parts import grouped
 
 claim_row, judged_row, missing_row = (
@@ -29,7 +29,8 @@ COSTS = {  # of an effective draw
 class TypeRuns:
     """All data sets of one type of the config: its settings, and the methods' estimates on each.
 
-    Some data sets may have fewer methods: what compares two methods takes those that have both.
+    Some data sets may have fewer methods: what compares two methods takes those that have both. Some may
+    not be timed: they have autocorrelation times, and no costs.
     """
 
     name: str
@@ -55,30 +56,49 @@ class TypeRuns:
         """Data sets that have all of the methods."""
         return sum(set(methods) <= set(replicate) for replicate in self.replicates)
 
+    def number(self, *methods: str) -> str:
+        """Data sets that have all of the methods, and how many of them were timed, in words."""
+        timed = sum("cost" in replicate.get(methods[0], ()) for replicate in self.replicates)
+        n = self.count(*methods)
+        return f"{n} data sets" + (f", {timed} of them timed" if timed < n else "")
+
     def of(self, method: str) -> list[dict]:
         """A method's estimates, one for each data set that has it."""
         return [methods[method] for methods in self.replicates if method in methods]
 
     def values(self, method: str, key: str) -> list[float]:
-        """One of a method's estimates on each data set."""
-        return [run[key] for run in self.of(method)]
+        """One of a method's estimates on each data set that has it."""
+        return [run[key] for run in self.of(method) if key in run]
 
     def mean(self, method: str, key: str) -> Estimate:
         """Mean over the data sets of one of a method's estimates."""
         return Estimate.of(self.values(method, key))
 
     def log_ratio(self, method: str, base: str, key: str) -> Estimate:
-        """Mean of the paired log ratio of a cost to another method's, over data sets that have both."""
-        pairs = [
-            (methods[method][key], methods[base][key])
+        """Mean of the paired log ratio of a cost to another method's, over data sets that have both.
+
+        A cost is tau times that of an iteration: the mean of the latter is over the K data sets that were
+        timed, that of tau over all N. In logs, w = (N - K) / N: mean_K(cost ratio - w tau ratio)
+        + w mean_(N - K)(tau ratio), a sum of independent means. Source: double sampling, Cochran (1977),
+        Sampling Techniques, chapter 12.
+        """
+        both = [
+            (methods[method], methods[base])
             for methods in self.replicates
             if {method, base} <= set(methods)
         ]
-        if not pairs:
+        timed = [pair for pair in both if all(key in run for run in pair)]
+        others = [pair for pair in both if pair not in timed]
+        if not timed:
             return Estimate(math.nan, math.nan, 0.0)
-        with np.errstate(invalid="ignore"):
-            own, other = np.log(pairs).T
-            return Estimate.of(own - other)
+        costs, taus = _log_ratios(timed, key), _log_ratios(others, "tau")
+        stuck = not np.all(np.isfinite([*costs, *taus]))
+        if stuck or not others:
+            with np.errstate(invalid="ignore"):
+                return Estimate.of([*costs, *taus])
+        weight = len(others) / len(both)
+        first = Estimate.of(costs - weight * _log_ratios(timed, "tau"))
+        return combined((first, 1.0), (Estimate.of(taus), weight))
 
     @property
     def is_paper(self) -> bool:
@@ -92,6 +112,12 @@ class TypeRuns:
         same = all(value is None or sizes[name] == value for name, value in wanted.items())
         plain = (self.settings["noise"], self.settings["constant"], self.settings["prior"])
         return same and plain == (0.2, 10.0, "centred")
+
+
+def _log_ratios(pairs: list[tuple[dict, dict]], key: str) -> np.ndarray:
+    own, other = (np.array([pair[k][key] for pair in pairs]) for k in (0, 1))
+    with np.errstate(invalid="ignore"):
+        return np.log(own) - np.log(other)
 
 
 def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
@@ -121,7 +147,9 @@ def below_one(
     """
     log_ratio, n = runs.log_ratio(*pair, key), runs.count(*pair)
     stuck = sum(map(math.isinf, runs.values(pair[0], "tau")))
-    note = f"{n} data sets, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
+    note = (
+        f"{runs.number(*pair)}, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
+    )
     known = math.isfinite(log_ratio.centre)
     note = rows.joined("" if known else f"{stuck} of {n} chains never moved", why, note)
     cells = log_ratio.exp().cells() if known else {}

@@ -33,37 +33,27 @@ def replicate_part(path: str | Path) -> dict:
     methods = tree["methods"].to_dataset()
     seconds = read_sidecar(path)["seconds"]
     iterations = json.loads(tree.attrs["settings"])["type"]["iterations"]
-    values: dict = {
-        "methods": {
-            str(name): method_estimates(methods.sel({"method": name}), seconds[name], iterations)
-            for name in methods["method"].values
-        }
-    }
-    eigen = seconds["eigen_exact"]
-    if eigen:
+    values: dict = {"methods": {}}
+    for name in methods["method"].values.astype(str).tolist():
+        row = methods.sel({"method": name})
+        estimates = method_estimates(row)
+        if name in seconds:  # those of data sets that are not timed have none
+            estimates |= method_costs(row, estimates["tau"], seconds[name], iterations)
+        values["methods"][name] = estimates
+    if eigen := seconds.get("eigen_exact"):
         values["eigen"] = [eigen["calls"][0] / eigen["exact"], eigen["m"]]
     return make_part(STUDY, "replicate", path, tree.attrs, values)
 
 
-def method_estimates(row: xr.Dataset, seconds: dict, iterations: int) -> dict:
-    """One method on one data set, from its row of the results and its measured seconds.
+def method_estimates(row: xr.Dataset) -> dict:
+    """One method on one data set, from its row of the results.
 
-    ACT by the initial monotone sequence (tau) and by the run rule; calls per iteration n_exact, n_fast;
-    pi_equivalents = sum of calls, each at its share of the seconds of an exact evaluation, with gradients
-    at theirs; pilot: the same for what came before the first iteration; cost = tau (pi_equivalents + pilot /
-    iterations), of an effective draw; efficiency = tau times CPU seconds of an iteration.
+    ACT by the initial monotone sequence (tau) and by the run rule; calls per iteration n_exact, n_fast.
     """
-    calls = row["calls"].values
-    calls = calls[np.isfinite(calls)]
-    shares = np.array(seconds["calls"]) / seconds["exact"]
-    gradient = seconds.get("gradient", 0.0) / seconds["exact"]
-    per_iteration = float(calls @ shares) + gradient * float(row["gradients"])
-    pilot = float(row["pilot_calls"]) + gradient * float(row["pilot_gradients"])
-    tau = float(row["tau"])
-    quality = row["D"].values
+    calls, quality = _finite(row["calls"].values), row["D"].values
     return {
         "setting": str(row["setting"].values),
-        "tau": tau,
+        "tau": float(row["tau"]),
         "tau_run_rule": float(row["tau_run_rule"]),
         "acceptance": float(row["acceptance"]),
         "D": [float(v) for v in quality[1:] if not np.isnan(v)],
@@ -71,7 +61,28 @@ def method_estimates(row: xr.Dataset, seconds: dict, iterations: int) -> dict:
         "n_exact": float(calls[0]),
         "n_fast": [float(v) for v in calls[1:]],
         "n_gradients": float(row["gradients"]),
-        "shares": [float(v) for v in shares],
+        "mean_log_likelihood": float(row["mean_log_likelihood"]),
+        "sd_log_likelihood": float(row["sd_log_likelihood"]),
+        "theta_mean": row["theta_mean"].values.tolist(),
+        "theta_sd": row["theta_sd"].values.tolist(),
+        "theta_tau": row["theta_tau"].values.tolist(),
+    }
+
+
+def method_costs(row: xr.Dataset, tau: float, seconds: dict, iterations: int) -> dict:
+    """What an iteration and an effective draw of a method cost, from its measured seconds.
+
+    pi_equivalents = sum of calls, each at its share of the seconds of an exact evaluation, with gradients
+    at theirs; pilot: the same for what came before the first iteration; cost = tau (pi_equivalents + pilot /
+    iterations), of an effective draw; efficiency = tau times CPU seconds of an iteration.
+    """
+    shares = np.array(seconds["calls"]) / seconds["exact"]
+    gradient = seconds.get("gradient", 0.0) / seconds["exact"]
+    per_iteration = float(_finite(row["calls"].values) @ shares)
+    per_iteration += gradient * float(row["gradients"])
+    pilot = float(row["pilot_calls"]) + gradient * float(row["pilot_gradients"])
+    return {
+        "shares": shares.tolist(),
         "gradient_share": gradient,
         "pi_equivalents": per_iteration,
         "pilot": pilot,
@@ -79,12 +90,11 @@ def method_estimates(row: xr.Dataset, seconds: dict, iterations: int) -> dict:
         "run_cost": tau * per_iteration,
         "seconds": float(seconds["iteration"]),
         "efficiency": tau * float(seconds["iteration"]),
-        "mean_log_likelihood": float(row["mean_log_likelihood"]),
-        "sd_log_likelihood": float(row["sd_log_likelihood"]),
-        "theta_mean": row["theta_mean"].values.tolist(),
-        "theta_sd": row["theta_sd"].values.tolist(),
-        "theta_tau": row["theta_tau"].values.tolist(),
     }
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    return values[np.isfinite(values)]
 
 
 READERS = {f"{STUDY}/*/tuning.nc": tuning_part, f"{STUDY}/*/replicate_*.nc": replicate_part}

@@ -154,8 +154,8 @@ def replicate_runs(
     draw: log_likelihood, lp, acceptance_rate, accepted, and n_calls, n_gradients, n_failed by
     density); ``methods`` (method: autocorrelation times by the initial monotone sequence and by the
     run rule, acceptance, calls per iteration, pilot, setting, D = sd(log pi - log pi*) of each stand-in
-    on the baseline's draws). The sidecar has CPU seconds: of an iteration of each method, and of a
-    call of each density.
+    on the baseline's draws). The sidecar of a data set that is timed has CPU seconds: of an iteration of each
+    method, and of a call of each density.
     """
     pin_blas()
     n = settings["n"]
@@ -173,9 +173,11 @@ def replicate_runs(
             draws = tree["posterior/theta"].values[0]
         trees.append(tree)
         rows.append(_method_row(setting, run, tree, bench, draws))
-        seconds[method] = method_seconds(run, bench)
+        if settings["timed"]:
+            seconds[method] = method_seconds(run, bench)
     groups = _groups(settings["methods"], trees, rows)
-    seconds["eigen_exact"] = eigen_seconds(bench)
+    if settings["timed"]:
+        seconds["eigen_exact"] = eigen_seconds(bench)
     attributes = _attributes(name, settings, bench.problem, seed, replicate=replicate)
     facts = {"seconds": seconds, "code": code_digest(__name__)}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), facts

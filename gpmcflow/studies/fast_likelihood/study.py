@@ -9,8 +9,8 @@ from typing import Any
 from gpmcflow.errors import InputError
 from gpmcflow.studies.fast_likelihood.types import (
     REAL_CASES,
+    data_sets,
     fast_likelihood_types,
-    methods_by_data_set,
 )
 from gpmcflow.studies.frame import study as frame
 from gpmcflow.studies.frame.resources import small
@@ -76,8 +76,8 @@ def jobs(config: Mapping[str, Any]) -> Iterator[frame.PlannedJob]:
         yield tune
         tunings.append(tune.output)
         runs[name] = []
-        for k, methods in enumerate(methods_by_data_set(settings)):
-            inputs, stated = {"tuning": tune.output}, {"settings": own | {"methods": methods}}
+        for k, data_set in enumerate(data_sets(settings)):
+            inputs, stated = {"tuning": tune.output}, {"settings": own | data_set}
             run = REPLICATE.job(inputs, stated, type=name, replicate=str(k))
             yield run
             runs[name].append(run.output)
@@ -101,7 +101,7 @@ STUDY = frame.paper_study(
     jobs,
     "Fast likelihood approximations (Wang & Neal 2013)",
     runs=lambda settings: sum(
-        sum(map(len, methods_by_data_set(kind)))
+        sum(len(data_set["methods"]) for data_set in data_sets(kind))
         for kind in fast_likelihood_types(settings).values()
     ),
 )

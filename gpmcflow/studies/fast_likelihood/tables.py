@@ -112,7 +112,7 @@ def _judged(runs: TypeRuns, method: str, column: str, name: str, value, toleranc
         same = last["m"] == (value if isinstance(value, list) else [value])
         ours, judged = " ".join(map(str, last["m"])), verdict(same, words=NUMBER)
         return {"ours": ours, "verdict": judged, "why": "as stated in the config"}
-    note = f"{n} data sets, {runs.settings['iterations']} iterations, {last['setting']}"
+    note = f"{runs.number(method)}, {runs.settings['iterations']} iterations, {last['setting']}"
     if column == "cpu" or (column, name) == ("efficiency", "STD"):
         ours = runs.mean(method, "seconds" if column == "cpu" else "efficiency")
         return ours.cells() | {"verdict": "machine-dependent", "why": note}

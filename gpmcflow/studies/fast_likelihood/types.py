@@ -77,10 +77,18 @@ def fast_likelihood_types(study: dict) -> dict[str, dict]:
     return types
 
 
-def methods_by_data_set(settings: dict) -> list[list[str]]:
-    """Methods of each data set of a type: all on the first ones, the paper's alone on those beside them."""
+def data_sets(settings: dict) -> list[dict]:
+    """Methods of each data set of a type, and whether they are timed.
+
+    The first ones have all methods, and want a quiet machine; those beside them have the paper's alone,
+    for their autocorrelation times, which no other work changes.
+    """
     few = [method for method in settings["methods"] if method in PAPER_METHODS]
-    return settings["replicates"] * [settings["methods"]] + settings["more"] * [few]
+    first, beside = (
+        {"methods": settings["methods"], "timed": True},
+        {"methods": few, "timed": False},
+    )
+    return settings["replicates"] * [first] + settings["more"] * [beside]
 
 
 def _sizes(kind: DataType | None, n: int) -> dict:
