@@ -39,6 +39,7 @@ from jax.scipy.special import ndtr  # noqa: E402
 from jax_likelihoods import log_likelihood  # noqa: E402
 
 TARGET_SIZES, MOVES, STEPS = (0.5, 0.9), (1, 3), (8, 20)
+SETTING = ("target_size", "moves", "steps")
 ACCEPTANCE, FIRST_STEP, JITTER = 0.8, 0.2, 0.2
 TRIAL = 64  # particles of the run that is timed
 
@@ -129,12 +130,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=13.0)
     parser.add_argument("--repeats", type=int, default=8)
     parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--setting", type=json.loads, help="with particles, in place of a search")
     options = parser.parse_args()
     problem = dict(np.load(options.problem))
     problem["likelihood"] = str(problem["likelihood"])
     searching = clock()
     misses, reference = {}, float(problem["reference"])
-    for setting in itertools.product(TARGET_SIZES, MOVES, STEPS):
+    tried = () if options.setting else itertools.product(TARGET_SIZES, MOVES, STEPS)
+    for setting in tried:
         smc = TemperedSMC(problem, *setting)
         n_particles = smc.particles_in(options.seconds / 5.0)
         values, spent = smc.repeats(range(100, 103), n_particles)
@@ -144,15 +147,19 @@ def main() -> None:
             f"off by {misses[setting]:.2f} (root mean square)",
             flush=True,
         )
-    chosen, searching = min(misses, key=misses.get), clock() - searching
-    smc = TemperedSMC(problem, *chosen)
-    n_particles = smc.particles_in(options.seconds)
+    if options.setting:
+        chosen = tuple(options.setting[key] for key in SETTING)
+        smc, n_particles = TemperedSMC(problem, *chosen), options.setting["particles"]
+    else:
+        chosen, searching = min(misses, key=misses.get), clock() - searching
+        smc = TemperedSMC(problem, *chosen)
+        n_particles = smc.particles_in(options.seconds)
     values, spent = smc.repeats(range(options.repeats), n_particles)
     result = {
         "values": values, "seconds": spent, "particles": n_particles, "search_seconds": searching,
         "compilation": max(smc.first - spent, 0.0),
         "version": f"BlackJAX {blackjax.__version__}, JAX {jax.__version__}",
-        "setting": dict(zip(("target_size", "moves", "steps"), chosen, strict=True)),
+        "setting": dict(zip(SETTING, chosen, strict=True)),
     }  # fmt: skip
     with open(options.result, "w") as file:
         json.dump(result, file)

@@ -24,10 +24,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import psutil
+import yaml
 from arviz_stats.base import array_stats
 
 FOLDER = Path(__file__).parent
-ROWS = FOLDER / "peers.csv"
+ROWS, AGAIN = FOLDER / "peers.csv", FOLDER / "again.csv"
 KEY = ["job", "problem", "quantity", "ours", "peer"]
 RATE = "effective samples a second"
 FEWEST = 100.0  # effective draws, below which a rate is said to be rough
@@ -141,9 +142,15 @@ def search(
     trial: Callable[[dict], Run | None],
     settings: dict,
     stages: Iterable[tuple[str, list]],
+    known: tuple[dict, float] | None = None,
     score: Callable[[Run], float] = slowest_rate,
 ) -> tuple[dict, float]:
-    """The best of a peer's own settings, one key after another, and what the search took in seconds."""
+    """The best of a peer's own settings, one key after another, and what the search took in seconds.
+
+    What is ``known`` is not searched for.
+    """
+    if known is not None:
+        return known
     began, best, scores = time.perf_counter(), dict(settings), {}
 
     def of(candidate: dict) -> float:
@@ -157,6 +164,26 @@ def search(
     for key, options in stages:
         best = max(({**best, key: option} for option in options), key=of)
     return best, time.perf_counter() - began
+
+
+def of_the_table(
+    options: argparse.Namespace, job: int, problem: str, peer: str
+) -> tuple[dict, float] | None:
+    """With ``--again`` the settings of the committed row and the seconds of their search, in its place."""
+    if not options.again:
+        return None
+    rows = pd.read_csv(ROWS).query("job == @job and problem == @problem and peer == @peer")
+    if rows.empty:
+        raise SystemExit(f"{ROWS}: no row of {problem} beside {peer}; run it without --again")
+    row = rows.iloc[0]
+    pairs = (pair.split(" ", 1) for pair in row["settings"].split(", "))
+    return {key: yaml.safe_load(value) for key, value in pairs}, float(row["search_seconds"])
+
+
+def longer(lengths: dict, options: argparse.Namespace) -> dict:
+    """Lengths of a peer's run, its seconds of sampling (draws, where it has none) times ``--longer``."""
+    key = "seconds" if "seconds" in lengths else "draws"
+    return lengths | {key: type(lengths[key])(lengths[key] * options.longer)}
 
 
 def words(settings: dict) -> str:
@@ -225,9 +252,16 @@ def verdict(ratio: float, goal: float, apart: float) -> str:
     return "shown" if np.isnan(goal) else "yes" if ratio >= goal else "no"
 
 
-def write_rows(rows: list[dict], path: Path = ROWS) -> None:
-    """Rows in place of those of the same key, in the order of jobs."""
-    new = pd.DataFrame(rows)
+def write_rows(rows: list[dict], again: bool = False) -> None:
+    """Rows in place of those of the same key, in the order of jobs.
+
+    Those of runs made ``again`` have a table of their own, beside the ratio of the first.
+    """
+    new, path = pd.DataFrame(rows), ROWS
+    if again:
+        first = pd.read_csv(ROWS)[[*KEY, "ratio"]].rename(columns={"ratio": "first_ratio"})
+        new, path = new.merge(first, on=KEY, how="left"), AGAIN
+        new = new.drop(columns=["goal", "reached", "why", "search_seconds"])
     for name in new.select_dtypes("float"):
         new[name] = new[name].map(lambda value: float(f"{value:.6g}"))
     if path.exists():
@@ -245,5 +279,14 @@ def parser(doc: str, problems: Iterable[str]) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=doc.splitlines()[0])
     logging.getLogger("gpmcflow").setLevel(logging.ERROR)  # runs of four draws warn of R-hat
     options.add_argument("--peers", default="peers", help="folder of the environments, by peer")
+    options.add_argument(
+        "--again",
+        action="store_true",
+        help="with the peers' settings of the table, without a search; rows go to again.csv",
+    )
+    options.add_argument(
+        "--longer", type=float, default=1.0, metavar="FACTOR",
+        help="of the seconds that a peer samples, on a slower machine; of the repeats of an evidence",
+    )  # fmt: skip
     options.add_argument("--problems", nargs="+", default=list(problems), choices=list(problems))
     return options

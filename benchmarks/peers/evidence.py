@@ -27,6 +27,7 @@ from .common import (
     FOLDER,
     busy_cores,
     environment,
+    of_the_table,
     parser,
     peer_run,
     stamp,
@@ -78,9 +79,16 @@ def ours(model: gp.GPModel, route: str, block_size: int, repeats: int) -> dict:
     return {"values": values, "warmup": before, "sampling": float(np.mean(seconds))}
 
 
-def blackjax(model: gp.GPModel, name: str, folder: str, reference: float) -> dict:
-    """The peer's estimates with the best of its settings."""
-    _, log_length, log_sd, _, seconds, _, repeats = PROBLEMS[name]
+def blackjax(
+    model: gp.GPModel,
+    name: str,
+    folder: str,
+    known: tuple[dict, float] | None,
+    reference: float,
+    repeats: int,
+) -> dict:
+    """The peer's estimates with the best of its settings, or with those that are known."""
+    _, log_length, log_sd, _, seconds, _, _ = PROBLEMS[name]
     ends = np.array([log_length, log_sd, 0.0])
     with tempfile.TemporaryDirectory() as here:
         problem, result = Path(here) / "problem.npz", Path(here) / "result.json"
@@ -90,16 +98,21 @@ def blackjax(model: gp.GPModel, name: str, folder: str, reference: float) -> dic
         )  # fmt: skip
         command = [f"{folder}/bin/python", str(FOLDER / "blackjax_tempered.py"), str(problem)]
         command += [str(result), f"--seconds={seconds}", f"--repeats={repeats}", "--cores", "2"]
+        command += ["--setting", json.dumps(known[0])] if known else []
         subprocess.run(command, check=True, env=environment())
         theirs = json.loads(result.read_text())
+    if known:
+        theirs["search_seconds"] = known[1]
     return theirs | {
         "warmup": theirs["compilation"], "sampling": theirs["seconds"],
         "settings": words(theirs["setting"] | {"particles": theirs["particles"]}),
     }  # fmt: skip
 
 
-def pymc(model: gp.GPModel, name: str, folder: str) -> dict | None:
-    """PyMC's `sample_smc` on whitened latents; its one setting is the number of particles.
+def pymc(
+    model: gp.GPModel, name: str, folder: str, known: tuple[dict, float] | None
+) -> dict | None:
+    """PyMC's `sample_smc` on whitened latents; its one setting is the correlation that ends a mutation.
 
     None if it does not end in its time.
     """
@@ -113,12 +126,15 @@ def pymc(model: gp.GPModel, name: str, folder: str) -> dict | None:
         "low": ends,
         "high": ends,
     }
-    for correlation in (0.01, 0.001):
+    for correlation in () if known else (0.01, 0.001):
         own = settings | {"draws": 1000, "correlation_threshold": correlation, "repeats": 2}
         run = peer_run(folder, "pymc_peers.py", problem, own, limit=40.0)
         least[correlation] = np.inf if run is None else run.sampling * run.draws["values"].var()
-    spent, best = time.perf_counter() - began, min(least, key=least.get)
-    own = settings | {"draws": 2000, "correlation_threshold": best, "repeats": 3}
+    if known:
+        own, spent = known
+    else:
+        spent, best = time.perf_counter() - began, min(least, key=least.get)
+        own = settings | {"draws": 2000, "correlation_threshold": best, "repeats": 3}
     run = peer_run(folder, "pymc_peers.py", problem, own, limit=120.0)
     if run is None:
         print(f"{name}: PyMC took more than its time, left out", flush=True)
@@ -161,7 +177,8 @@ def row(name: str, label: str, mine: dict, peer: str, theirs: dict, load: float)
 def main() -> None:
     options = parser(__doc__, PROBLEMS).parse_args()
     for name in options.problems:
-        dataset, log_length, log_sd, _, _, repeats, _ = PROBLEMS[name]
+        dataset, log_length, log_sd, _, _, *repeats = PROBLEMS[name]
+        repeats, peer_repeats = (round(number * options.longer) for number in repeats)
         data, load = gp.load_dataset(dataset), busy_cores()
         covariance = gp.SquaredExponential(float(np.exp(log_length)), float(np.exp(log_sd)))
         model = gp.GPModel(data["X"], data["y"].values, covariance, gp.Probit(), jitter=JITTER)
@@ -170,15 +187,20 @@ def main() -> None:
             print(f"{name}, {label}: {np.mean(own['values']):.3f}, {np.std(own['values']):.3f}, "
                   f"{own['warmup']:.1f} + {own['sampling']:.1f} s", flush=True)  # fmt: skip
         reference = float(np.mean(mine["gp.log_evidence"]["values"]))
-        peers = {"BlackJAX tempered SMC": ("blackjax", partial(blackjax, reference=reference))}
+        peers = {
+            "BlackJAX tempered SMC": (
+                "blackjax",
+                partial(blackjax, reference=reference, repeats=peer_repeats),
+            )
+        }
         if name in PYMC:
             peers["PyMC sample_smc"] = ("pymc", pymc)
         for peer, (folder, run) in peers.items():
-            theirs = run(model, name, f"{options.peers}/{folder}")
+            known = of_the_table(options, 1, PROBLEMS[name][3], peer)
+            theirs = run(model, name, f"{options.peers}/{folder}", known)
             if theirs is not None:
-                write_rows(
-                    [row(name, label, own, peer, theirs, load) for label, own in mine.items()]
-                )
+                rows = [row(name, label, own, peer, theirs, load) for label, own in mine.items()]
+                write_rows(rows, options.again)
 
 
 if __name__ == "__main__":

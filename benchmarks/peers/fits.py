@@ -102,7 +102,7 @@ def main() -> None:
                 "peer_all": peer_value, "ratio": ratio, "ratio_all": ratio, "reached": reached,
                 "why": why,
             })  # fmt: skip
-        write_rows(rows)
+        write_rows(rows, options.again)
 
 
 if __name__ == "__main__":

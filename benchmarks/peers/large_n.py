@@ -13,7 +13,19 @@ import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import (
+    Run,
+    busy_cores,
+    longer,
+    of_the_table,
+    parser,
+    peer_run,
+    rate_rows,
+    search,
+    timed,
+    words,
+    write_rows,
+)
 
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.7})
@@ -94,15 +106,15 @@ def main() -> None:
             lengths = {"warmup": short[0], "seconds": short[1], "draws": 1000}
             return peer_run(folder, script, problem, settings | lengths, limit=120.0)
 
-        best, spent = search(trial, base, stages)
+        label = f"{SHOWN[name]}, m = {model.n_latents}"
+        best, spent = search(trial, base, stages, of_the_table(options, 5, label, "NumPyro NUTS"))
         load = busy_cores()
         mine = timed(model, DRAWS[name], draws_of)
         lengths = {"warmup": warmup, "seconds": seconds, "draws": 20_000}
-        theirs = peer_run(folder, script, problem, best | lengths)
-        label = f"{SHOWN[name]}, m = {model.n_latents}"
+        theirs = peer_run(folder, script, problem, best | longer(lengths, options))
         names = {"job": 5, "problem": label, "ours": "JointSplitHMC", "peer": "NumPyro NUTS",
                  "settings": words(best), "search_seconds": spent, "load": load}  # fmt: skip
-        write_rows(rate_rows(names, mine, theirs, GOALS))
+        write_rows(rate_rows(names, mine, theirs, GOALS), options.again)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,19 @@ import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import (
+    Run,
+    busy_cores,
+    longer,
+    of_the_table,
+    parser,
+    peer_run,
+    rate_rows,
+    search,
+    timed,
+    words,
+    write_rows,
+)
 
 PRIOR_SD = 5.0
 PROBLEMS = {
@@ -78,16 +90,18 @@ def main() -> None:
                 lengths = {"warmup": 200, "seconds": 4, "draws": 2000}
                 return peer_run(folder, script, problem, settings | lengths, limit=60.0)
 
-            best, spent = search(trial, base, stages)
+            best, spent = search(
+                trial, base, stages, of_the_table(options, 3, PROBLEMS[name][1], shown)
+            )
             load = busy_cores()
             mine = ours(problem, DRAWS[name])
             lengths = {"warmup": 500, "seconds": 30, "draws": 20_000}
-            theirs = peer_run(folder, script, problem, best | lengths)
+            theirs = peer_run(folder, script, problem, best | longer(lengths, options))
             names = {
                 "job": 3, "problem": PROBLEMS[name][1], "ours": "gp.sample(Laplace fit)", "peer": shown,
                 "settings": words(best), "search_seconds": spent, "load": load,
             }  # fmt: skip
-            write_rows(rate_rows(names, mine, theirs, GOALS))
+            write_rows(rate_rows(names, mine, theirs, GOALS), options.again)
 
 
 if __name__ == "__main__":

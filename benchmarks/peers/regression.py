@@ -13,7 +13,19 @@ import numpy as np
 
 import gpmcflow as gp
 
-from .common import Run, busy_cores, parser, peer_run, rate_rows, search, timed, words, write_rows
+from .common import (
+    Run,
+    busy_cores,
+    longer,
+    of_the_table,
+    parser,
+    peer_run,
+    rate_rows,
+    search,
+    timed,
+    words,
+    write_rows,
+)
 
 METHODS = {
     "gp.sample, latents drawn back": (None, 1500),
@@ -67,20 +79,22 @@ def main() -> None:
             lengths = {"warmup": 150, "seconds": 6, "draws": 2000}
             return peer_run(folder, "numpyro_nuts.py", stated, settings | lengths, limit=90.0)
 
-        best, spent = search(trial, base, stages)
+        label = f"regression, n = 300, {name}"
+        best, spent = search(trial, base, stages, of_the_table(options, 4, label, "NumPyro NUTS"))
         load = busy_cores()
         mine = {
             label: timed(model, n_draws, draws_of, sampler)
             for label, (sampler, n_draws) in METHODS.items()
         }
         lengths = {"warmup": 500, "seconds": 40, "draws": 20_000}
-        theirs = peer_run(folder, "numpyro_nuts.py", stated, best | lengths)
-        for label, run in mine.items():
+        theirs = peer_run(folder, "numpyro_nuts.py", stated, best | longer(lengths, options))
+        for method, run in mine.items():
             names = {
-                "job": 4, "problem": f"regression, n = 300, {name}", "ours": label, "load": load,
+                "job": 4, "problem": label, "ours": method, "load": load,
                 "peer": "NumPyro NUTS", "settings": words(best), "search_seconds": spent,
             }  # fmt: skip
-            write_rows(rate_rows(names, run, theirs, {"hyperparameters": np.nan}))
+            rows = rate_rows(names, run, theirs, {"hyperparameters": np.nan})
+            write_rows(rows, options.again)
 
 
 if __name__ == "__main__":
