@@ -8,6 +8,7 @@ from math import asin, comb, log, pi
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
@@ -22,9 +23,10 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 
 
 def pytest_configure(config):
-    """Compile once, not in every worker, and not in a test."""
+    """Compile once, not in every worker, and not in a test; a thread of BLAS each, as workers share cores."""
     if not hasattr(config, "workerinput"):
         load_passes()
+    threadpool_limits(1, "blas")
 
 
 LONG = ("tests/workflow/", "tests/statistical/", "tests/evidence/", "tests/execution/")
