@@ -16,7 +16,7 @@ import platform
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -142,15 +142,9 @@ def search(
     trial: Callable[[dict], Run | None],
     settings: dict,
     stages: Iterable[tuple[str, list]],
-    known: tuple[dict, float] | None = None,
     score: Callable[[Run], float] = slowest_rate,
 ) -> tuple[dict, float]:
-    """The best of a peer's own settings, one key after another, and what the search took in seconds.
-
-    What is ``known`` is not searched for.
-    """
-    if known is not None:
-        return known
+    """The best of a peer's own settings, one key after another, and what the search took in seconds."""
     began, best, scores = time.perf_counter(), dict(settings), {}
 
     def of(candidate: dict) -> float:
@@ -211,6 +205,38 @@ def stamp(load: float) -> dict:
     versions = f"gpmcflow {gpmcflow.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     date = datetime.now(UTC).date().isoformat()
     return {"load": round(load, 1), "date": date, "machine": machine(), "versions": versions}
+
+
+def compare(
+    options: argparse.Namespace,
+    names: dict,
+    ours: Mapping[str, Callable[[], Run]],
+    peer: Callable[..., Run | None],
+    base: dict,
+    stages: Iterable[tuple[str, list]],
+    short: dict,
+    long: dict,
+    limit: float,
+    goals: dict[str, float],
+    why: str = "",
+) -> None:
+    """Rows of a job: the search over the peer's settings, our runs by label, the peer's at its best.
+
+    ``names`` has job, problem and peer; ``peer(settings, limit)`` runs it, in a trial of the search with the
+    lengths ``short`` and at most ``limit`` seconds, at last with ``long``.
+    """
+    known = of_the_table(options, names["job"], names["problem"], names["peer"])
+    best, spent = known or search(lambda own: peer(own | short, limit), base, stages)
+    load = busy_cores()
+    mine = {label: run() for label, run in ours.items()}
+    theirs = peer(best | longer(long, options))
+    names = {**names, "settings": words(best), "search_seconds": spent, "load": load}
+    rows = [
+        row
+        for label, run in mine.items()
+        for row in rate_rows({**names, "ours": label}, run, theirs, goals, why)
+    ]
+    write_rows(rows, options.again)
 
 
 def rate_rows(

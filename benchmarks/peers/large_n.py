@@ -9,23 +9,13 @@ goes through its precision, target acceptance and how chains share the cores.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import (
-    Run,
-    busy_cores,
-    longer,
-    of_the_table,
-    parser,
-    peer_run,
-    rate_rows,
-    search,
-    timed,
-    words,
-    write_rows,
-)
+from .common import compare, parser, peer_run, timed
 
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.7})
@@ -94,27 +84,24 @@ def draws_of(tree) -> dict:
 
 def main() -> None:
     options = parser(__doc__, PROBLEMS).parse_args()
-    script, folder = "numpyro_nuts.py", f"{options.peers}/numpyro"
     base = {"model": "basis", "bits": 64, "target": 0.8, "dense": "theta", "chains": 2, "method": "parallel",
             "round": 10}  # fmt: skip
     stages = [("bits", [64, 32]), ("target", [0.8, 0.9]), ("method", ["parallel", "vectorized"])]
     for name in options.problems:
         model = PROBLEMS[name]()
-        problem, (warmup, seconds, short_warmup, short) = stated(model), LENGTHS[name]
-
-        def trial(settings: dict, problem=problem, short=(short_warmup, short)) -> Run | None:
-            lengths = {"warmup": short[0], "seconds": short[1], "draws": 1000}
-            return peer_run(folder, script, problem, settings | lengths, limit=120.0)
-
-        label = f"{SHOWN[name]}, m = {model.n_latents}"
-        best, spent = search(trial, base, stages, of_the_table(options, 5, label, "NumPyro NUTS"))
-        load = busy_cores()
-        mine = timed(model, DRAWS[name], draws_of)
-        lengths = {"warmup": warmup, "seconds": seconds, "draws": 20_000}
-        theirs = peer_run(folder, script, problem, best | longer(lengths, options))
-        names = {"job": 5, "problem": label, "ours": "JointSplitHMC", "peer": "NumPyro NUTS",
-                 "settings": words(best), "search_seconds": spent, "load": load}  # fmt: skip
-        write_rows(rate_rows(names, mine, theirs, GOALS), options.again)
+        warmup, seconds, short_warmup, short = LENGTHS[name]
+        compare(
+            options,
+            {"job": 5, "problem": f"{SHOWN[name]}, m = {model.n_latents}", "peer": "NumPyro NUTS"},
+            {"JointSplitHMC": partial(timed, model, DRAWS[name], draws_of)},
+            partial(peer_run, f"{options.peers}/numpyro", "numpyro_nuts.py", stated(model)),
+            base,
+            stages,
+            {"warmup": short_warmup, "seconds": short, "draws": 1000},
+            {"warmup": warmup, "seconds": seconds, "draws": 20_000},
+            120.0,
+            GOALS,
+        )
 
 
 if __name__ == "__main__":

@@ -15,18 +15,7 @@ import numpy as np
 
 import gpmcflow as gp
 
-from .common import (
-    busy_cores,
-    longer,
-    of_the_table,
-    parser,
-    peer_run,
-    rate_rows,
-    search,
-    timed,
-    words,
-    write_rows,
-)
+from .common import compare, parser, peer_run, timed
 from .problems import load, stated
 
 DRAWS = {"coal": 8000, "ionosphere": 2000, "digits": 3000, "redwoods": 4000}
@@ -94,23 +83,16 @@ def main() -> None:
         for peer, (shown, script, settings_of, problems) in PEERS.items():
             if name not in problems or peer not in options.only:
                 continue
-            base, stages, short, long = settings_of(name, model)
-            run = partial(peer_run, f"{options.peers}/{peer}", script, problem)
-            best, spent = search(
-                lambda own, run=run, short=short: run(own | short, LONGEST),
-                base,
-                stages,
-                of_the_table(options, 2, PROBLEMS[name], shown),
+            compare(
+                options,
+                {"job": 2, "problem": PROBLEMS[name], "peer": shown},
+                {"JointSplitHMC": partial(timed, model, DRAWS[name], draws_of)},
+                partial(peer_run, f"{options.peers}/{peer}", script, problem),
+                *settings_of(name, model),
+                LONGEST,
+                GOALS[name],
+                WHY.get(name, ""),
             )
-            load_before = busy_cores()
-            mine = timed(model, DRAWS[name], draws_of)
-            theirs = run(best | longer(long, options))
-            names = {
-                "job": 2, "problem": PROBLEMS[name], "ours": "JointSplitHMC", "peer": shown,
-                "settings": words(best), "search_seconds": spent, "load": load_before,
-            }  # fmt: skip
-            rows = rate_rows(names, mine, theirs, GOALS[name], WHY.get(name, ""))
-            write_rows(rows, options.again)
 
 
 if __name__ == "__main__":

@@ -10,24 +10,13 @@ the number of chains and their method, and single precision.
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import (
-    Run,
-    busy_cores,
-    longer,
-    of_the_table,
-    parser,
-    peer_run,
-    rate_rows,
-    search,
-    timed,
-    words,
-    write_rows,
-)
+from .common import Run, compare, parser, peer_run, timed
 
 PRIOR_SD = 5.0
 PROBLEMS = {
@@ -84,24 +73,18 @@ def main() -> None:
     for name in options.problems:
         problem = problem_of(name)
         for peer, (shown, script, base, stages) in PEERS.items():
-            folder, base = f"{options.peers}/{peer}", COMMON | base
-
-            def trial(settings: dict, folder=folder, script=script, problem=problem) -> Run | None:
-                lengths = {"warmup": 200, "seconds": 4, "draws": 2000}
-                return peer_run(folder, script, problem, settings | lengths, limit=60.0)
-
-            best, spent = search(
-                trial, base, stages, of_the_table(options, 3, PROBLEMS[name][1], shown)
+            compare(
+                options,
+                {"job": 3, "problem": PROBLEMS[name][1], "peer": shown},
+                {"gp.sample(Laplace fit)": partial(ours, problem, DRAWS[name])},
+                partial(peer_run, f"{options.peers}/{peer}", script, problem),
+                COMMON | base,
+                stages,
+                {"warmup": 200, "seconds": 4, "draws": 2000},
+                {"warmup": 500, "seconds": 30, "draws": 20_000},
+                60.0,
+                GOALS,
             )
-            load = busy_cores()
-            mine = ours(problem, DRAWS[name])
-            lengths = {"warmup": 500, "seconds": 30, "draws": 20_000}
-            theirs = peer_run(folder, script, problem, best | longer(lengths, options))
-            names = {
-                "job": 3, "problem": PROBLEMS[name][1], "ours": "gp.sample(Laplace fit)", "peer": shown,
-                "settings": words(best), "search_seconds": spent, "load": load,
-            }  # fmt: skip
-            write_rows(rate_rows(names, mine, theirs, GOALS), options.again)
 
 
 if __name__ == "__main__":

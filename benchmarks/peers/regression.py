@@ -9,23 +9,13 @@ does.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 import gpmcflow as gp
 
-from .common import (
-    Run,
-    busy_cores,
-    longer,
-    of_the_table,
-    parser,
-    peer_run,
-    rate_rows,
-    search,
-    timed,
-    words,
-    write_rows,
-)
+from .common import compare, parser, peer_run, timed
 
 METHODS = {
     "gp.sample, latents drawn back": (None, 1500),
@@ -71,30 +61,23 @@ def main() -> None:
         ("target", [0.8, 0.9, 0.95]),
         ("method", ["parallel", "vectorized"]),
     ]
-    folder = f"{options.peers}/numpyro"
     for name in options.problems:
         model, stated = problem_of(PROBLEMS[name])
-
-        def trial(settings: dict, stated=stated) -> Run | None:
-            lengths = {"warmup": 150, "seconds": 6, "draws": 2000}
-            return peer_run(folder, "numpyro_nuts.py", stated, settings | lengths, limit=90.0)
-
-        label = f"regression, n = 300, {name}"
-        best, spent = search(trial, base, stages, of_the_table(options, 4, label, "NumPyro NUTS"))
-        load = busy_cores()
-        mine = {
-            label: timed(model, n_draws, draws_of, sampler)
-            for label, (sampler, n_draws) in METHODS.items()
-        }
-        lengths = {"warmup": 500, "seconds": 40, "draws": 20_000}
-        theirs = peer_run(folder, "numpyro_nuts.py", stated, best | longer(lengths, options))
-        for method, run in mine.items():
-            names = {
-                "job": 4, "problem": label, "ours": method, "load": load,
-                "peer": "NumPyro NUTS", "settings": words(best), "search_seconds": spent,
-            }  # fmt: skip
-            rows = rate_rows(names, run, theirs, {"hyperparameters": np.nan})
-            write_rows(rows, options.again)
+        compare(
+            options,
+            {"job": 4, "problem": f"regression, n = 300, {name}", "peer": "NumPyro NUTS"},
+            {
+                label: partial(timed, model, n_draws, draws_of, sampler)
+                for label, (sampler, n_draws) in METHODS.items()
+            },
+            partial(peer_run, f"{options.peers}/numpyro", "numpyro_nuts.py", stated),
+            base,
+            stages,
+            {"warmup": 150, "seconds": 6, "draws": 2000},
+            {"warmup": 500, "seconds": 40, "draws": 20_000},
+            90.0,
+            {"hyperparameters": np.nan},
+        )
 
 
 if __name__ == "__main__":

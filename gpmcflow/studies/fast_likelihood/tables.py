@@ -59,6 +59,7 @@ def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
             "m": " ".join(map(str, last["m"])),
             "setting": last["setting"],
             "replicates": len(replicates),
+            "timed": len(runs.values(method, "cost")),
             "ACT": mean["tau"].centre,
             "ACT_mcse": mean["tau"].error,
             "ACT_run_rule": mean["tau_run_rule"].centre,
