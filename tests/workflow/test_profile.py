@@ -117,7 +117,7 @@ def test_memory_of_an_analysis_is_more_than_its_forecast_and_grows_with_processe
 ):
     path = tmp_path / "data.nc"
     with h5py.File(path, "w") as file:
-        file.create_dataset("learning/X", shape=(n, 7))
+        file.create_dataset("learning/X", shape=(n, 7), dtype="f8")
     for processes in (1, 4):
         asked = analysis_memory_mb(config, path, processes, 1) * 1e6
         assert asked > processes * (8 * costs.DENSE_MATRICES * n * n + 270e6)
