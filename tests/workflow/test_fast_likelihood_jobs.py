@@ -65,7 +65,7 @@ def test_data_sets_beside_have_the_papers_methods_alone(finished):
     own, beside = (
         planned[f"results/fast_likelihood/first/replicate_{k}.nc"]["settings"] for k in (0, 1)
     )
-    assert beside == own | {"methods": ["standard", "sod"]}
+    assert beside == own | {"methods": ["standard", "sod"], "timed": False}
     runs = pd.read_csv(finished / "results" / "fast_likelihood" / "runs.csv")
     counts = runs[runs["problem"] == "first"].set_index("method")["replicates"]
     assert counts.to_dict() == {"standard": 2, "sod": 2, "student": 1}
