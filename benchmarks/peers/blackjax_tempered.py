@@ -123,6 +123,22 @@ class TemperedSMC:
         return values, (clock() - began) / len(values)
 
 
+def best_setting(problem: dict, seconds: float) -> tuple:
+    """The setting whose estimates, with the particles that fit in the seconds, are nearest the reference."""
+    misses, reference = {}, float(problem["reference"])
+    for setting in itertools.product(TARGET_SIZES, MOVES, STEPS):
+        smc = TemperedSMC(problem, *setting)
+        n_particles = smc.particles_in(seconds)
+        values, spent = smc.repeats(range(100, 103), n_particles)
+        misses[setting] = float(np.sqrt(np.mean((np.array(values) - reference) ** 2)))
+        print(
+            f"{setting}: {n_particles} particles, {spent:.1f} s, mean {np.mean(values):.2f}, "
+            f"off by {misses[setting]:.2f} (root mean square)",
+            flush=True,
+        )
+    return min(misses, key=misses.get)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("problem")
@@ -135,25 +151,12 @@ def main() -> None:
     problem = dict(np.load(options.problem))
     problem["likelihood"] = str(problem["likelihood"])
     searching = clock()
-    misses, reference = {}, float(problem["reference"])
-    tried = () if options.setting else itertools.product(TARGET_SIZES, MOVES, STEPS)
-    for setting in tried:
-        smc = TemperedSMC(problem, *setting)
-        n_particles = smc.particles_in(options.seconds / 5.0)
-        values, spent = smc.repeats(range(100, 103), n_particles)
-        misses[setting] = float(np.sqrt(np.mean((np.array(values) - reference) ** 2)))
-        print(
-            f"{setting}: {n_particles} particles, {spent:.1f} s, mean {np.mean(values):.2f}, "
-            f"off by {misses[setting]:.2f} (root mean square)",
-            flush=True,
-        )
-    if options.setting:
-        chosen = tuple(options.setting[key] for key in SETTING)
-        smc, n_particles = TemperedSMC(problem, *chosen), options.setting["particles"]
-    else:
-        chosen, searching = min(misses, key=misses.get), clock() - searching
-        smc = TemperedSMC(problem, *chosen)
-        n_particles = smc.particles_in(options.seconds)
+    known = options.setting
+    chosen = (
+        [known[key] for key in SETTING] if known else best_setting(problem, options.seconds / 5)
+    )
+    searching, smc = clock() - searching, TemperedSMC(problem, *chosen)
+    n_particles = known["particles"] if known else smc.particles_in(options.seconds)
     values, spent = smc.repeats(range(options.repeats), n_particles)
     result = {
         "values": values, "seconds": spent, "particles": n_particles, "search_seconds": searching,

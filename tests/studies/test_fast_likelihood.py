@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies import parts
-from gpmcflow.studies.fast_likelihood import costs
+from gpmcflow.studies.fast_likelihood import costs, forecast
 from gpmcflow.studies.fast_likelihood import runs as study
 from gpmcflow.studies.fast_likelihood.data import make_problem
 from gpmcflow.studies.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
@@ -321,6 +322,20 @@ def test_a_data_set_that_is_not_timed_has_the_same_chains_and_no_costs(finished,
     for method, estimates in own["methods"].items():
         assert not {"cost", "efficiency", "seconds"} & set(estimates)
         assert estimates == {key: timed["methods"][method][key] for key in estimates}
+
+
+def test_the_forecast_counts_timing_where_there_is_some(monkeypatch):
+    monkeypatch.setattr(forecast, "_measured", lambda *given: (2.0, {"standard": 0.1, "sod": 0.01}))
+    context = SimpleNamespace(single=lambda seconds, *sizes: seconds)
+
+    def seconds(timed: bool) -> float:
+        settings = TIMED | {"methods": ["standard", "sod"], "iterations": 90, "timed": timed}
+        job = SimpleNamespace(method="one", settings={"settings": settings})
+        return forecast.replicate_cost(context, job)
+
+    chains = 2.0 + 90 * 0.11 + 2 * forecast.STATE_SECONDS
+    assert seconds(False) == pytest.approx(chains)
+    assert seconds(True) == pytest.approx(chains + 15 * 0.1 + 2 * costs.TIMED_SECONDS)
 
 
 def test_results_hold_no_timings(finished):

@@ -58,8 +58,7 @@ class TypeRuns:
 
     def number(self, *methods: str) -> str:
         """Data sets that have all of the methods, and how many of them were timed, in words."""
-        timed = sum("cost" in replicate.get(methods[0], ()) for replicate in self.replicates)
-        n = self.count(*methods)
+        n, timed = self.count(*methods), len(self.values(methods[0], "cost"))
         return f"{n} data sets" + (f", {timed} of them timed" if timed < n else "")
 
     def of(self, method: str) -> list[dict]:
@@ -88,7 +87,7 @@ class TypeRuns:
             if {method, base} <= set(methods)
         ]
         timed = [pair for pair in both if all(key in run for run in pair)]
-        others = [pair for pair in both if pair not in timed]
+        others = [pair for pair in both if any(key not in run for run in pair)]
         if not timed:
             return Estimate(math.nan, math.nan, 0.0)
         costs, taus = _log_ratios(timed, key), _log_ratios(others, "tau")

@@ -33,15 +33,12 @@ def tune_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def replicate_cost(context: Context, job: PlannedJob) -> Cost:
-    """One chain of every method on one data set, its pilot, and what is timed afterwards."""
+    """One chain of every method on one data set, its pilot, and what is timed afterwards, if it is."""
     settings = job.settings["settings"]
     pilot, iteration = _measured(context, job.method, settings)
-    seconds = pilot + sum(
-        settings["iterations"] * iteration[m]
-        + max(2 * TIMED_SECONDS, 15 * iteration[m])
-        + STATE_SECONDS
-        for m in settings["methods"]
-    )
+    chains = sum(settings["iterations"] * iteration[m] + STATE_SECONDS for m in settings["methods"])
+    timing = sum(max(2 * TIMED_SECONDS, 15 * iteration[m]) for m in settings["methods"])
+    seconds = pilot + chains + settings["timed"] * timing
     disk = len(settings["methods"]) * settings["iterations"] * DRAW_BYTES
     return context.single(seconds, 8 * MATRICES * settings["n"] ** 2, disk)
 
