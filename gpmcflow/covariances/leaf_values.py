@@ -165,7 +165,7 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def leaf_values(
     table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given, K, jitter,
-    value, value_bits, argument, second, scratch, bits,
+    value, argument, second,
 ):  # fmt: skip
     """Values of a leaf for a panel, and what its derivatives need: ``argument``, ``second``.
 
@@ -198,7 +198,7 @@ def leaf_values(
                 alpha = np.exp(params[table[k, EXTRA]])
                 for i in range(size):
                     v[i] = 1.0 + squares[i] / (2.0 * alpha)
-                logarithms(v, h, scratch[:size], bits[:size])
+                logarithms(v, h)
                 for i in range(size):
                     h[i] *= 2.0 * alpha
             elif code != SQUARED_EXPONENTIAL:
@@ -210,7 +210,7 @@ def leaf_values(
                 get(K, j + c, j, m, v, c * m)
                 v[c * m + c] /= 1.0 + jitter
             return
-        exponentials(h, v, value_bits[:size], scratch[:size], bits[:size])
+        exponentials(h, v)
         if code in (MATERN32, MATERN52):
             _matern(code, h, v)
     elif code == POLYNOMIAL:

@@ -87,8 +87,7 @@ def sweep(
     value, argument = np.empty((n_nodes, capacity)), np.empty((n_nodes, capacity))
     bars = np.empty((n_nodes, capacity) if mode == ADJOINT else (0, 0))
     owner = np.empty(n_nodes, dtype=np.int64)
-    second, scratch = np.empty((n_nodes, capacity)), np.empty(capacity)
-    value_bits, bits = value.view(np.int64), scratch.view(np.int64)
+    second = np.empty((n_nodes, capacity))
     n_slots = old.shape[0] if mode == ADJOINT else 0
     sums, crossed = np.zeros((n_slots, n)), np.zeros((n_slots, Zr.shape[0]))
     root, trace, j = n_nodes - 1, 0.0, 0
@@ -106,7 +105,7 @@ def sweep(
             else:
                 leaf_values(
                     table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given,
-                    K, jitter, value[k], value_bits[k], argument[k], second[k], scratch, bits,
+                    K, jitter, value[k], argument[k], second[k],
                 )  # fmt: skip
         if mode == ADJOINT:
             _seed(matrix, 1.0 + jitter, shift, j, w, m, bars[root])

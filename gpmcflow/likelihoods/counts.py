@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numba
 import numpy as np
 from scipy.special import gammaln
 
@@ -26,6 +29,16 @@ def log_factorial(y: np.ndarray) -> np.ndarray:
     if y.size and y.max() < len(_LOG_FACTORIALS):
         return _LOG_FACTORIALS[y.astype(np.intp)]
     return gammaln(y + 1.0)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def sum_of_log_factorials(y: np.ndarray) -> float:
+    """Sum of log y! over counts (n,), in a single pass."""
+    total = 0.0
+    for i in range(y.size):
+        small = y[i] < _LOG_FACTORIALS.size
+        total += _LOG_FACTORIALS[int(y[i])] if small else math.lgamma(y[i] + 1.0)
+    return total
 
 
 class CountLikelihood(Likelihood):

@@ -12,27 +12,30 @@ from scipy.special import expit
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
 from gpmcflow.likelihoods.tilted import logistic_moments
+from gpmcflow.numerics.exponentials import exponential, sum_of_logs
 
 
-# NumPy's exp and log use vector instructions; the loops between them are one pass each.
-@numba.njit(error_model="numpy", nogil=True, cache=True)
-def _slopes(eta, y, small):  # small = exp(-|eta|) becomes y sigma(-y eta)
+@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+def _slopes(eta, y, slope):  # y sigma(-y eta)
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
-            e = small[p, i]
-            small[p, i] = y[i] * (e if y[i] * eta[p, i] >= 0.0 else 1.0) / (1.0 + e)
+            e = exponential(-abs(eta[p, i]))
+            slope[p, i] = y[i] * (e if y[i] * eta[p, i] >= 0.0 else 1.0) / (1.0 + e)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
-def _slopes_and_sums(eta, y, small, slope, below):  # small becomes 1 + small; below sums min(z, 0)
+@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+def _values_and_slopes(eta, y, value, slope):
+    factors = np.empty(eta.shape[1])  # log1p would be exact for large z, and much slower
     for p in range(eta.shape[0]):
-        total = 0.0
         for i in range(eta.shape[1]):
-            e, z = small[p, i], y[i] * eta[p, i]
+            z = y[i] * eta[p, i]
+            e = exponential(-abs(z))
+            factors[i] = 1.0 + e
             slope[p, i] = y[i] * (e if z >= 0.0 else 1.0) / (1.0 + e)
-            small[p, i] = 1.0 + e
-            total += min(z, 0.0)
-        below[p] = total
+        below = 0.0
+        for i in range(eta.shape[1]):
+            below += min(y[i] * eta[p, i], 0.0)
+        value[p] = below - sum_of_logs(factors)
 
 
 def _value(head, f, y, constants, phi):
@@ -60,12 +63,6 @@ def logistic_overlap(k):
     return 2.0 * total * step / (sd * 2.5066282746310002)
 
 
-def _exp_minus_abs(flat: np.ndarray) -> np.ndarray:
-    small = np.abs(flat)
-    np.negative(small, out=small)
-    return np.exp(small, out=small)  # never overflows; value and gradient both follow from it
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Logistic(BinaryLikelihood):
     """Logistic likelihood of labels: the probability of +1 is the logistic function of eta.
@@ -88,20 +85,18 @@ class Logistic(BinaryLikelihood):
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y sigma(-y eta), shape of eta."""
         flat = flat_rows(eta)
-        small = _exp_minus_abs(flat)
-        _slopes(flat, y, small)
-        return small.reshape(eta.shape)
+        slope = np.empty_like(flat)
+        _slopes(flat, y, slope)
+        return slope.reshape(eta.shape)
 
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log sigma(y eta) over cases and y sigma(-y eta)."""
         flat = flat_rows(eta)
-        small, slope = _exp_minus_abs(flat), np.empty_like(flat)
-        total = np.empty(len(flat))
-        _slopes_and_sums(flat, y, small, slope, total)
-        total -= np.log(small, out=small).sum(-1)  # log1p would be exact, and much slower
-        return total.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        _values_and_slopes(flat, y, value, slope)
+        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log sigma(z), y q, -p q, -y p q (q - p) at z = y eta; p = sigma(z), q = sigma(-z)."""

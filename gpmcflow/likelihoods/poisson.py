@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
+from gpmcflow.likelihoods.base import CompiledValue, flat_rows
+from gpmcflow.likelihoods.counts import (
+    LARGEST_RATE,
+    CountLikelihood,
+    log_factorial,
+    sum_of_log_factorials,
+)
 from gpmcflow.likelihoods.sites import Sites, thresholded
+from gpmcflow.numerics.exponentials import exponential
 
 
 def _value(head, f, y, constants, phi):  # constants are log exposures
@@ -18,6 +24,22 @@ def _value(head, f, y, constants, phi):  # constants are log exposures
         eta = f[i] + (offset + constants[i])
         total += y[i] * eta - np.exp(eta)
     head[2] = total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _values_and_slopes(eta, y, log_exposure, value, slope):
+    one, constant = log_exposure.size == 1, 0.0
+    for i in range(y.size):
+        constant += y[i] * log_exposure[0 if one else i]
+    for p in range(eta.shape[0]):
+        for i in range(eta.shape[1]):
+            x = eta[p, i] + log_exposure[0 if one else i]
+            slope[p, i] = np.inf if x > 708.0 else exponential(x)
+        total = constant
+        for i in range(eta.shape[1]):
+            total += y[i] * eta[p, i] - slope[p, i]
+            slope[p, i] = y[i] - slope[p, i]
+        value[p] = total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -88,11 +110,12 @@ class Poisson(CountLikelihood):
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of log Poisson(y; e exp(eta)) over cases and y - e exp(eta)."""
-        rate = self._rate(eta)
-        constant = (y * np.log(self.exposure) - log_factorial(y)).sum()
-        with np.errstate(invalid="ignore"):  # an infinite rate ends as a rejected proposal
-            return (eta * y - rate).sum(-1) + constant, y - rate
+        """Sum of log Poisson(y; e exp(eta)) over cases and y - e exp(eta); -inf for rates above exp(708)."""
+        flat = flat_rows(eta)
+        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        _values_and_slopes(flat, y, np.atleast_1d(np.log(self.exposure)), value, slope)
+        value -= sum_of_log_factorials(y)
+        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log Poisson(y; r), y - r, -r, -r with r = e exp(eta)."""
@@ -120,5 +143,5 @@ class Poisson(CountLikelihood):
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Log exposures are constants."""
-        constant = -float(log_factorial(y).sum())
+        constant = -sum_of_log_factorials(y)
         return CompiledValue(_value, self._log_exposure(y), np.empty(0), constant)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from scipy.special import erfc
+from scipy.special import log_ndtr
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
+from gpmcflow.numerics.exponentials import exponential, sum_of_logs
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
 # computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets
@@ -40,28 +41,33 @@ def _erfcx(x: float) -> float:
     return p / (1.0 + 2.0 * x)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
-def _slopes(eta, y, gauss, slope):  # gauss = exp(-eta^2 / 2); slope = y lambda(y eta)
-    for p in range(eta.shape[0]):
-        for i in range(eta.shape[1]):
-            z = y[i] * eta[p, i]
-            e = _erfcx(abs(z) * _SQRT_HALF)
-            below = _SQRT_2_OVER_PI / e
-            above = _INV_SQRT_2PI * gauss[p, i] / (1.0 - 0.5 * gauss[p, i] * e)
-            slope[p, i] = y[i] * (below if z < 0.0 else above)
+@numba.njit(inline="always", error_model="numpy")
+def _factor_and_slope(z: float) -> tuple[float, float]:  # Phi(z), times exp(z^2 / 2) below 0
+    gauss, e = exponential(-0.5 * z * z), _erfcx(abs(z) * _SQRT_HALF)
+    tail = 0.5 * gauss * e
+    below, above = _SQRT_2_OVER_PI / e, _INV_SQRT_2PI * gauss / (1.0 - tail)
+    return (0.5 * e, below) if z < 0.0 else (1.0 - tail, above)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
-def _slopes_and_factors(eta, y, gauss, slope):  # Phi = factor, times gauss where z < 0
+@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+def _slopes(eta, y, slope):  # y lambda(y eta)
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
-            z = y[i] * eta[p, i]
-            e = _erfcx(abs(z) * _SQRT_HALF)
-            tail = 0.5 * gauss[p, i] * e
-            below = _SQRT_2_OVER_PI / e
-            above = _INV_SQRT_2PI * gauss[p, i] / (1.0 - tail)
-            slope[p, i] = y[i] * (below if z < 0.0 else above)
-            gauss[p, i] = 0.5 * e if z < 0.0 else 1.0 - tail
+            slope[p, i] = y[i] * _factor_and_slope(y[i] * eta[p, i])[1]
+
+
+@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+def _values_and_slopes(eta, y, value, slope):
+    factors = np.empty(eta.shape[1])  # log1p would be exact for large z, and much slower
+    for p in range(eta.shape[0]):
+        for i in range(eta.shape[1]):
+            factors[i], rate = _factor_and_slope(y[i] * eta[p, i])
+            slope[p, i] = y[i] * rate
+        squares = 0.0
+        for i in range(eta.shape[1]):
+            z = min(y[i] * eta[p, i], 0.0)
+            squares += z * z
+        value[p] = sum_of_logs(factors) - 0.5 * squares
 
 
 def _value(head, f, y, constants, phi):
@@ -103,11 +109,8 @@ class Probit(BinaryLikelihood):
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """y lambda(y eta), shape of eta."""
         flat = flat_rows(eta)
-        gauss = np.multiply(flat, flat)
-        gauss *= -0.5
-        np.exp(gauss, out=gauss)
         slope = np.empty_like(flat)
-        _slopes(flat, y, gauss, slope)
+        _slopes(flat, y, slope)
         return slope.reshape(eta.shape)
 
     def log_density_and_gradient(
@@ -115,14 +118,9 @@ class Probit(BinaryLikelihood):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log Phi(y eta) over cases and y lambda(y eta)."""
         flat = flat_rows(eta)
-        exponent = np.multiply(flat, flat)
-        exponent *= -0.5
-        factors, slope = np.exp(exponent), np.empty_like(flat)
-        _slopes_and_factors(flat, y, factors, slope)
-        np.log(factors, out=factors)  # log1p would be exact for z >> 0, and much slower there
-        exponent *= flat * y < 0.0
-        total = factors.sum(-1) + exponent.sum(-1)
-        return total.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        _values_and_slopes(flat, y, value, slope)
+        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log Phi(z), y lambda, -w, -y w' at z = y eta."""
@@ -175,15 +173,12 @@ def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, ...]:
         value[low] = -0.5 * a**2 - _HALF_LOG_2PI - np.log(slope[low])
     x = flat[~low]
     if x.size:
-        gauss = np.exp(-0.5 * x * x)[None]
-        lam = np.empty_like(gauss)
-        _slopes_and_factors(x[None], np.ones_like(x), gauss, lam)
-        lam, factor = lam[0], gauss[0]
+        lam = np.empty_like(x)
+        _slopes(x[None], np.ones_like(x), lam[None])
         delta = x + lam
         slope[~low], w[~low] = lam, lam * delta
         w1[~low] = lam * (1.0 - lam * delta - delta**2)
-        above = np.log1p(-0.5 * erfc(np.maximum(x, 0.0) * _SQRT_HALF))
-        value[~low] = np.where(x < 0.0, np.log(factor) - 0.5 * x * x, above)
+        value[~low] = log_ndtr(x)
     return tuple(v.reshape(z.shape) for v in (value, slope, w, w1))
 
 
