@@ -32,7 +32,8 @@ ROWS, AGAIN = FOLDER / "peers.csv", FOLDER / "again.csv"
 KEY = ["job", "problem", "quantity", "ours", "peer"]
 RATE = "effective samples a second"
 FEWEST = 100.0  # effective draws, below which a rate is said to be rough
-MEANS_DIFFER = "means differ"  # so that a ratio says nothing
+FEWEST_MIXED = 10.0  # below which the peer has not got to know the posterior in its time
+MEANS_DIFFER, NOT_MIXED = "means differ", "the peer did not mix"  # so that a ratio says nothing
 APART = 4.0  # joint standard errors of the means, above which one of the two has not converged
 # chains of a peer have a core each: LAPACK with two threads in both is up to 40 times slower
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -163,12 +164,12 @@ def search(
 def of_the_table(
     options: argparse.Namespace, job: int, problem: str, peer: str
 ) -> tuple[dict, float] | None:
-    """With ``--again`` the settings of the committed row and the seconds of their search, in its place."""
-    if not options.again:
+    """In place of a search the settings of the committed row and the seconds that theirs took."""
+    if not (options.known or options.again):
         return None
     rows = pd.read_csv(ROWS).query("job == @job and problem == @problem and peer == @peer")
     if rows.empty:
-        raise SystemExit(f"{ROWS}: no row of {problem} beside {peer}; run it without --again")
+        raise SystemExit(f"{ROWS}: no row of {problem} beside {peer}; run it with a search")
     row = rows.iloc[0]
     pairs = (pair.split(" ", 1) for pair in row["settings"].split(", "))
     return {key: yaml.safe_load(value) for key, value in pairs}, float(row["search_seconds"])
@@ -255,6 +256,9 @@ def rate_rows(
         ratio, apart = rates[0] / peer_rates[0], gap(mine, theirs)
         notes = [f"{ratio / goal:.0%} of the goal"] if ratio < goal else []
         notes += [why] if why and (ratio < 1.0 or ratio < goal) else []
+        reached = verdict(ratio, goal, apart)
+        if peer_size < FEWEST_MIXED and reached != MEANS_DIFFER:
+            reached = NOT_MIXED
         if peer_size < FEWEST:
             notes.append(f"the peer has {peer_size:.0f} effective draws in its time")
         rows.append({
@@ -265,8 +269,7 @@ def rate_rows(
             "search_seconds": names["search_seconds"], "ratio": ratio,
             "ratio_all": rates[1] / peer_rates[1], "gap": apart,
             "not_converged": max(rhats, key=rhats.get) if apart > APART else "",
-            "goal": goal, "reached": verdict(ratio, goal, apart), "why": "; ".join(notes),
-            **stamp(names["load"]),
+            "goal": goal, "reached": reached, "why": "; ".join(notes), **stamp(names["load"]),
         })  # fmt: skip
     return rows
 
@@ -281,13 +284,11 @@ def verdict(ratio: float, goal: float, apart: float) -> str:
 def write_rows(rows: list[dict], again: bool = False) -> None:
     """Rows in place of those of the same key, in the order of jobs.
 
-    Those of runs made ``again`` have a table of their own, beside the ratio of the first.
+    Those of runs made ``again`` have a table of their own.
     """
     new, path = pd.DataFrame(rows), ROWS
     if again:
-        first = pd.read_csv(ROWS)[[*KEY, "ratio"]].rename(columns={"ratio": "first_ratio"})
-        new, path = new.merge(first, on=KEY, how="left"), AGAIN
-        new = new.drop(columns=["goal", "reached", "why", "search_seconds"])
+        new, path = new.drop(columns=["goal", "reached", "why", "search_seconds"]), AGAIN
     for name in new.select_dtypes("float"):
         new[name] = new[name].map(lambda value: float(f"{value:.6g}"))
     if path.exists():
@@ -306,9 +307,14 @@ def parser(doc: str, problems: Iterable[str]) -> argparse.ArgumentParser:
     logging.getLogger("gpmcflow").setLevel(logging.ERROR)  # runs of four draws warn of R-hat
     options.add_argument("--peers", default="peers", help="folder of the environments, by peer")
     options.add_argument(
+        "--known",
+        action="store_true",
+        help="the peers' settings of the table, in place of a search",
+    )
+    options.add_argument(
         "--again",
         action="store_true",
-        help="with the peers' settings of the table, without a search; rows go to again.csv",
+        help="the same, and rows go to again.csv, not into the table",
     )
     options.add_argument(
         "--longer", type=float, default=1.0, metavar="FACTOR",

@@ -25,6 +25,7 @@ PROBLEMS = {
 }
 DRAWS = {"ctg": 4000, "simulated": 2000}
 GOALS = {"log likelihood": np.nan, "slopes": np.nan}
+WHY = "16 chains of the peer in step, in single precision"  # where it is ahead
 COMMON = {"target": 0.8, "round": 20}
 PEERS = {
     "numpyro": (
@@ -84,6 +85,7 @@ def main() -> None:
                 {"warmup": 500, "seconds": 30, "draws": 20_000},
                 60.0,
                 GOALS,
+                WHY,
             )
 
 

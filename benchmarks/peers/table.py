@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from gpmcflow.figures.style import handle, legend_below, log_axis, new_figure, styled
 
-ROWS = Path(__file__).with_name("peers.csv")
+ROWS, AGAIN = (Path(__file__).with_name(name) for name in ("peers.csv", "again.csv"))
 JOBS = {
     1: "log evidence at fixed hyperparameters",
     2: "hyperparameters and latents",
@@ -27,7 +27,9 @@ JOBS = {
     6: "prediction",
     7: "covariance and maximum likelihood",
 }
+KEY = ["job", "problem", "quantity", "ours", "peer"]
 APART = 4.0  # joint standard errors
+UNCOMPARED = ("means differ", "the peer did not mix")  # so that a ratio says nothing
 BUSY = 0.3  # cores of other processes before the runs
 
 
@@ -107,9 +109,25 @@ def settings(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def repeats(rows: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of the table beside those of a second run, the larger over the smaller, and what they rest on.
+
+    The last column is the fewer of the peer's effective draws (estimates, where a quantity is an evidence).
+    """
+    both = rows.merge(again, on=KEY, suffixes=("", "_again"), validate="one_to_one")
+    first, second = both["ratio"], both["ratio_again"]
+    shown = pd.DataFrame({
+        "problem": both["problem"], "quantity": both["quantity"], "ours": both["ours"],
+        "peer": both["peer"], "ratio": first.map(number), "again": second.map(number),
+        "factor": np.exp(np.abs(np.log(first / second))).map("{:.2f}".format),
+        "peer's draws": both[["peer_draws", "peer_draws_again"]].min(axis=1).map(number),
+    })  # fmt: skip
+    return shown.set_index(both["job"])
+
+
 def compared(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with a ratio whose posterior means agree."""
-    return rows[rows["ratio"].notna() & ~rows["gap"].gt(APART)]
+    """Rows with a ratio whose posterior means agree, of peers that mixed."""
+    return rows[rows["ratio"].notna() & ~rows["reached"].isin(UNCOMPARED)]
 
 
 def summary(rows: pd.DataFrame) -> str:
@@ -182,7 +200,7 @@ def main() -> None:
     if options.picture:
         picture(rows).savefig(options.picture)
     print(summary(rows))
-    for part in (table(rows), settings(rows)):
+    for part in (table(rows), settings(rows), repeats(rows, pd.read_csv(AGAIN))):
         print(part.reset_index().to_string(index=False))
 
 

@@ -130,6 +130,12 @@ def peers_settings(root: Path) -> pd.DataFrame:
     return module.settings(module.read())
 
 
+def peers_again(root: Path) -> pd.DataFrame:
+    """Ratios of speeds beside those of a second run."""
+    module = benchmark(root, "peers.table")
+    return module.repeats(module.read(), pd.read_csv(module.AGAIN))
+
+
 def faults(root: Path) -> pd.DataFrame:
     """Outcomes of random faults, by their kind."""
     rows = pd.read_json(root / "benchmarks" / "faults.jsonl", lines=True)

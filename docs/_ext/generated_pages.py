@@ -29,6 +29,7 @@ def parts() -> dict[str, str]:
             "machine",
             "mutants",
             "peers",
+            "peers_again",
             "peers_settings",
             "verdicts",
         )

@@ -36,10 +36,13 @@ def test_ratios_are_those_of_the_rates(rows):
         np.testing.assert_allclose(own[ratio], quotient, rtol=1e-3)
 
 
-def test_verdicts_are_those_of_ratios_and_goals(rows):
-    own = rows[rows["goal"].notna() & rows["job"].lt(6) & (rows["reached"] != "means differ")]
+def test_verdicts_are_those_of_ratios_and_goals(rows, module):
+    compared = ~rows["reached"].isin(module.UNCOMPARED)
+    own = rows[rows["goal"].notna() & rows["job"].lt(6) & compared]
     assert (own["reached"] == np.where(own["ratio"] >= own["goal"], "yes", "no")).all()
     assert (rows[rows["goal"].isna()]["reached"] == "shown").all()
+    still = (rows["job"] > 1) & rows["peer_draws"].lt(10.0) & (rows["reached"] != "means differ")
+    assert (rows["reached"] == "the peer did not mix").equals(still)
     missed = rows[(rows["reached"] == "no") | rows["ratio"].lt(1.0)]
     assert (missed["why"] != "").all(), missed[["problem", "quantity"]]
 
@@ -84,3 +87,13 @@ def test_the_picture_has_a_point_for_each_ratio(rows, module):
     }
     assert points == set(shown["ratio"].round(6)) | set(shown["ratio_all"].round(6))
     assert len(axes.get_yticks()) == len(shown.drop_duplicates(["job", "problem", "peer"]))
+
+
+def test_second_runs_are_of_rows_of_the_table_and_their_factor_is_of_the_two_ratios(rows, module):
+    again = pd.read_csv(module.AGAIN)
+    shown = module.repeats(rows, again)
+    assert len(shown) == len(again)
+    first = rows.merge(again[module.KEY])["ratio"].to_numpy()
+    second = rows[module.KEY].merge(again)["ratio"].to_numpy()
+    larger = np.maximum(first, second) / np.minimum(first, second)
+    np.testing.assert_allclose(shown["factor"].astype(float), larger, atol=0.005)
