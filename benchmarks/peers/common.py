@@ -256,9 +256,6 @@ def rate_rows(
         ratio, apart = rates[0] / peer_rates[0], gap(mine, theirs)
         notes = [f"{ratio / goal:.0%} of the goal"] if ratio < goal else []
         notes += [why] if why and (ratio < 1.0 or ratio < goal) else []
-        reached = verdict(ratio, goal, apart)
-        if peer_size < FEWEST_MIXED and reached != MEANS_DIFFER:
-            reached = NOT_MIXED
         if peer_size < FEWEST:
             notes.append(f"the peer has {peer_size:.0f} effective draws in its time")
         rows.append({
@@ -269,15 +266,18 @@ def rate_rows(
             "search_seconds": names["search_seconds"], "ratio": ratio,
             "ratio_all": rates[1] / peer_rates[1], "gap": apart,
             "not_converged": max(rhats, key=rhats.get) if apart > APART else "",
-            "goal": goal, "reached": reached, "why": "; ".join(notes), **stamp(names["load"]),
+            "goal": goal, "reached": verdict(ratio, goal, apart, peer_size), "why": "; ".join(notes),
+            **stamp(names["load"]),
         })  # fmt: skip
     return rows
 
 
-def verdict(ratio: float, goal: float, apart: float) -> str:
-    """Of a ratio: yes or no; shown where there is no goal; neither where means are apart."""
+def verdict(ratio: float, goal: float, apart: float, peer_draws: float = np.inf) -> str:
+    """Of a ratio: yes or no; shown where there is no goal; neither where means are apart or draws too few."""
     if apart > APART:
         return MEANS_DIFFER
+    if peer_draws < FEWEST_MIXED:
+        return NOT_MIXED
     return "shown" if np.isnan(goal) else "yes" if ratio >= goal else "no"
 
 

@@ -25,7 +25,7 @@ PROBLEMS = {
 }
 DRAWS = {"ctg": 4000, "simulated": 2000}
 GOALS = {"log likelihood": np.nan, "slopes": np.nan}
-WHY = "16 chains of the peer in step, in single precision"  # where it is ahead
+WHY = "ours is in double precision, the peer in that which its search chose"  # where it is ahead
 COMMON = {"target": 0.8, "round": 20}
 PEERS = {
     "numpyro": (

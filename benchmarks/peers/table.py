@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from gpmcflow.figures.style import handle, legend_below, log_axis, new_figure, styled
 
-ROWS, AGAIN = (Path(__file__).with_name(name) for name in ("peers.csv", "again.csv"))
+from .common import AGAIN, KEY, MEANS_DIFFER, NOT_MIXED, ROWS
+
 JOBS = {
     1: "log evidence at fixed hyperparameters",
     2: "hyperparameters and latents",
@@ -27,9 +28,7 @@ JOBS = {
     6: "prediction",
     7: "covariance and maximum likelihood",
 }
-KEY = ["job", "problem", "quantity", "ours", "peer"]
-APART = 4.0  # joint standard errors
-UNCOMPARED = ("means differ", "the peer did not mix")  # so that a ratio says nothing
+UNCOMPARED = (MEANS_DIFFER, NOT_MIXED)
 BUSY = 0.3  # cores of other processes before the runs
 
 

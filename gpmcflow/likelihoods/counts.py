@@ -24,21 +24,10 @@ def validate_counts(where: str, y: np.ndarray) -> None:
         )
 
 
-def log_factorial(y: np.ndarray) -> np.ndarray:
-    """Log y! of counts (n,): from a table where they are small, else they take most of a gradient."""
-    if y.size and y.max() < len(_LOG_FACTORIALS):
-        return _LOG_FACTORIALS[y.astype(np.intp)]
-    return gammaln(y + 1.0)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def sum_of_log_factorials(y: np.ndarray) -> float:
-    """Sum of log y! over counts (n,), in a single pass."""
-    total = 0.0
-    for i in range(y.size):
-        small = y[i] < _LOG_FACTORIALS.size
-        total += _LOG_FACTORIALS[int(y[i])] if small else math.lgamma(y[i] + 1.0)
-    return total
+@numba.vectorize(cache=True)
+def log_factorial(y):
+    """Log y! of counts, elementwise: from a table where they are small, else they take most of a gradient."""
+    return _LOG_FACTORIALS[int(y)] if y < _LOG_FACTORIALS.size else math.lgamma(y + 1.0)
 
 
 class CountLikelihood(Likelihood):

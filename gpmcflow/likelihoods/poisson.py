@@ -8,12 +8,7 @@ import numba
 import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
-from gpmcflow.likelihoods.counts import (
-    LARGEST_RATE,
-    CountLikelihood,
-    log_factorial,
-    sum_of_log_factorials,
-)
+from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.numerics.exponentials import exponential
 
@@ -30,7 +25,7 @@ def _value(head, f, y, constants, phi):  # constants are log exposures
 def _values_and_slopes(eta, y, log_exposure, value, slope):
     one, constant = log_exposure.size == 1, 0.0
     for i in range(y.size):
-        constant += y[i] * log_exposure[0 if one else i]
+        constant += y[i] * log_exposure[0 if one else i] - log_factorial(y[i])
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
             x = eta[p, i] + log_exposure[0 if one else i]
@@ -114,7 +109,6 @@ class Poisson(CountLikelihood):
         flat = flat_rows(eta)
         value, slope = np.empty(len(flat)), np.empty_like(flat)
         _values_and_slopes(flat, y, np.atleast_1d(np.log(self.exposure)), value, slope)
-        value -= sum_of_log_factorials(y)
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -143,5 +137,5 @@ class Poisson(CountLikelihood):
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Log exposures are constants."""
-        constant = -sum_of_log_factorials(y)
+        constant = -float(log_factorial(y).sum())
         return CompiledValue(_value, self._log_exposure(y), np.empty(0), constant)

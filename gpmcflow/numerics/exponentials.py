@@ -1,7 +1,7 @@
 """Exponentials and logarithms in arithmetic that a compiler turns into vector instructions.
 
-Those of the C library are a call for each number: 3 to 5 times as slow where the machine has no AVX-512, on
-which NumPy's rest.
+Those of the C library are a call for each number, some three times as slow; NumPy calls them where the
+processor has no AVX-512.
 """
 
 from __future__ import annotations

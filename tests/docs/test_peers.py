@@ -47,8 +47,27 @@ def test_verdicts_are_those_of_ratios_and_goals(rows, module):
     assert (missed["why"] != "").all(), missed[["problem", "quantity"]]
 
 
+@pytest.mark.parametrize(
+    ("ratio", "goal", "apart", "draws", "expected"),
+    [
+        (30.0, 20.0, 1.0, 500.0, "yes"),
+        (10.0, 20.0, 1.0, 500.0, "no"),
+        (10.0, np.nan, 1.0, 500.0, "shown"),
+        (30.0, 20.0, 4.1, 500.0, "means differ"),
+        (30.0, 20.0, 1.0, 9.9, "the peer did not mix"),
+        (30.0, np.nan, 1.0, 3.0, "the peer did not mix"),
+        (30.0, 20.0, 4.1, 3.0, "means differ"),
+    ],
+)
+def test_a_ratio_counts_where_means_agree_and_the_peer_mixed(
+    module, ratio, goal, apart, draws, expected
+):
+    verdict = importlib.import_module("peers.common").verdict
+    assert verdict(ratio, goal, apart, draws) == expected
+
+
 def test_means_agree_or_a_side_is_named(rows, module):
-    apart = rows[rows["gap"] > module.APART]
+    apart = rows[rows["gap"] > 4.0]  # joint standard errors
     assert (apart["not_converged"] != "").all()
     assert (apart["reached"] == "means differ").all()
     assert (rows.drop(apart.index)["not_converged"] == "").all()
