@@ -114,6 +114,7 @@ def repeats(rows: pd.DataFrame, again: pd.DataFrame) -> pd.DataFrame:
     The last column is the fewer of the peer's effective draws (estimates, where a quantity is an evidence).
     """
     both = rows.merge(again, on=KEY, suffixes=("", "_again"), validate="one_to_one")
+    both = both.dropna(subset=["ratio", "ratio_again"])
     first, second = both["ratio"], both["ratio_again"]
     shown = pd.DataFrame({
         "problem": both["problem"], "quantity": both["quantity"], "ours": both["ours"],
