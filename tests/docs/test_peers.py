@@ -44,7 +44,9 @@ def test_verdicts_are_those_of_ratios_and_goals(rows, module):
     still = (rows["job"] > 1) & rows["peer_draws"].lt(10.0) & (rows["reached"] != "means differ")
     assert (rows["reached"] == "the peer did not mix").equals(still)
     missed = rows[(rows["reached"] == "no") | rows["ratio"].lt(1.0)]
-    assert (missed["why"] != "").all(), missed[["problem", "quantity"]]
+    # a reason, more than the share of the goal
+    reasons = missed["why"].str.replace(r"^\d+% of the goal(; )?", "", regex=True)
+    assert (reasons != "").all(), missed[["problem", "quantity"]]
 
 
 @pytest.mark.parametrize(
