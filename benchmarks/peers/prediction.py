@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from operator import itemgetter
 
 import numpy as np
 import sklearn
@@ -34,7 +35,7 @@ from .common import busy_cores, of_the_table, stamp, words, write_rows
 from .common import parser as options_of
 
 SPLITS, LEARNING, HELD_OUT = 10, 150, 200
-CALLS = 5  # of what is short: the least of their seconds
+CALLS, SECONDS = 5, itemgetter(2)  # of what is short: the least of their seconds
 PROBLEMS = ("breast-cancer", "diabetes", "friedman", "pima", "ionosphere")
 REAL = ("diabetes", "friedman")
 RESTARTS = (0, 3)
@@ -152,11 +153,8 @@ def main() -> None:
         else:
             restarts = max(RESTARTS, key=lambda number: theirs(first, real, number)[1])
             searched = time.perf_counter() - began
-        about = {
-            "settings": words({"restarts": restarts}),
-            "search_seconds": searched,
-            "load": load,
-        }
+        settings = words({"restarts": restarts})
+        about = {"settings": settings, "search_seconds": searched, "load": load}
         scores = {"quick": [], "full": [], "peer": []}
         with gp.workers("processes", 2) as pool:
             ours(first, real, pool)  # starts the workers, which all splits share
@@ -166,8 +164,8 @@ def main() -> None:
                 calls = [
                     (theirs(split, real, restarts)[0], ours(split, real)) for _ in range(CALLS)
                 ]
-                for label, short in zip(("peer", "quick"), zip(*calls, strict=True), strict=True):
-                    scores[label].append(min(short, key=lambda call: call[2]))
+                scores["peer"].append(min((peer for peer, _ in calls), key=SECONDS))
+                scores["quick"].append(min((quick for _, quick in calls), key=SECONDS))
                 scores["full"].append(ours(split, real, pool))
         arrays = {label: np.array(values) for label, values in scores.items()}
         for label in ("quick", "full"):

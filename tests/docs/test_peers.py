@@ -116,7 +116,8 @@ def test_second_runs_are_of_rows_of_the_table_and_their_factor_is_of_the_two_rat
     assert len(both) == len(again)
     of_seeds = both.query("job == 6 and ratio.isna()")  # scores of the same splits
     assert len(of_seeds) == 14
-    np.testing.assert_allclose(of_seeds["ours_value"], of_seeds["ours_value_again"], rtol=1e-4)
+    for side in ("ours_value", "peer_value"):
+        np.testing.assert_allclose(of_seeds[side], of_seeds[f"{side}_again"], rtol=1e-4)
     again = again.dropna(subset="ratio")
     shown = module.repeats(rows, again)
     assert len(shown) == len(again)
