@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from gpmcflow.errors import ResourceError
-from gpmcflow.execution import default_memory_limit, pin_blas, require_memory
+from gpmcflow.execution import Progress, default_memory_limit, pin_blas, require_memory
 from gpmcflow.execution.disk import free_disk, human_bytes, require_disk
 from gpmcflow.monitor.status import clock
 from gpmcflow.pipeline.plan import planned_jobs
@@ -85,7 +85,7 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     pin_blas()
     with tempfile.TemporaryDirectory(dir=folder, prefix=".forecast-") as place:
         context = Context(config, Path(place), Path(folder), cores)
-        jobs = [_job(context, job) for job in planned_jobs(config)]
+        jobs = _measured(context, planned_jobs(config))
     limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
     return Forecast(
         jobs,
@@ -122,6 +122,16 @@ def _costs() -> dict[str, Callable[[Context, PlannedJob], Cost | None]]:
     """Rule -> forecast of its cost; tables, figures and pages have none."""
     own = {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
     return {"prepare": _prepare_cost, **own}
+
+
+def _measured(context: Context, planned: list[PlannedJob]) -> list[JobForecast]:
+    """The forecast of each job; large configs take minutes, so a terminal shows how far it is."""
+    progress, jobs = Progress("forecast", len(planned), unit="jobs"), []
+    for job in planned:
+        jobs.append(_job(context, job))
+        progress.update()
+    progress.close()
+    return jobs
 
 
 def _job(context: Context, job: PlannedJob) -> JobForecast:

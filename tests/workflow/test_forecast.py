@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import re
 from collections import Counter, namedtuple
 from pathlib import Path
@@ -15,7 +16,7 @@ import yaml
 from gpmcflow.cli import main
 from gpmcflow.datasets import sources
 from gpmcflow.errors import ResourceError
-from gpmcflow.execution import disk
+from gpmcflow.execution import disk, progress
 from gpmcflow.execution.disk import human_bytes, require_disk
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import (
@@ -98,6 +99,18 @@ def test_forecast_of_a_small_config(tmp_path, config):
     assert 0.0 < found.share <= 1.0
     assert not list(tmp_path.iterdir())
     require_fit(found)
+
+
+@pytest.mark.usefixtures("still")
+def test_a_terminal_shows_how_far_the_measurements_are(tmp_path, config, monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(progress, "_SILENT", 0.0)
+    n_jobs = len(forecast(config, folder=tmp_path).jobs)
+    assert "\rforecast [....." in terminal.getvalue()
+    assert f"{n_jobs}/{n_jobs} jobs" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\n")
 
 
 @pytest.mark.usefixtures("still")
