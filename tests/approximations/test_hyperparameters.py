@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
@@ -156,6 +158,7 @@ def assert_a_maximum(model, theta, fit):
 
 
 def test_the_maximum_of_counts_with_everything_free(caplog):
+    caplog.set_level(logging.WARNING)  # on a slow machine the progress is told, too
     rng = np.random.default_rng(8)
     t = np.linspace(0.0, 6.0, 90)
     rate = np.exp(1.0 + np.sin(2.0 * np.pi * t) + 0.3 * t)
@@ -254,6 +257,7 @@ def test_the_search_steps_back_from_fits_that_fail_and_goes_on(data, caplog, low
         pass
 
     Likelihood.low, Likelihood.high = low, high
+    caplog.set_level(logging.WARNING)
     X, y = data
     exact = maximise_evidence(GPModel(X, y, SquaredExponential(), Probit())).theta
     assert not caplog.text
