@@ -30,6 +30,7 @@ _LINES = {  # column -> label, line
 }
 _LANE = 0.42  # inches of an off-scale lane
 _PANEL = 3.1
+_ROOM = 0.2  # share of the axis a label of a lane takes, about
 
 
 @styled
@@ -76,10 +77,10 @@ def evidence_against_time(
             _draw_series(panel["main"], some, look[name], x)
             _draw_replicates(panel["main"], rows, some, look[name], x)
         panel["main"].set_ylim(limits)
+        _finish_x(panel, timed[x])
         for side, names in lanes.items():
             if names:
                 _draw_lanes(panel[side], timed[timed["side"] == side], names, look, x)
-        _finish_x(panel, timed[x])
     _label(axes, problem)
     legend_below(figure, handles)
     return figure
@@ -132,18 +133,47 @@ def _draw_replicates(
 def _draw_lanes(
     axes: Axes, points: pd.DataFrame, names: list[str], look: dict[str, Look], x: str
 ) -> None:
-    """One lane per method: its off-scale points with their values, labels in turn below and above."""
-    text = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
+    """One lane per method: its off-scale points with their values below or above it.
+
+    Points for whose labels there is no room share one, with their lowest and highest value.
+    """
+    low, high = np.log(axes.get_xlim())
     for lane, name in enumerate(reversed(names)):
-        for k, point in enumerate(points[points["series"] == name].to_dict("records")):
+        rows = points[points["series"] == name]
+        for point in rows.to_dict("records"):
             style = look[name].points(point["alarm"] != "")
             axes.plot([point[x]], [lane], linestyle="none", markersize=5, **style)
-            value = f"{point['log_evidence']:.1f}".replace("-", "−")
-            axes.annotate(value, (point[x], lane), (0, -11 if k % 2 == 0 else 5), **text)
+        share = (np.log(rows[x].to_numpy()) - low) / (high - low)
+        for height, group in _labels(share):
+            values = rows["log_evidence"].iloc[group]
+            ends = dict.fromkeys(f"{value:.1f}" for value in (values.min(), values.max()))
+            middle = (share[group[0]] + share[group[-1]]) / 2
+            axes.annotate(
+                " to ".join(ends).replace("-", "−"),
+                (np.exp(low + middle * (high - low)), lane),
+                (0, height),
+                textcoords="offset points",
+                ha="left" if middle < 0.15 else "right" if middle > 0.85 else "center",
+                fontsize=8,
+            )
     axes.set_ylim(-0.55, len(names) - 0.45)
     axes.set_yticks([])
     axes.grid(False)
     axes.set_facecolor("0.96")
+
+
+def _labels(places: Sequence[float]) -> list[tuple[int, list[int]]]:
+    """Height (points) of each label of ascending places (shares of the axis), and what it is for."""
+    labels: list[tuple[int, list[int]]] = []
+    for i, place in enumerate(places):
+        # the last one above and the last one below, if they are too near
+        near = {h for h, group in labels if place - places[group[-1]] < _ROOM}
+        free = [height for height in (-11, 5) if height not in near]
+        if free:
+            labels.append((free[0], [i]))
+        else:
+            labels[-1][1].append(i)
+    return labels
 
 
 def _finish_x(panel: dict[str, Axes], values: pd.Series) -> None:

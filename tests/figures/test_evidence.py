@@ -74,6 +74,23 @@ def test_points_off_the_scale_stand_beyond_the_edge_with_their_values(figure, ev
     assert [axes.get_ylabel() for axes in figure.axes].count("off scale ↓") == 1
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.02, 1.2, 1.5, 3.0])
+def test_values_off_the_scale_do_not_lie_on_each_other(evidence, approximations, factor):
+    """Points of nearly equal cost share a label, from their lowest to their highest value."""
+    rows = evidence["method"] == "hmc_prior"
+    place = evidence.loc[rows, "n_temperatures"].rank(method="dense")
+    for column in ("seconds", "gigaflops"):
+        evidence.loc[rows, column] = 50.0 * factor**place
+    evidence.loc[rows, "log_evidence"] = -200.0 - place
+    figure = evidence_against_time(evidence, approximations, "digits-hard", [])
+    figure.canvas.draw()
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    written = " ".join(texts(figure)).replace("−", "-").split()
+    assert {"-201.0", "-203.0"} <= set(written)
+
+
 def test_points_above_the_range_stand_above(evidence, approximations):
     rows = evidence["method"] == "hmc_prior"
     evidence.loc[rows, "log_evidence"] = -50.0

@@ -188,6 +188,23 @@ def test_disk_of_evidence_is_what_a_run_takes(tmp_path, config):
 
 
 @pytest.mark.usefixtures("still")
+def test_methods_that_differ_in_their_ladders_share_a_pilot(tmp_path, config, monkeypatch):
+    made = []
+    real = rmhmc_ais.find_pilot
+    counted = lambda *args, **names: made.append(args[3].n_particles) or real(*args, **names)  # noqa: E731
+    monkeypatch.setattr(rmhmc_ais, "find_pilot", counted)
+    methods = config["studies"]["rmhmc_ais"]["methods"]
+    first = methods["split_hmc_ep"]
+    methods["longer"] = first | {"temperatures": [40], "particles": 8}
+    methods["few"] = first | {"tuning": {"n_particles": 4}}
+    here = context.Context(config, tmp_path)
+    for job in planned_jobs(config):
+        if job.method in ("split_hmc_ep", "longer", "few"):
+            rmhmc_ais.evidence_cost(here, job)
+    assert sorted(made) == [4, rmhmc_ais.PILOT_PARTICLES]
+
+
+@pytest.mark.usefixtures("still")
 def test_data_that_are_not_here_are_unknown_and_not_fetched(tmp_path, config, monkeypatch):
     monkeypatch.delenv(sources.ENVIRONMENT_VARIABLE, raising=False)
     monkeypatch.setattr(context, "cache_folder", lambda: tmp_path / "nothing")

@@ -257,18 +257,21 @@ def _start(context: Context, problem: str, method: dict) -> Start:
     if plain or (method.get("step_size") is not None and ladder in ("linear", "power")):
         return Start(None, sampler, path, seconds)
     tuning = TuningSettings(**(method.get("tuning") or {}))
-    pilot = find_pilot(
-        TemperedPath(few),
-        sampler,
-        method.get("coordinates", "reference"),
-        replace(tuning, n_particles=PILOT_PARTICLES),
-        seed=0,
-        key=("forecast", problem),
-    )
-    steps = tuning.rounds * pilot.n_steps[1:]
-    per_particle = float(steps.sum() + 2 * steps[0])
-    seconds += per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
-    return Start(pilot, sampler, path, seconds)
+    coordinates = method.get("coordinates", "reference")
+
+    def make() -> tuple[Pilot, float]:
+        n_particles = min(tuning.n_particles, PILOT_PARTICLES)
+        settings = replace(tuning, n_particles=n_particles)
+        key = ("forecast", problem)
+        pilot = find_pilot(TemperedPath(few), sampler, coordinates, settings, seed=0, key=key)
+        steps = tuning.rounds * pilot.n_steps[1:]
+        per_particle = float(steps.sum() + 2 * steps[0])
+        return pilot, per_particle * _seconds_per_gradient(path, sampler, tuning.n_particles)
+
+    # methods that differ in their ladders alone share a pilot
+    alike = (problem, type(sampler), method["reference"], coordinates, tuning)
+    pilot, tuned = context.once(("pilot", *alike), make)
+    return Start(pilot, sampler, path, seconds + tuned)
 
 
 def _steps(method: dict, pilot: Pilot | None, length: int) -> np.ndarray:
