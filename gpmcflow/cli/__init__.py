@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from gpmcflow.errors import GpmcflowError, InputError
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, or 1 after errors of the user's, a line each on stderr.
 
-    `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
+    Ctrl-C gives 130; `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     split = words.index("--") if "--" in words else len(words)
@@ -22,7 +23,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.snakemake and options.command is not commands.run:
             raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
-        return options.command(options) or 0
+        code = options.command(options) or 0
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        print("gpmcflow: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # what read the output has gone, such as head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except GpmcflowError as error:
         lines = getattr(error, "problems", ())
         if len(lines) > 1:

@@ -9,11 +9,10 @@ import argparse
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpmcflow.errors import refuse_unfit
-from gpmcflow.pipeline.config import check_config
-from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.frame.installation import workflow_home
 
 if TYPE_CHECKING:
@@ -103,10 +102,11 @@ def clean(options: argparse.Namespace) -> None:
     from gpmcflow.execution.disk import human_bytes
     from gpmcflow.monitor.clean import remove_state, state_table, unneeded_state
     from gpmcflow.pipeline.plan import planned_jobs
+    from gpmcflow.pipeline.run import check_for_run
 
     outputs = None
     if options.configfile:
-        config = check_config(load_yaml(options.configfile), where=options.configfile)
+        config = check_for_run(options.configfile, Path(options.results).parent)
         outputs = [job.output for job in planned_jobs(config)]
     folders = unneeded_state(options.results, outputs)
     print(state_table(folders))
@@ -119,9 +119,11 @@ def clean(options: argparse.Namespace) -> None:
 def forecast(options: argparse.Namespace) -> None:
     """Print memory, disk and time of a config."""
     from gpmcflow.pipeline import forecast as costs
+    from gpmcflow.pipeline.run import check_for_run
 
-    path = options.configfile or str(workflow_home() / "config" / "config.yaml")
-    needs = costs.forecast(check_config(load_yaml(path), where=path), cores=options.cores)
+    path = Path(options.configfile or workflow_home() / "config" / "config.yaml")
+    folder = path.resolve().parent if options.configfile else Path()
+    needs = costs.forecast(check_for_run(path, folder), cores=options.cores, folder=folder)
     print(costs.forecast_table(needs))
     costs.require_fit(needs)
 

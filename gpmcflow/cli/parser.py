@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 import gpmcflow
 from gpmcflow.cli import commands
-
-if TYPE_CHECKING:
-    pass
 
 
 def parser_of_commands() -> argparse.ArgumentParser:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpmcflow.datasets.csv_table import CsvTable
+from gpmcflow.datasets.csv_table import CsvTable, number_of
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 THOUSANDS = re.compile(
@@ -29,16 +28,23 @@ def parse_numbers(cells: Sequence[str], decimal: str = ".") -> np.ndarray:
     """Return the cells as float64, NaN for those that are no finite number."""
     if decimal == ",":
         cells = [cell.replace(",", ".") if "." not in cell else "" for cell in cells]
-    values = np.array([_number(cell) for cell in cells], dtype=float)
+    values = np.array([number_of(cell) for cell in cells], dtype=float)
     values[np.isinf(values)] = np.nan
     return values
 
 
 def plain_labels(cells: Sequence[str], values: np.ndarray | None) -> np.ndarray:
-    """Return the cells as labels; `values`, if all cells are numbers, make 1 and 1.0 one label."""
+    """Return the cells as labels; `values`, if all cells are numbers, make 1 and 1.0 one label.
+
+    Numbers with more digits than 15, such as long codes, are labels as they are written.
+    """
     if values is None:
         return np.asarray(cells, dtype=object)
-    return np.array([f"{value:.15g}" for value in values], dtype=object)
+    labels = [
+        f"{value:.15g}" if not abs(value) >= 1e15 else cell
+        for cell, value in zip(cells, values, strict=True)
+    ]
+    return np.array(labels, dtype=object)
 
 
 def row_problem(table: CsvTable, name: str, bad: np.ndarray, says: Callable[[str], str]) -> str:
@@ -48,10 +54,3 @@ def row_problem(table: CsvTable, name: str, bad: np.ndarray, says: Callable[[str
     others = f" ({more} more in this column)" if more else ""
     cell = table.columns[name][first]
     return f"row {table.rows[first]}, column {name}: {says(cell)}{others}"
-
-
-def _number(cell: str) -> float:
-    try:
-        return math.nan if "_" in cell else float(cell)
-    except ValueError:
-        return math.nan

@@ -117,7 +117,7 @@ class CategoryCode:
         if self.numeric:
             values = parse_numbers(cells, decimal)
             number = np.isfinite(values)
-            labels[number] = plain_labels([], values[number])
+            labels[number] = plain_labels(labels[number], values[number])
         unseen = ~empty & ~np.isin(labels.astype(str), np.array(self.levels, dtype=str))
         for i in np.flatnonzero(unseen):
             notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')

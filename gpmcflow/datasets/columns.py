@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -89,6 +90,12 @@ def name_words(name: str) -> set[str]:
     """Return the words of a column's name, in small letters: patientID -> patient, id."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+", name)
     return {word.lower() for word in words}
+
+
+def as_argument(column: str) -> str:
+    """Return a column as an argument of a covariance, in quotes unless Python reads it as that name."""
+    bare = column.isidentifier() and column.isascii() and not keyword.iskeyword(column)
+    return column if bare else repr(column)
 
 
 def missing_words(n_missing: int) -> str:

@@ -54,7 +54,7 @@ class CsvTable:
 
     def numbers(self, name: str) -> np.ndarray:
         """Return a column as float64; raise InputError at the first cell that is no finite one."""
-        values = np.array([_number(cell) for cell in self.columns[name]])
+        values = np.array([number_of(cell) for cell in self.columns[name]])
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             more = f" ({len(bad) - 1} more such cells in this column)" if len(bad) > 1 else ""
@@ -169,8 +169,9 @@ def _header_problems(path: Path, names: list[str]) -> list[str]:
     return problems
 
 
-def _number(cell: str) -> float:
+def number_of(cell: str) -> float:
+    """The number in a cell, NaN where there is none; 1_5 is a name, not 15."""
     try:
-        return float(cell)
+        return math.nan if "_" in cell else float(cell)
     except ValueError:
         return math.nan

@@ -55,8 +55,8 @@ def date_formats(cells: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 def date_text(days: float) -> str:
-    """Return the date of days since 1970-01-01 as YYYY-MM-DD."""
-    return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(days)), "D"))
+    """Return the date of days since 1970-01-01 as YYYY-MM-DD, rounding errors of midnight aside."""
+    return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(days + 1e-6)), "D"))
 
 
 def _iso(match: re.Match | None) -> str | None:

@@ -66,17 +66,10 @@ class Encoding:
         """Return the inputs of all cases of a table, and a note for each ("" for nothing to say).
 
         A note names cells that are empty, outside of the range of the learning rows, or of a level
-        that they do not have. Raises InputErrors for cells that cannot be read, and for columns
-        that the table lacks.
+        that they do not have. Raises InputErrors for cells that cannot be read.
         """
         notes: list[list[str]] = [[] for _ in table.rows]
-        problems = [
-            f"{table.path.name}: column {name} is missing; add it"
-            for name in self.columns
-            if name not in table.columns
-        ]
-        if problems:
-            raise InputErrors(problems)
+        problems: list[str] = []
         inputs: dict[str, np.ndarray] = {}
         for code in self.codes:
             empty = missing_cells(table.columns[code.column], self.missing, self.decimal)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column
+from gpmcflow.datasets.columns import Column, as_argument
 
 MANY_ROWS = 2000
 MOST_FUNCTIONS = 380  # of a model: 400 is the limit, and held-out rows change ranges a little
@@ -21,7 +21,7 @@ FEWEST_VALUES = 5  # of a column that gets a curve; of fewer a slope says nearly
 WIDTHS = 2.33  # standard deviations of the central 98 % of a hyperprior on each side
 REACH = (0.5, 0.5)  # mean, sd of the log length scale of curves, in units of the column's sd
 SURFACE_SPREAD = 0.25  # standard deviation of the log length scale of a surface
-PLAIN = "linear() + constant(signal_sd=2.0)"
+STRAIGHT = "linear() + constant(signal_sd=2.0)"
 
 
 class LargeModels:
@@ -53,18 +53,18 @@ class LargeModels:
             surface = _surface([halves[name] for name in pair])
             if surface is not None:
                 self.priors["wide"] = surface
-                shown = ", ".join(map(_argument, pair))
+                shown = ", ".join(map(as_argument, pair))
                 self.covariances["map" if places else "surface"] = (
                     f"squared_exponential({shown}, ard=True, length_scale=wide) + linear()"
                 )
         if curved:
             self.priors["reach"] = REACH
             terms = [
-                f"squared_exponential({_argument(name)}, length_scale=reach, name={_name(name)})"
+                f"squared_exponential({as_argument(name)}, length_scale=reach, name={_name(name)})"
                 for name in curved
             ]
             self.covariances["curves"] = " + ".join([*terms, "linear()"])
-        self.covariances["plain"] = PLAIN
+        self.covariances["plain"] = STRAIGHT
 
 
 def half_range(column: Column) -> float:
@@ -97,11 +97,6 @@ def _surface(halves: Sequence[float]) -> tuple[float, float] | None:
         if math.prod(sizes) <= MOST_FUNCTIONS:
             return mean, SURFACE_SPREAD
     return None
-
-
-def _argument(column: str) -> str:
-    """A column as an argument of a covariance, in quotes if it is no Python name."""
-    return column if column.isidentifier() else repr(column)
 
 
 def _name(column: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -274,6 +275,14 @@ def _check_names(table: CsvTable, encoding: Encoding) -> None:
     if not names:
         raise InputErrors(
             [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]
+        )
+    alike = Counter(name.replace("/", "_") for name in encoding.columns)  # in results files
+    pair = [name for name in encoding.columns if alike[name.replace("/", "_")] > 1]
+    if pair:
+        raise InputErrors(
+            [
+                f"{table.path.name}: columns {pair[0]} and {pair[1]} differ in / and _ alone; rename one"
+            ]
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

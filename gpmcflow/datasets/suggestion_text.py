@@ -12,8 +12,8 @@ import yaml
 
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
-from gpmcflow.datasets.columns import name_words
-from gpmcflow.datasets.large_models import WIDTHS
+from gpmcflow.datasets.columns import as_argument, name_words
+from gpmcflow.datasets.large_models import STRAIGHT, WIDTHS
 
 if TYPE_CHECKING:
     from gpmcflow.datasets.suggestions import Suggestion
@@ -22,7 +22,6 @@ NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
 }  # fmt: skip
-STRAIGHT = "linear() + constant(signal_sd=2.0)"
 LIKELIHOODS = {
     "binary": "yes or no; logistic is the other choice",
     "counts": "counts; negative_binomial if they vary more than Poisson counts do",
@@ -45,7 +44,7 @@ def models_of(inputs: Sequence[str], coordinates: Sequence[str]) -> dict[str, st
         return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
     models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
     if coordinates:
-        places = ", ".join(_argument(name) for name in coordinates)
+        places = ", ".join(as_argument(name) for name in coordinates)
         models["map"] = f"matern32({places}) + {STRAIGHT}"
     return models | {"plain": STRAIGHT}
 
@@ -202,8 +201,3 @@ def _scalar(text: str) -> str:
     """Return text as a YAML scalar, in quotes where it needs them (also inside of a list)."""
     plain = re.fullmatch(r"[^\W\d][\w./ -]*", text) and yaml.safe_load(text) == text
     return text if plain else json.dumps(text, ensure_ascii=False)
-
-
-def _argument(column: str) -> str:
-    """Return a column as an argument of a covariance, in quotes if it is no Python name."""
-    return column if column.isidentifier() else json.dumps(column, ensure_ascii=False)

@@ -21,7 +21,7 @@ from jsonschema.validators import extend
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.pipeline.old_keys import refuse_old_keys
 from gpmcflow.pipeline.schema_errors import as_input_error, joined, order, resolve, shown
-from gpmcflow.storage.input_files import is_file, user_path
+from gpmcflow.storage.input_files import is_file, load_yaml, user_path
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
 from gpmcflow.studies.frame.installation import workflow_home
 from gpmcflow.studies.registry import PAPERS, studies_of
@@ -94,6 +94,20 @@ def check_config(
             f"{where}: nothing to run found; give data and models (see gpmcflow new), or studies"
         )
     return filled
+
+
+def load_config(path: str | Path, *, quick: bool = False) -> dict:
+    """Return the config of a file as it is written, or as ``--quick`` changes it.
+
+    Raises `InputError` for a quick one of a file that is not of one analysis, with its keys at the top.
+    """
+    config = load_yaml(path)
+    if quick and not is_single(config):
+        raise InputError(
+            f"{path}: --quick is for a file of one analysis, with data and models at its top; leave "
+            "it out, or write quick: true into the analyses that are to be quick"
+        )
+    return config | ({"quick": True} if quick else {})
 
 
 def config_problems(

@@ -15,6 +15,7 @@ from gpmcflow.execution import Progress, default_memory_limit, pin_blas, require
 from gpmcflow.execution.disk import free_disk, human_bytes, require_disk
 from gpmcflow.monitor.status import clock
 from gpmcflow.pipeline.plan import planned_jobs
+from gpmcflow.storage.atomic import write_error
 from gpmcflow.studies.frame.costs import Context, Cost
 from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import share_of_core, startup
@@ -83,7 +84,11 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     the workflow runs.
     """
     pin_blas()
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".forecast-") as place:
+    try:
+        measured = tempfile.TemporaryDirectory(dir=folder, prefix=".forecast-")
+    except OSError as error:
+        raise write_error(folder, error) from None
+    with measured as place:
         context = Context(config, Path(place), Path(folder), cores)
         jobs = _measured(context, planned_jobs(config))
     limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
@@ -146,12 +151,17 @@ def _job(context: Context, job: PlannedJob) -> JobForecast:
 
 def _makespan(jobs: list[JobForecast], cores: int) -> float:
     """Seconds until the last job ends if each starts as soon as its inputs and its cores are there."""
+    outputs = {path for j in jobs for path in j.job.outputs.values()}
     ends: dict[str, float] = {}
     waiting = list(jobs)
     running: list[tuple[float, int, JobForecast]] = []
     free, now = cores, 0.0
     while waiting or running:
-        ready = [j for j in waiting if all(ends.get(need, now + 1) <= now for need in j.job.needs)]
+        ready = [
+            j
+            for j in waiting
+            if all(ends.get(need, now + 1) <= now for need in outputs.intersection(j.job.needs))
+        ]
         for job in ready:
             wanted = min(job.cores, cores)
             if wanted <= free:

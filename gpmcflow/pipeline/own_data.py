@@ -15,7 +15,7 @@ from gpmcflow.approximations.predictive import mixture
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError, refuse_unfit
-from gpmcflow.pipeline.config import check_config, config_problems
+from gpmcflow.pipeline.config import check_config, config_problems, load_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.storage import csv_text, load_results, write_text
@@ -57,7 +57,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     Raises `InputErrors` with all that is wrong, and `ResourceError` for what cannot fit into memory or disk.
     """
     folder, where = Path(path).resolve().parent, str(path)
-    config = load_yaml(path) | ({"quick": True} if quick else {})
+    config = load_config(path, quick=quick)
     problems = config_problems(config, where=where, path=path)
     if not problems:
         config = check_config(config, where=where, folder=folder, path=path)
@@ -122,6 +122,8 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
     that cannot be read.
     """
+    if Path(output).resolve() == Path(csv).resolve():
+        raise InputError(f"{output}: the file of the new rows itself; give another --output")
     folder = results_folder(name)
     info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
     of_the_run, advice = f"{folder}: a file of the analysis", "run it again"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.pipeline.config import portable
+from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
 from gpmcflow.studies.frame.study import PlannedJob, Stage
 from gpmcflow.studies.registry import STUDIES, studies_of
@@ -49,7 +50,7 @@ def planned_jobs(config: dict[str, Any]) -> list[PlannedJob]:
 
 def _prepare(config: dict[str, Any], dataset: str) -> PlannedJob:
     settings = config["datasets"].get(dataset)
-    inputs = {"csv": settings["csv"]} if settings and "csv" in settings else {}
+    inputs = {"csv": str(user_path(settings["csv"]))} if settings and "csv" in settings else {}
     return PREPARE.job(inputs, {"dataset": settings}, dataset=dataset)
 
 

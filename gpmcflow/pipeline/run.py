@@ -13,11 +13,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpmcflow.errors import InputError, ResourceError
+from gpmcflow.errors import ResourceError
 from gpmcflow.execution.lock import state_lock
-from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.verify import verify
-from gpmcflow.storage.input_files import load_yaml
 from gpmcflow.studies.frame.installation import workflow_home
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
@@ -27,15 +26,18 @@ _STEPS = re.compile(r"(\d+) of (\d+) steps")
 _TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
 
 
-def check_for_run(path: str | Path) -> dict:
-    """Return a config, checked as it will be run, beside itself.
+def check_for_run(
+    path: str | Path, folder: str | Path | None = None, *, quick: bool = False
+) -> dict:
+    """Return the config of a file, checked as it will be run in a folder, by default its own.
 
     Raises `InputError` or `StorageError` in one line, as `check_config` and `check_models` do.
     """
     from gpmcflow.studies.stated_models import check_models
 
-    folder = Path(path).resolve().parent
-    config = check_config(load_yaml(path), where=str(path), folder=folder, path=path)
+    folder = Path(path).resolve().parent if folder is None else folder
+    config = load_config(path, quick=quick)
+    config = check_config(config, where=str(path), folder=folder, path=path)
     check_models(config, where=str(path))
     return config
 
@@ -55,10 +57,8 @@ def run(
     Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
     every result file is compared with its checksum; a damaged or missing one is a line, and exit code 1.
     """
-    checked, config = check_for_run(path), Path(path).resolve()
+    checked, config = check_for_run(path, quick=quick), Path(path).resolve()
     if quick:
-        if len(checked["analyses"]) != 1 or checked["studies"]:
-            raise InputError(f"{path}: --quick is for the config of one analysis; leave it out")
         options = ("--config", "quick=True", *options)
     elif checked["analyses"]:
         from gpmcflow.pipeline.forecast import forecast, require_fit

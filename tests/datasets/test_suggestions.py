@@ -98,7 +98,7 @@ def test_map_among_other_columns_names_its_places(tmp_path):
     path = write(tmp_path, "x coord,y coord,depth,y", rows)
     models = config(suggest(path, "y"))[0]["models"]
     assert models["map"]["covariance"] == (
-        'matern32("x coord", "y coord") + linear() + constant(signal_sd=2.0)'
+        "matern32('x coord', 'y coord') + linear() + constant(signal_sd=2.0)"
     )
 
 

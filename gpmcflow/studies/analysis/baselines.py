@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
+from gpmcflow.likelihoods.counts import LARGEST_RATE
 from gpmcflow.studies.analysis.data import Data, Rows
 
 SIMPLE = {
@@ -53,6 +54,10 @@ def baselines(data: Data, rows: Rows) -> list[Baseline]:
         used = counts > 0
         model = LogisticRegression(max_iter=1000).fit(twice[used], labels[used], counts[used])
         rate = model.predict_proba(X_new)[:, 1]
+
+    # a value far outside the learning rows may make a rate 0, 1 or infinite
+    tiny = np.finfo(float).eps
+    rate = np.clip(rate, tiny, LARGEST_RATE if kind == "counts" else 1.0 - tiny)
 
     def baseline(name: str, role: str, rate: np.ndarray) -> Baseline:
         if kind == "counts":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -15,6 +16,11 @@ from gpmcflow.datasets.target import Target
 
 PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
 UNITS = {"counts": "exposure", "binomial": "trials"}
+
+
+_OF_PREDICTIONS = re.compile(
+    r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|p_(\d+|more)"
+)
 
 
 class Rows(NamedTuple):
@@ -43,6 +49,11 @@ class Data(NamedTuple):
     def target(self) -> Target:
         """Name, kind and coding of the outcome."""
         return self.encoding.target
+
+
+def beside_predictions(column: str) -> str:
+    """The name of a column of the file in tables of predictions, whose own columns keep theirs."""
+    return f"{column} (column)" if _OF_PREDICTIONS.fullmatch(column) else column
 
 
 def rows_of(part: Part | None) -> Rows | None:

@@ -15,6 +15,7 @@ from gpmcflow.studies.analysis.data import Data
 N_ROWS = 40  # learning rows that averages are taken over
 N_POINTS = 14  # of a curve, beside the ends of the usual range
 FEW_VALUES = 8  # a column of at most so many whole numbers is shown value by value
+MOST_LEVELS = 20  # of a category, the most frequent ones
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
 SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
 LEAST_VARIANCE = 1e-11  # relative; what is left of a joint covariance below it is not drawn
@@ -25,7 +26,7 @@ class Sweep(NamedTuple):
 
     column: str
     kind: str  #: number, date or category
-    values: tuple  #: natural numbers (g), or levels (g)
+    values: tuple  #: natural numbers (g), or the most frequent levels (g)
     usual: tuple[int, int]  #: places of the ends of the usual range; of a category 0 and 0
     inputs: pd.DataFrame  #: (g * rows, p), the rows of one value together
 
@@ -51,7 +52,7 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame) -> Sweep:
     encoding = data.encoding
     code, names = encoding.code(column), encoding.inputs_of(column)
     if isinstance(code, CategoryCode):
-        values, usual, kind = code.levels, (0, 0), "category"
+        values, usual, kind = code.levels[:MOST_LEVELS], (0, 0), "category"
         shown = [f"{column}={level}" for level in values]
         settings = [{name: float(name == own) for name in names} for own in shown]
     else:

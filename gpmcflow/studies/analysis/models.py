@@ -132,9 +132,7 @@ def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covar
     An eigenfunction of a column that is 0 or 1 says no more than a slope, and multiplies the others' number.
     """
     covariance = over_inputs(covariance, encoding, where)
-    marks = {
-        code.inputs[1] for code in encoding.codes if getattr(code, "has_missing", False)
-    }  # the second input of a column of numbers
+    marks = {code.inputs[-1] for code in encoding.codes if code.has_missing}
     linear, curved = set(), set()
 
     def replaced(part: Covariance) -> Covariance:

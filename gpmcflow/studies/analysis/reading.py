@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.datasets.own_settings import read_settings
 from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import unknown_name
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
-from gpmcflow.studies.analysis.data import data_tree
+from gpmcflow.studies.analysis.data import beside_predictions, data_tree
 from gpmcflow.studies.frame.job import Job
 
 
@@ -44,7 +45,7 @@ def prepare(
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
         kept |= {stated[key] for key in ("exposure", "trials", "test_by") if stated.get(key)}
         path = user_path(stated["csv"], folder)
-        columns = list(read_table(path, stated.get("separator", ",")).columns)
+        columns = list(read_table(path, read_settings(stated, where)[0].separator).columns)
         for column in use:
             if column not in columns:
                 raise unknown_name(f"{where}.use: column", column, columns)
@@ -72,7 +73,5 @@ def cells_of(part: Part | None) -> pd.DataFrame:
     """Cells of rows as text, with their line in the file and what is to be said of them."""
     if part is None:
         return pd.DataFrame(columns=["row", "note"])
-    cells = part.table.reset_index(drop=True)
-    clash = [name for name in ("row", "note") if name in cells]
-    cells = cells.rename(columns={name: f"{name} (column)" for name in clash})
+    cells = part.table.reset_index(drop=True).rename(columns=beside_predictions)
     return pd.concat([pd.DataFrame({"row": part.row, "note": part.note}), cells], axis=1)

@@ -22,7 +22,7 @@ from gpmcflow.storage import (
 )
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.checks import checks
-from gpmcflow.studies.analysis.data import Data, data_of
+from gpmcflow.studies.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.studies.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.studies.analysis.models import build_model, model_statement
 from gpmcflow.studies.analysis.page.page import build_page
@@ -131,7 +131,9 @@ def write_report(
         "seed": seed,
         "seconds": sum(result.seconds for result in results.values()),
         "shown": shown,
-        "shown_columns": (list(effects) or data.encoding.columns)[:N_SHOWN_COLUMNS],
+        "shown_columns": [*map(beside_predictions, list(effects) or data.encoding.columns)][
+            :N_SHOWN_COLUMNS
+        ],
         "yaml": config,
     }
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
@@ -167,7 +169,7 @@ def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
         "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
         "base": float(learning.outcome.sum() / unit),
         "score_by": score_kind(data),
-        "ids": list(data.encoding.ids),
+        "ids": [beside_predictions(name) for name in data.encoding.ids],
     }
 
 

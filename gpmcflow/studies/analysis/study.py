@@ -55,7 +55,8 @@ def expanded(config: Mapping[str, Any], path: str | Path | None, where: str) -> 
 
 def files_of(settings: Mapping[str, Any]) -> list[str]:
     """The CSV files an analysis reads."""
-    return [settings["data"][key] for key in ("csv", "new") if settings["data"].get(key)]
+    stated = (settings["data"].get(key) for key in ("csv", "new"))
+    return [str(user_path(path)) for path in stated if path]
 
 
 def check(config: Mapping[str, Any], where: str, folder: Path) -> None:

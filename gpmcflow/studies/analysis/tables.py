@@ -12,14 +12,12 @@ from scipy.special import expit
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.convergence import parameters
-from gpmcflow.studies.analysis.data import Data
+from gpmcflow.studies.analysis.data import Data, beside_predictions
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
 from gpmcflow.studies.analysis.scores import Results
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
-LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
-LARGEST_EVIDENCE_ERROR = 0.5  # nats
 LEVELS = {0.025: "q025", 0.25: "q25", 0.5: "q50", 0.75: "q75", 0.975: "q975"}
 
 
@@ -54,7 +52,7 @@ def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
 
 def predictions_new(group: xr.Dataset, data: Data, cells: pd.DataFrame) -> pd.DataFrame:
     """Predictions of new rows: row, ids, prediction, note, and the cells they were made from."""
-    ids = list(data.encoding.ids)
+    ids = map(beside_predictions, data.encoding.ids)
     table = predictions(group, data, data.new.row)
     front = cells[[name for name in ids if name in cells]]
     rest = cells.drop(columns=[*front.columns, "row", "note"])

@@ -84,13 +84,12 @@ def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
 
 
 def _where(analysis: Analysis, shift: Change) -> Markup:
-    low, high = words.natural(shift.low), words.natural(shift.high)
     if shift.kind == "missing":
         return Markup("where {} is missing").format(shift.name.removesuffix(" missing"))
     if shift.kind == "category":
-        return Markup("with {} at “{}” instead of “{}”").format(shift.name, high, low)
+        return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
     return Markup("with {} at {}{} instead of {}").format(
-        shift.name, high, analysis.unit_after(shift.column), low
+        shift.name, shift.high, analysis.unit_after(shift.column), shift.low
     )
 
 
@@ -145,7 +144,7 @@ def _real_answer(
         groups.append(Markup("less {}").format(_shaped_series(analysis, less)))
     change = Markup("As {} runs from {}, the expected {} changes by {}, all else as it is.").format(
         seen[0].name,
-        f"{words.natural(seen[0].low)} to {words.natural(seen[0].high)}{analysis.unit_after(seen[0].column)}",
+        f"{seen[0].low} to {seen[0].high}{analysis.unit_after(seen[0].column)}",
         analysis.target,
         words.interval(most, seen[0].lower, seen[0].upper, unit=unit, first=True),
     )

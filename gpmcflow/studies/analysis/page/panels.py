@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
@@ -34,6 +36,7 @@ def effect_panels(
     kind: str,
     response: str,
     names: dict[str, str],
+    categories: Collection[str],
     base: float,
     base_name: str,
     ends: tuple[str, str],
@@ -45,7 +48,7 @@ def effect_panels(
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         points = rug[rug["column"] == column]
-        position = _values(part["value"])
+        position = None if column in categories else _values(part["value"])
         dates = position is not None and _is_date(part["value"])
         levels, more = _level_names(part["value"]) if position is None else ([], 0)
         with Canvas(244 + more) as canvas:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from gpmcflow.studies.analysis.effects import MOST_LEVELS
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import Section, figure
 from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
@@ -121,6 +122,10 @@ def _effects(analysis: Analysis):
             f"{words.capital('both' if len(names) == 2 else 'all ' + words.count(len(names)))} "
             "pictures share one vertical axis."
         )
+    relevance = analysis["relevance"]
+    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+    if any(effects.loc[effects["column"].isin(categories), "column"].value_counts() >= MOST_LEVELS):
+        parts.append(f"Of a category the {MOST_LEVELS} most frequent levels are shown.")
     caption = " ".join(parts)
     panels = effect_panels(
         f"{analysis.info['name']}-effects",
@@ -128,6 +133,7 @@ def _effects(analysis: Analysis):
         kind=analysis.kind,
         response=_axis(analysis),
         names=names,
+        categories=categories,
         base=float(analysis.info["base"]),
         base_name=base_name(analysis.shares, float(analysis.info["base"])),
         ends=(str(target.get("positive")), str(target.get("negative"))),

@@ -47,6 +47,7 @@ _OPTIONAL = {
         *("q025", "q50", "q975"),
     ),
 }
+_NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
 _TEXT = {"effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
 
 
@@ -194,7 +195,7 @@ def _read(
     folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
 ) -> pd.DataFrame:
     path = folder / f"{name}.csv"
-    words = list(_TEXT.get(name, []))
+    words = [*_TEXT.get(name, []), *(word for word in _NAMES if word in needed)]
     if name.startswith("predictions"):
         words += [*info.get("ids", []), *info.get("shown_columns", [])]
     table = read_csv(path, na_values=[""], dtype={word: str for word in words})

@@ -86,7 +86,7 @@ class Change(NamedTuple):
 
     column: str
     kind: str
-    low: str
+    low: str  # as words
     high: str
     value: float
     lower: float
@@ -103,13 +103,17 @@ def changes(analysis: Analysis) -> list[Change]:
     """All columns, most relevant first; the outcome's kind decides what no change is."""
     return [
         Change(
-            *(row.column, row.kind, "" if pd.isna(row.low) else row.low),
-            "" if pd.isna(row.high) else row.high,
+            *(row.column, row.kind, *(_end(cell, row.kind) for cell in (row.low, row.high))),
             *(row.change, row.change_low, row.change_high),
             _state(analysis.kind, row.change, row.change_low, row.change_high),
         )
         for row in analysis["relevance"].itertuples()
     ]
+
+
+def _end(cell: object, kind: str) -> str:
+    """A level as it is, a number with few digits."""
+    return "" if pd.isna(cell) else str(cell) if kind == "category" else words.natural(str(cell))
 
 
 def _state(kind: str, value: float, low: float, high: float) -> str:
@@ -129,4 +133,4 @@ def ends(change: Change, analysis: Analysis) -> str:
     if not change.low and not change.high:
         return ""
     unit = analysis.unit_after(change.column) if change.kind == "number" else ""
-    return f"{words.natural(change.low)} to {words.natural(change.high)}{unit}"
+    return f"{change.low} to {change.high}{unit}"

@@ -300,3 +300,59 @@ def test_paths_start_at_the_folder_of_the_config(folder, monkeypatch):
     written(CONFIG, "sub/mine.yaml")
     assert problems("sub/mine.yaml") == []
     assert len(pd.read_csv("sub/file.csv")) == 24
+
+
+def test_clean_and_forecast_know_an_analysis_by_the_name_of_its_file(folder, monkeypatch, capsys):
+    Path("sub/results").mkdir(parents=True)
+    Path("file.csv").rename("sub/file.csv")
+    path = written({**CONFIG, "quick": True}, "sub/patients.yaml")
+    outputs = []
+    monkeypatch.setattr("gpmcflow.monitor.clean.unneeded_state", lambda _, own: outputs.extend(own))
+    monkeypatch.setattr("gpmcflow.monitor.clean.state_table", lambda _: "")
+    with pytest.raises(TypeError):  # of what stands in for the folders
+        main(["clean", "sub/results", "--configfile", path])
+    assert "results/patients/a/fit.nc" in outputs
+    assert main(["forecast", "--configfile", path]) == 0
+    assert re.search(r"^analysis_fit +patients +2 ", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_file_below_results_is_no_job_of_ours(folder):
+    Path("results").mkdir()
+    Path("file.csv").rename("results/file.csv")
+    data = {"csv": "results/file.csv", "target": "ill"}
+    assert problems(written({**CONFIG, "data": data, "quick": True})) == []
+
+
+def test_the_home_of_the_user_is_a_path_of_the_workflow_too(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    data = {"csv": "~/file.csv", "target": "ill"}
+    config = check_config({**CONFIG, "data": data}, path="mine.yaml")
+    first = next(iter(jobs(config)))
+    assert first.inputs["files"] == [str(folder / "file.csv")]
+
+
+def test_quick_is_for_a_file_of_one_analysis(folder, capsys):
+    path = written({"analyses": {"mine": CONFIG}})
+    for command in ("check", "run"):
+        assert main([command, path, "--quick"]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "--quick is for a file of one analysis" in line
+
+
+def test_what_stops_a_command_is_no_traceback(folder, monkeypatch, capsys):
+    path = written({**CONFIG, "quick": True})
+
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gpmcflow.pipeline.forecast.tempfile.TemporaryDirectory", refuse)
+        assert main(["check", path]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gpmcflow.pipeline.own_data.forecast", interrupt)
+    assert main(["check", path]) == 130
+    assert capsys.readouterr().err == "gpmcflow: interrupted\n"
