@@ -68,6 +68,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         return alone if alone == whole else f"{alone} ({whole})"
 
     def ratio(row: pd.Series) -> str:
+        if row["reached"] in UNCOMPARED:
+            return "-"
         alone, whole = number(row["ratio"]), number(row["ratio_all"])
         return alone if alone == whole else f"{alone} ({whole})"
 
