@@ -216,6 +216,8 @@ def read_draws(
             f"{who}: these draws do not tell their model; give draws of sample from a GPModel"
             f"{', or model=' * (who == 'predict')}"
         )
+    if model is None and "constant_data" not in tree.children:
+        raise InputError(f"{who}: these results hold no data; give draws of sample from a GPModel")
     if not isinstance(model, GPModel | None):
         raise InputError(f"{who}: model is a {type(model).__name__}; allowed: a GPModel")
     model = model_of(settings["model"], tree) if model is None else model
@@ -271,6 +273,7 @@ def _levels(quantiles: Sequence[float]) -> list[float]:
     levels = np.asarray(quantiles)
     if (
         levels.ndim != 1
+        or not levels.size
         or levels.dtype.kind not in "iuf"
         or not np.all((levels >= 0) & (levels <= 1))
     ):

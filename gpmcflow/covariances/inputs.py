@@ -78,6 +78,7 @@ def inputs_of(X: Any) -> Inputs:
             if X.ndim == 2 and dim in X.coords:
                 names = tuple(str(name) for name in X[dim].values)
             X = X.values
+        require_plain("X", X)
         try:
             values = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError):
@@ -100,6 +101,17 @@ def inputs_of(X: Any) -> Inputs:
     return Inputs(np.array(values, order="C"), names, levels)
 
 
+def require_plain(name: str, values: Any) -> None:
+    """Raise `InputError` for dates, complex numbers and masked values, which float64 would hide."""
+    if np.ma.is_masked(values):
+        where = np.argwhere(np.ma.getmaskarray(values))[0]
+        raise InputError(f"{name}{[int(i) for i in where]} is masked; drop the row, or fill it in")
+    kind = np.asarray(values).dtype.kind
+    if kind in "mMc":
+        found = "complex numbers" if kind == "c" else "dates"
+        raise InputError(f"{name} holds {found}; convert them to real numbers, such as days")
+
+
 def new_inputs(
     X: Any, like: Inputs, kinds: Mapping[str, set[str]], unseen: str = "error"
 ) -> Inputs:
@@ -119,7 +131,15 @@ def new_inputs(
             continue
         if name not in frame.columns:
             raise unknown_name("new inputs: column", name, tuple(frame.columns))
+        if list(frame.columns).count(name) > 1:
+            raise InputError(f"new inputs: two columns are named {name!r}; rename one")
         column, where = frame[name], f"new inputs: column {name!r}, row"
+        if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(
+            column
+        ):
+            raise InputError(
+                f"new inputs: column {name!r} holds dates; convert it to a number, such as days"
+            )
         if column.isna().any():
             raise InputError(
                 f"{where} {int(np.argmax(column.isna()))} is missing; fill it in, or drop the row"

@@ -180,6 +180,7 @@ class Polynomial(Leaf):
         super().__post_init__()
         if not (isinstance(self.degree, (int, np.integer)) and 1 <= self.degree <= 10):
             raise InputError(f"Polynomial: degree is {self.degree!r}; allowed: 1 to 10")
+        object.__setattr__(self, "degree", int(self.degree))  # texts tell it
 
 
 LEAVES: dict[str, type[Leaf]] = {

@@ -47,7 +47,7 @@ class NumberCode:
 
     def text(self, value: float) -> str:
         """Return a value in natural units as people write it."""
-        return date_text(value + self.origin) if self.date_format else f"{value:.6g}"
+        return date_text(value + self.origin) if self.date_format else f"{value:.10g}"
 
     def encode(
         self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]

@@ -79,7 +79,7 @@ def prepare_table(
     problems += wrong
     new_table = None
     if chosen.new:
-        new_table, wrong = _read(chosen.new, folder, chosen.separator)
+        new_table, wrong = _read(chosen.new, folder, chosen.separator, new=True)
         problems += wrong
     if table is None:
         raise InputErrors(problems)
@@ -155,10 +155,10 @@ def encode_new(encoding: Encoding, path: str | Path) -> Part:
     Raises InputErrors for a file that cannot be read, lacks a column, or has cells that are no
     numbers (dates, positive exposures) where these are needed.
     """
-    return _new_part(encoding, read_table(Path(path), encoding.separator))
+    return _new_part(encoding, read_table(Path(path), encoding.separator, new=True))
 
 
-def read_table(path: Path, separator: str) -> CsvTable:
+def read_table(path: Path, separator: str, *, new: bool = False) -> CsvTable:
     """Return the table of a file; raise InputErrors, also for another separator than the given."""
     if is_file(path) and separator not in first_line(path):
         better = find_separator(path)
@@ -167,7 +167,7 @@ def read_table(path: Path, separator: str) -> CsvTable:
             raise InputErrors(
                 [
                     f'{path.name}: the header has no separator "{used}", but "{name}"; '
-                    f'write separator: "{name}"'
+                    + (f'save it with "{used}"' if new else f'write separator: "{name}"')
                 ]
             )
     try:
@@ -178,10 +178,12 @@ def read_table(path: Path, separator: str) -> CsvTable:
         raise InputErrors([str(error)]) from None
 
 
-def _read(path: str, folder: Path, separator: str) -> tuple[CsvTable | None, list[str]]:
+def _read(
+    path: str, folder: Path, separator: str, *, new: bool = False
+) -> tuple[CsvTable | None, list[str]]:
     """Return the table, None if it cannot be read, and what is wrong with it."""
     try:
-        return read_table(user_path(path, folder), separator), []
+        return read_table(user_path(path, folder), separator, new=new), []
     except InputErrors as error:
         return None, error.problems
     except InputError as error:

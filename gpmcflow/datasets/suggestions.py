@@ -132,7 +132,8 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     )
     settings = _roles(columns, settings)
     coded, outcome, problems = code_target(table, columns, settings, "data")
-    bad_cells = [line for line in columns[target].problems if coded.kind != "binary"]
+    numbers = columns[target].values is not None
+    bad_cells = list(columns[target].problems) if numbers else []
     problems = [line for line in problems if line not in bad_cells]
     if problems:
         raise InputErrors(problems)

@@ -64,7 +64,7 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
     if settings.exposure:
         return "counts"
     values = target.values
-    different = len(set(target.labels[~target.missing].tolist()))
+    different = len(set(target.labels[_read(target, settings.positive)].tolist()))
     if different == 2 or settings.positive is not None or values is None:
         return "binary"
     values = values[np.isfinite(values)]
@@ -92,6 +92,8 @@ def code_target(
         positive, negative, problem = _classes(column, settings.positive, where)
         target = replace(target, positive=positive, negative=negative)
         problems += problem
+        if not _read(column, settings.positive)[~column.missing].all():
+            problems += [line for line in column.problems if line not in problem]
         values = np.where(column.labels == positive, 1.0, 0.0)
         values[column.missing] = np.nan
     elif column.values is None or column.kind == "date":
@@ -174,9 +176,17 @@ def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[
     return problems
 
 
+def _read(column: Column, positive: Any) -> np.ndarray:
+    """Rows whose label counts: of numbers not those with a word, unless it is the positive class."""
+    words = ~column.missing & ~np.isfinite(column.values) if column.values is not None else []
+    if not np.any(words) or text_of(positive) in column.labels[words]:
+        return ~column.missing
+    return ~column.missing & ~words
+
+
 def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str | None, list[str]]:
     """Return the words of the class that counts as 1 and of the rest, and what is wrong."""
-    counts = Counter(column.labels[~column.missing].tolist())
+    counts = Counter(column.labels[_read(column, positive)].tolist())
     classes = sorted(counts, key=lambda label: (-counts[label], label))
     if positive is not None:
         chosen = _positive(positive, classes)
@@ -188,6 +198,8 @@ def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str
             return None, None, [wrong]
         rest = [label for label in classes if label != chosen]
         return chosen, rest[0] if len(rest) == 1 else f"not {chosen}", []
+    if len(classes) != 2 and column.problems:  # such as numbers in another notation
+        return None, None, list(column.problems)
     if len(classes) != 2:
         shown = ", ".join(f"{label} {counts[label]}" for label in classes[:SHOWN_CLASSES])
         shown += ", ..." if len(classes) > SHOWN_CLASSES else ""

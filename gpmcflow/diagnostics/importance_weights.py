@@ -101,8 +101,8 @@ def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Log weights (S,) with their largest ones Pareto-smoothed, on the same scale, and the shape k.
 
     The tail has the min(S / 5, 3 sqrt(S)) largest. Weights stay as they are, with k = nan, for fewer
-    than 25 of them; with k = -inf where they do not differ; with k = inf where those below the tail
-    are nothing (1e-300) beside the largest, or the fit fails.
+    than 25 of them; with k = -inf where those of the tail do not differ; with k = inf where those
+    below it are nothing (1e-300) beside the largest, or the fit fails.
     """
     n = len(log_weights)
     if n < MIN_SMOOTHED:
@@ -113,6 +113,9 @@ def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     below = np.argsort(log_weights)[n - n_tail - 1]
     if log_weights[below] < log_weights.max() + LOG_NOTHING:
         return log_weights, np.inf
+    largest = np.partition(log_weights, n - n_tail)[n - n_tail :]
+    if np.ptp(largest) < 1e-9:  # as many as these share the largest weight: it is no tail
+        return log_weights, -np.inf
     from arviz_stats.base import array_stats  # loads scipy.signal
 
     # The library takes the logs of inverse weights (its use is leave-one-out cross-validation), and

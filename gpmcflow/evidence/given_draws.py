@@ -10,7 +10,7 @@ import xarray as xr
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.two_ends import GivenDraws
 from gpmcflow.execution import array_digest, text_digest
-from gpmcflow.models.description import describe
+from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 
@@ -61,6 +61,11 @@ def _require_same(tree: xr.DataTree, model: GPModel) -> None:
         checksums.append(text_digest(RegressionDensity(model).digest()))
     if tree.attrs.get("data_checksum") not in checksums:
         raise InputError(f"{_WHERE}: they are of other data than the model; draw from this model")
+    constants = data_of(model)["constant_data"].drop_vars("X")
+    stored = tree["constant_data"].to_dataset() if "constant_data" in tree.children else {}
+    for name, values in constants.items():
+        if name in stored and not np.array_equal(stored[name].values, values.values):
+            raise InputError(f"{_WHERE}: they are of another {name}; draw from this model")
     for name, value in own.items():
         if name in settings.get("model", {}) and settings["model"][name] != value:
             raise InputError(

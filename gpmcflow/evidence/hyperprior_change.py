@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
+from gpmcflow.covariances.expressions import Covariance, Leaf
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.errors import InputError
@@ -66,7 +70,10 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     with np.errstate(divide="ignore"):
         shift = logsumexp(log_weights, axis=-1) - np.log(n_draws)
     weights = np.exp(log_weights - shift[:, None])
-    of_weights = initial_positive_sequence_time(weights) * weights.var(-1) / n_draws
+    spread = weights.var(-1)  # none where all draws are as likely under both
+    of_weights = (
+        np.where(spread > 0.0, initial_positive_sequence_time(weights), 0.0) * spread / n_draws
+    )
     group = run["evidence"].to_dataset().sel(estimator=["bridge"])
     names = ("replicate_log_evidence", "replicate_standard_error")
     before = [group[name].sel(estimator="bridge").values for name in names]
@@ -91,18 +98,39 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     return tree
 
 
+def _form_of(model: GPModel) -> tuple:
+    """All of a model but its hyperpriors."""
+    parameters, likelihood = model.parameters, model.likelihood
+    fixed = parameters.full(np.zeros(model.dim))[~parameters.is_free]
+    constants = {
+        name: np.asarray(value)
+        for name, value in vars(likelihood).items()
+        if not name.startswith("_") and (name not in likelihood.parameters or np.ndim(value))
+    }
+    numbers = {"X": model.X, "y": model.y, "fixed": fixed, "log": parameters.is_log}
+    structure = model.structure if model.basis else model.structure_name
+    return (
+        *(tuple(parameters.all_names), tuple(model.names), array_digest(numbers | constants)),
+        *(_terms_of(model.covariance), type(likelihood), model.jitter, repr(structure)),
+        repr((model.inputs.names, model.inputs.levels)),
+    )
+
+
+def _terms_of(covariance: Covariance) -> tuple:
+    """Terms of a covariance and how they are put together, without the settings of parameters."""
+    if not isinstance(covariance, Leaf):
+        pair: Any = covariance  # a sum or a product
+        return type(pair), _terms_of(pair.left), _terms_of(pair.right)
+    parameters = {*covariance.parameters(), "ard", "given"}  # of which there are names
+    own = (field.name for field in fields(covariance) if field.name not in parameters)
+    return type(covariance), *((name, getattr(covariance, name)) for name in own)
+
+
 def _check(run: xr.DataTree, model: GPModel, other: GPModel) -> None:
     attributes = getattr(run, "attrs", {})
     if attributes.get("model_digest") != model.digest():
         raise InputError(f"{_WHERE}: the run is of another model than the first one given")
-    same = (
-        model.names == other.names
-        and array_digest({"X": model.X, "y": model.y}) == array_digest({"X": other.X, "y": other.y})
-        and [(leaf.term, leaf.columns) for leaf in model.leaves]
-        == [(leaf.term, leaf.columns) for leaf in other.leaves]
-        and type(model.likelihood) is type(other.likelihood)
-    )
-    if not same:
+    if _form_of(model) != _form_of(other):
         raise InputError(
             f"{_WHERE}: the two models differ in more than hyperpriors; run model_evidence on the second"
         )
@@ -111,7 +139,8 @@ def _check(run: xr.DataTree, model: GPModel, other: GPModel) -> None:
     )
     for name, old, new in pairs:
         (low, high), (new_low, new_high) = old.support, new.support
-        if new_low < low or new_high > high:
+        slack = 1e-12 * max(1.0, abs(new_low), abs(new_high))  # ends are rounded
+        if new_low < low - slack or new_high > high + slack:
             raise InputError(
                 f"{_WHERE}: {name} goes from {new_low:g} to {new_high:g}, the draws from {low:g} to {high:g}"
                 "; allowed: the same support or a smaller one; run model_evidence on the wider model"

@@ -137,7 +137,8 @@ def log_evidence(
     pilot = find_pilot(path, chosen, coordinates, tuning, seed=seed, key=key, state_dir=folder)
     betas = pilot.betas
     if run.get("effective_fraction") is None:
-        betas = make_ladder(ladder, n_temperatures or ROUTES[route].n_temperatures, pilot)
+        length = ROUTES[route].n_temperatures if n_temperatures is None else n_temperatures
+        betas = make_ladder(ladder, length, pilot)
     tree = ROUTES[route].run(path, chosen, Schedule.from_pilot(pilot, path, betas), **run)
     if "evidence" in tree.children:
         tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)

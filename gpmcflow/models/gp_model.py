@@ -13,7 +13,7 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Covariance
-from gpmcflow.covariances.inputs import inputs_of, new_inputs
+from gpmcflow.covariances.inputs import inputs_of, new_inputs, require_plain
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.errors import InputError, unknown_name
@@ -86,6 +86,7 @@ class GPModel(WritableArrays, LatentPrior):
 
     def __post_init__(self) -> None:
         inputs = inputs_of(self.X)
+        require_plain("model: y", self.y)
         try:
             y = np.array(self.y, dtype=np.float64, order="C")  # writable, as compiled code knows it
         except (TypeError, ValueError):

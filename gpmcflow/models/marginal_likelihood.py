@@ -94,7 +94,8 @@ class MarginalLikelihood:
         self.model, n = model, model.n_cases
         self.inner, self.scale, self.constants, self._buffers = model.scaled_covariance()
         self.E, self._C = np.empty((n, n)), np.empty((n, n))  # (column, row), lower triangle
-        self._noise, self._u, self._key = np.empty(n), np.empty(n), b""
+        self._noise, self._u = np.empty(n), np.empty(n)
+        self._key: bytes | None = None  # of the parameters E is filled for
 
     def terms(self, full: np.ndarray) -> Terms | None:
         """E, filled unless it is there already, and what C is made of besides; None out of range."""

@@ -113,6 +113,8 @@ def _checked(path: str | os.PathLike) -> Path:
             )
         with h5py.File(path, "r") as file:
             library = file.attrs.get("creation_library")
+        if isinstance(library, bytes):  # as netCDF4 writes it
+            library = library.decode(errors="replace")
     except StorageError:
         raise
     except (OSError, RuntimeError, KeyError) as error:

@@ -64,9 +64,14 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame) -> Sweep:
         if len(different) <= FEW_VALUES:
             points = different
         else:
-            points = np.union1d(np.linspace(*np.quantile(seen, SHOWN), N_POINTS), ends)
+            low, high = np.quantile(seen, SHOWN)
+            if low == high:  # nearly all rows have one value
+                low, high = different[[0, -1]]
+            points = np.union1d(np.linspace(low, high, N_POINTS), ends)
         values = tuple(float(value) for value in points)
         usual = tuple(int(np.argmin(np.abs(points - end))) for end in ends)
+        if usual[0] == usual[1]:
+            usual = (0, len(points) - 1)
         kind = "date" if code.date_format else "number"
         settings = [
             dict.fromkeys(names, 0.0) | {column: float(encoding.standardised(column, value))}
@@ -112,10 +117,10 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     """Summary of draws (draw, g) of averages in natural units.
 
     The change of a probability is the difference of the ends of the usual range, of a rate their ratio; of a
-    real outcome the difference of the highest and lowest average within the usual range. Where a probability
-    or a rate clearly turns within that range, it is that from the turning point to the farther end, in the
-    order of the values. Of a category the ends are the most frequent level and the one that differs from it
-    most.
+    real outcome the difference of the highest and lowest average within the usual range, or of two levels.
+    Where a probability or a rate clearly turns within that range, it is that from the turning point to the
+    farther end, in the order of the values. Of a category the ends are the most frequent level and the one
+    that differs from it most.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean = averages.mean(0)
@@ -132,6 +137,8 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         change = np.ptp(averages[:, first : last + 1], axis=1)
     else:
         change = ends[1] - ends[0]
+    if kind == "real" and change.mean() < 0.0:  # of a category: told from the lower end
+        first, last, change = last, first, -change
     summary = (float(change.mean()), *(float(q) for q in np.quantile(change, [0.025, 0.975])))
     return Effect(mean, low, high, (first, last), summary)
 

@@ -41,14 +41,15 @@ class Places:
 
     @classmethod
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
-        """Places of a data set: a map if it has coordinates, a curve if it has one column of numbers."""
+        """Places of a data set: a map if it has coordinates, a curve if its one column holds numbers."""
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.columns if column not in coordinates]
         kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
         if coordinates:
             return cls(data, kept, _map_inputs(data, coordinates))
         inputs = data.encoding.names
-        if len(inputs) == 1 and inputs == columns:
+        dates = len(columns) == 1 and data.encoding.code(columns[0]).kind == "date"
+        if len(inputs) == 1 and inputs == columns and not dates:
             z = data.learning.X[inputs[0]].to_numpy()
             margin = 0.05 * np.ptp(z)
             line = np.linspace(z.min() - margin, z.max() + margin, CURVE_POINTS)

@@ -177,10 +177,11 @@ def shape_of(effects: pd.DataFrame, unit: str = "") -> str:
         return ""
     mean, low, high = (effects[name].to_numpy(float) for name in ("mean", "low", "high"))
     top, foot = int(mean.argmax()), int(mean.argmin())
+    width = float(value.max() - value.min())
     if low[top] > max(high[0], high[-1]):
-        return f"highest near {words.near(value.iloc[top])}{unit}"
+        return f"highest near {words.near(value.iloc[top], width)}{unit}"
     if high[foot] < min(low[0], low[-1]):
-        return f"lowest near {words.near(value.iloc[foot])}{unit}"
+        return f"lowest near {words.near(value.iloc[foot], width)}{unit}"
     if low[-1] > high[0]:
         return "rising"
     return "falling" if high[-1] < low[0] else ""
@@ -206,16 +207,14 @@ def curve_answer(analysis: Analysis) -> Markup:
         opening = Markup("The {} {} with {}.").format(analysis.response, verb, bold(label(name)))
     else:
         extreme = top if shape.startswith("highest") else foot
-        opening = Markup("The {} is {}, with {}.").format(
-            *(
-                analysis.response,
-                Markup(shape.replace(" near ", " near {} ")).format(bold(label(name))),
-            ),
-            at(extreme, True),
+        side, _, place = shape.partition(" near ")
+        opening = Markup("The {} is {} near {} {}, with {}.").format(
+            *(analysis.response, side, bold(label(name)), place, at(extreme, True))
         )
+    width = float(last["value"] - first["value"])
     ends = (
-        f"At {words.near(first['value'])} it is {at(first, bool(verb))}, "
-        f"at {words.near(last['value'])} it is {at(last, False)}."
+        f"At {words.near(first['value'], width)} it is {at(first, bool(verb))}, "
+        f"at {words.near(last['value'], width)} it is {at(last, False)}."
     )
     return sentences([opening, ends, "" if analysis.shares else _overall(analysis)])
 

@@ -111,6 +111,10 @@ def _colour_bar(canvas, left, width, levels, colours, share) -> None:
     axes.pcolormesh(steps, [0, 1], steps[None, :-1] + 0.5, cmap=ListedColormap(colours), norm=norm)
     inner = steps[1:-1]
     texts = [percent(level) if share else number(level, 2) for level in levels[1:-1]]
+    for digits in range(3, 8):  # as many as tell them apart
+        if share or len(set(texts)) == len(texts):
+            break
+        texts = [number(level, digits) for level in levels[1:-1]]
     axes.set_xticks(inner, [plain(text) for text in texts], fontsize=10)
     axes.set_yticks([])
     axes.tick_params(axis="x", length=0, pad=3)

@@ -25,6 +25,7 @@ from gpmcflow.studies.analysis.page.canvas import (
 from gpmcflow.studies.analysis.page.words import number, percent
 
 _MOST_ACROSS = 6  # levels whose names fit side by side
+_MANY_DAYS = 120  # months say where in a range of so many days a tick is
 _FEW_VALUES = 8  # whole numbers with up to so many values are dots, not a line
 
 
@@ -70,7 +71,10 @@ def effect_panels(
                 axes.set_xticks(x, levels, rotation=90 if len(levels) > _MOST_ACROSS else 0)
             elif dates:
                 axes.xaxis.set_major_locator(MaxNLocator(4))
-                axes.xaxis.set_major_formatter(lambda day, _: num2date(day).strftime("%Y-%m"))
+                form = "%Y-%m" if np.ptp(position) > _MANY_DAYS else "%m-%d"
+                axes.xaxis.set_major_formatter(
+                    lambda day, _, form=form: num2date(day).strftime(form)
+                )
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
             if share:

@@ -110,8 +110,8 @@ def _lowest(grid: Grid) -> Place:
 def _place(analysis: Analysis, place: Place, *, first: bool = False) -> str:
     x, y = analysis.info["coordinates"]
     where = ", ".join(
-        f"{label(name)} {words.near(value)}{analysis.unit_after(name)}"
-        for name, value in ((x, place.x), (y, place.y))
+        f"{label(name)} {words.near(value, np.ptp(analysis['map'][axis]))}{analysis.unit_after(name)}"
+        for name, value, axis in ((x, place.x, "x"), (y, place.y, "y"))
     )
     if analysis.shares:
         size = words.percent_interval(place.mean, place.low, place.high, first=first)

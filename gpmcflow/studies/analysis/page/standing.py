@@ -103,7 +103,7 @@ def changes(analysis: Analysis) -> list[Change]:
     """All columns, most relevant first; the outcome's kind decides what no change is."""
     return [
         Change(
-            *(row.column, row.kind, *(_end(cell, row.kind) for cell in (row.low, row.high))),
+            *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
             *(row.change, row.change_low, row.change_high),
             _state(analysis.kind, row.change, row.change_low, row.change_high),
         )
@@ -111,9 +111,10 @@ def changes(analysis: Analysis) -> list[Change]:
     ]
 
 
-def _end(cell: object, kind: str) -> str:
-    """A level as it is, a number with few digits."""
-    return "" if pd.isna(cell) else str(cell) if kind == "category" else words.natural(str(cell))
+def _ends(kind: str, *cells: object) -> tuple[str, str]:
+    """Levels as they are, numbers with few digits."""
+    low, high = ("" if pd.isna(cell) else str(cell) for cell in cells)
+    return (low, high) if kind == "category" else words.ends(low, high)
 
 
 def _state(kind: str, value: float, low: float, high: float) -> str:

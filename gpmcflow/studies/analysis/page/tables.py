@@ -126,13 +126,20 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
     return [bold(mean), f"{row['q025']:.0f} to {row['q975']:.0f}"]
 
 
+def _decimals(row: pd.Series) -> int:
+    """As many as the interval of a prediction has."""
+    return min(max(words.decimals_of((row["q975"] - row["q025"]) / 20), 0), 5)
+
+
 def _outcome(analysis: Analysis, row: pd.Series) -> str:
     if pd.isna(row["outcome"]):
         return ""
     if analysis.kind == "binary":
         target = analysis.info["target"]
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
-    return words.number(row["outcome"])
+    if analysis.kind != "real":
+        return words.fixed(row["outcome"], 0)
+    return words.fixed(row["outcome"], _decimals(row))
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
@@ -243,8 +250,9 @@ def _column_counts(analysis: Analysis) -> str:
     columns = analysis["columns"]
     outcome = analysis.info["target"]["name"]
     others = columns[columns["column"] != outcome]
-    dropped = int(others["done"].astype(str).str.startswith("dropped").sum())
-    used = len(others) - dropped
+    done = others["done"].astype(str)
+    dropped = int(done.str.startswith("dropped").sum())
+    used = len(others) - dropped - int(done.str.startswith("not an input").sum())
     gone = f", {words.fixed(dropped, 0)} dropped" if dropped else ""
     return f"It has {words.plural(len(columns), 'column')}: the outcome{gone}, {words.fixed(used, 0)} used."
 

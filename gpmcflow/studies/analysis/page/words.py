@@ -111,9 +111,22 @@ def span(low: float, high: float) -> str:
     return " to ".join(interval_parts((low + high) / 2, low, high)[1:])
 
 
-def near(value: float) -> str:
-    """A place on an axis, read off a picture."""
-    return number(value, 2 if abs(value) < 100 else 3)
+def near(value: float, width: float) -> str:
+    """A place on an axis of that width, read off a picture."""
+    digits = 2 if abs(value) < 100 else 3
+    if value and width > 0.0:  # at least as many as tell a twentieth of the axis
+        place = math.floor(math.log10(width / 20.0))
+        digits = max(digits, math.floor(math.log10(abs(value))) - place + 1)
+    return number(value, digits)
+
+
+def ends(low: str, high: str) -> tuple[str, str]:
+    """Two cells as `natural` has them, with as many digits more as tell them apart."""
+    for digits in range(3, 16):
+        pair = natural(low, digits), natural(high, digits)
+        if low == high or pair[0] != pair[1]:
+            break
+    return pair
 
 
 def percent(share: float) -> str:

@@ -14,11 +14,13 @@ from gpmcflow.datasets.csv_table import read_csv
 from gpmcflow.datasets.dates import date_text
 from gpmcflow.datasets.large_models import LargeModels
 from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import InputError
 from gpmcflow.pipeline.own_data import predict_file
 from gpmcflow.studies.analysis.baselines import baselines
-from gpmcflow.studies.analysis.effects import MOST_LEVELS, sweeps
+from gpmcflow.studies.analysis.effects import MOST_LEVELS, Sweep, effect, sweeps
 from gpmcflow.studies.analysis.models import marks_apart
+from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.reading import prepare
 
 LIKE_PREDICTIONS = ["row", "mean", "q025", "q975"]
@@ -144,3 +146,77 @@ def test_a_value_far_outside_leaves_the_baselines_finite(data, table, kind):
     X.iloc[:2] = [[1e4] * X.shape[1], [-1e4] * X.shape[1]]
     for baseline in baselines(own, own.held_out._replace(X=X)):
         assert np.isfinite(baseline.log_density).all()
+
+
+def test_a_level_that_lowers_a_real_outcome_is_seen_as_one_that_raises_it():
+    draws = np.random.default_rng(0).normal([10.0, 5.0], 0.2, (400, 2))
+    category = Sweep("ward", "category", ("a", "b"), (0, 0), pd.DataFrame())
+    down, up = (effect(category, averages, "real") for averages in (draws, draws[:, ::-1]))
+    assert down.change[1] > 4.0
+    assert down.places == (1, 0)
+    assert up.places == (0, 1)
+    np.testing.assert_allclose(down.change, up.change)
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(60) % 13 == 0, np.where(np.arange(60) < 57, 0, np.arange(60))]
+)
+def test_a_column_of_mostly_one_value_is_told_between_its_ends(data, table, values):
+    own = data("real", rows=table("real", 60).assign(rare=values.astype(int)))
+    (sweep,) = (s for s in sweeps(own, np.random.default_rng(0)) if s.column == "rare")
+    low, high = (sweep.values[place] for place in sweep.usual)
+    learning = own.encoding.natural("rare", own.learning.X["rare"].to_numpy())
+    assert (low, high) == pytest.approx((learning.min(), learning.max()))
+
+
+@pytest.mark.parametrize("kind", ["binary", "real"])
+def test_a_date_alone_is_shown_as_dates(tmp_path, table, analysis, kind):
+    rows = table("many" if kind == "real" else "binary", 60)[
+        ["day", "yield" if kind == "real" else "ill"]
+    ]
+    rows.to_csv(tmp_path / "file.csv", index=False)
+    data = {"csv": "file.csv", "target": rows.columns[1]}
+    config = {"data": data, "models": {"a": {"covariance": "matern32()"}}, "quick": True}
+    run = analysis(tmp_path, config)
+    assert not (run.folder / "curve.csv").exists()
+    values = pd.read_csv(run.folder / "effects.csv")["value"]
+    assert values.str.fullmatch(r"2024-\d\d-\d\d").all()
+
+
+def test_use_does_not_make_an_input_of_what_holds_rows_out(tmp_path, table):
+    table("binary").to_csv(tmp_path / "file.csv", index=False)
+    data = {"csv": "file.csv", "target": "ill", "use": ["age"], "test_by": "day"}
+    assert prepare("mine", {"data": data}, tmp_path, 0, "data").encoding.columns == ["age"]
+
+
+def test_a_word_among_zeros_and_ones_leaves_the_outcome_binary(tmp_path):
+    lines = ["x,y", *(f"{k}.5,{'unknown' if k == 7 else k % 2}" for k in range(40))]
+    (tmp_path / "file.csv").write_text("\n".join(lines))
+    text = suggest(tmp_path / "file.csv", "y").text("mine", csv="file.csv")
+    assert "likelihood: probit" in text
+    assert 'row 9, column y: "unknown" is not a number' in text
+    settings = {"csv": "file.csv", "target": "y", "positive": "1"}
+    with pytest.raises(InputError, match=r"is not a number; add it to data\.missing"):
+        prepare_table(settings, tmp_path)
+    prepared = prepare_table({**settings, "missing": ["unknown"]}, tmp_path)
+    assert prepared.target.kind == "binary"
+    one = prepare_table({**settings, "positive": "unknown"}, tmp_path)  # against the rest
+    assert one.target.negative == "not unknown"
+
+
+def test_a_target_in_another_notation_says_so(tmp_path):
+    lines = ["x;y", *(f"{k};1,{100 + 7 * k}" for k in range(60))]
+    (tmp_path / "file.csv").write_text("\n".join(lines))
+    settings = {"csv": "file.csv", "target": "y", "separator": ";"}
+    with pytest.raises(InputError) as raised:
+        prepare_table(settings, tmp_path)
+    assert "classes" not in str(raised.value)
+
+
+def test_words_of_places_tell_neighbours_apart():
+    assert [words.near(value, 0.05) for value in (11.575, 11.623)] == ["11.575", "11.623"]
+    assert words.near(2014.5, 10.0) == "2014.5"
+    assert words.near(8.213, 20.0) == "8.2"
+    assert words.ends("230.1", "230.4") == ("230.1", "230.4")
+    assert words.ends("57", "131") == ("57", "131")
+    assert words.ends("a", "a") == ("a", "a")
