@@ -54,13 +54,10 @@ def inputs_of(X: Any) -> Inputs:
         columns, levels = [], {}
         for k, name in enumerate(names):
             column = X.iloc[:, k]
+            require_plain(f"X: column {name!r}", column)
             if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
                 columns.append(column.to_numpy(dtype=np.float64))
                 continue
-            if pd.api.types.is_datetime64_any_dtype(column):
-                raise InputError(
-                    f"X: column {name!r} holds dates; convert it to a number, such as days"
-                )
             if column.isna().any():
                 row = int(np.flatnonzero(column.isna())[0])
                 raise InputError(
@@ -106,10 +103,12 @@ def require_plain(name: str, values: Any) -> None:
     if np.ma.is_masked(values):
         where = np.argwhere(np.ma.getmaskarray(values))[0]
         raise InputError(f"{name}{[int(i) for i in where]} is masked; drop the row, or fill it in")
-    kind = np.asarray(values).dtype.kind
-    if kind in "mMc":
-        found = "complex numbers" if kind == "c" else "dates"
-        raise InputError(f"{name} holds {found}; convert them to real numbers, such as days")
+    values = values if hasattr(values, "dtype") else np.asarray(values)
+    dates = pd.api.types.is_datetime64_any_dtype(values)
+    if dates or pd.api.types.is_timedelta64_dtype(values):
+        raise InputError(f"{name} holds dates; convert it to a number, such as days")
+    if pd.api.types.is_complex_dtype(values):
+        raise InputError(f"{name} holds complex numbers; give real ones")
 
 
 def new_inputs(
@@ -134,12 +133,7 @@ def new_inputs(
         if list(frame.columns).count(name) > 1:
             raise InputError(f"new inputs: two columns are named {name!r}; rename one")
         column, where = frame[name], f"new inputs: column {name!r}, row"
-        if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(
-            column
-        ):
-            raise InputError(
-                f"new inputs: column {name!r} holds dates; convert it to a number, such as days"
-            )
+        require_plain(f"new inputs: column {name!r}", column)
         if column.isna().any():
             raise InputError(
                 f"{where} {int(np.argmax(column.isna()))} is missing; fill it in, or drop the row"

@@ -107,14 +107,11 @@ def smooth_weights(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     n = len(log_weights)
     if n < MIN_SMOOTHED:
         return log_weights, np.nan
-    if np.ptp(log_weights) < 1e-9:  # rounding apart, the reference is the posterior
-        return log_weights, -np.inf
     n_tail = int(3.0 * np.sqrt(n)) if n > 225 else n // 5
-    below = np.argsort(log_weights)[n - n_tail - 1]
+    below, first = np.argsort(log_weights)[[n - n_tail - 1, n - n_tail]]
     if log_weights[below] < log_weights.max() + LOG_NOTHING:
         return log_weights, np.inf
-    largest = np.partition(log_weights, n - n_tail)[n - n_tail :]
-    if np.ptp(largest) < 1e-9:  # as many as these share the largest weight: it is no tail
+    if log_weights.max() - log_weights[first] < 1e-9:  # rounding apart, such as of all alike
         return log_weights, -np.inf
     from arviz_stats.base import array_stats  # loads scipy.signal
 

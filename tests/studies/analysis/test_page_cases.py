@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -221,3 +223,61 @@ def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
     folder, info = finished("birds")
     edit(folder, "reach", lambda frame: frame.assign(distance=float("inf"), high=float("inf")))
     assert "∞" in section_of(build_page(folder, info), "reach")
+
+
+def test_a_unit_is_text_and_no_markup(finished):
+    folder, info = finished("machine")
+    info["units"] = {**info["units"], "speed": "<u>{l}"}
+    curve = pd.DataFrame({"value": np.linspace(800.0, 2500.0, 9)})
+    mean = 5.0 - ((curve["value"] - 1600.0) / 400.0) ** 2
+    curve = curve.assign(mean=mean, low=mean - 0.1, high=mean + 0.1)
+    curve.assign(predictive_low=mean - 1, predictive_high=mean + 1).to_csv(
+        folder / "curve.csv", index=False
+    )
+    edit(folder, "relevance", lambda t: t[t["column"] == "speed"])
+    page = build_page(folder, info)
+    assert "<u>" not in page
+    assert "<u>{l}" in section_of(page, "answer")  # its text
+
+
+def counted(page) -> int:
+    """Columns that are used, as "Your data" says."""
+    return int(re.search(r"(\d+) used\.", text_of(page))[1])
+
+
+def test_what_holds_rows_out_is_no_column_that_is_used(finished):
+    folder, info = finished("patients")
+    before = counted(build_page(folder, info))
+
+    def held_out(columns):
+        last = columns.index[~columns["done"].str.startswith(("dropped", "the outcome"))][-1]
+        columns.loc[last, "done"] = "not an input: it chooses the rows held out"
+
+    edit(folder, "columns", held_out)
+    assert counted(build_page(folder, info)) == before - 1
+
+
+def test_levels_that_are_numbers_are_levels_and_days_have_their_own_ticks(finished):
+    folder, info = finished("machine")
+    first, second = pd.read_csv(folder / "effects.csv")["column"].unique()[:2]
+
+    def levels(effects):
+        part = effects["column"] == first
+        effects["value"] = effects["value"].astype(str)
+        effects.loc[part, "value"] = [f"{90210 + 7 * k}" for k in range(part.sum())]
+        part = effects["column"] == second
+        days = pd.date_range("2024-03-01", periods=part.sum(), freq="D")
+        effects.loc[part, "value"] = days.strftime("%Y-%m-%d")
+
+    edit(folder, "effects", levels)
+    edit(folder, "rug", lambda t: t[~t["column"].isin([first, second])])
+    plain = build_page(folder, info)
+    edit(
+        folder,
+        "relevance",
+        lambda t: t.assign(kind=t["kind"].where(t["column"] != first, "category")),
+    )
+    page = build_page(folder, info)
+    assert "90217" in page
+    assert "90217" not in plain  # a tick of a line is at a round number
+    assert len(set(re.findall(r">\s*(0[34].\d\d)\s*<", page))) >= 3  # days, and no month alone

@@ -117,7 +117,7 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         return [bold(words.percent(value)), words.percent_range(row["q025"], row["q975"])]
     if analysis.kind == "real":
         middle, low, high = words.interval_parts(row["mean"], row["q025"], row["q975"])
-        decimals = words.decimals_of((row["q975"] - row["q025"]) / 20)
+        decimals = _decimals(row)
         if 0 <= decimals <= 5:
             middle, low, high = (words.fixed(row[c], decimals) for c in ("mean", "q025", "q975"))
         return [bold(middle), f"{low} to {high}"]
@@ -128,7 +128,7 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
 
 def _decimals(row: pd.Series) -> int:
     """As many as the interval of a prediction has."""
-    return min(max(words.decimals_of((row["q975"] - row["q025"]) / 20), 0), 5)
+    return words.decimals_of((row["q975"] - row["q025"]) / 20)
 
 
 def _outcome(analysis: Analysis, row: pd.Series) -> str:
@@ -139,7 +139,7 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
-    return words.fixed(row["outcome"], _decimals(row))
+    return words.fixed(row["outcome"], min(max(_decimals(row), 0), 5))
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
