@@ -144,7 +144,10 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         group, pairs = "posterior_predictive", []
         model, thetas, eta = read_draws("simulate", source, None, n_draws)
         if eta is None:
-            raise InputError("simulate: these draws hold no latents; sample with keep_latents=True")
+            raise InputError(
+                "simulate: these draws hold no latents; sample with keep_latents=True, and by a "
+                "sampler that draws them, such as JointSplitHMC"
+            )
         y = model.y
         for theta, row in zip(np.broadcast_to(thetas, (len(eta), model.dim)), eta, strict=True):
             if model.basis:

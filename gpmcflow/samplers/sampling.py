@@ -70,16 +70,16 @@ def sample(
         Transitions of a draw; of those that are thinned out group ``trace`` keeps a few numbers.
     start:
         Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
-        a log density must have; of a `GPModel` also {parameter: value in its own units}, with "latent" (n,)
-        or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default draws of the
-        Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins the search
-        of its pilot at theta, and draws where chains start.
+        a log density without a model must have; of a `GPModel` also {parameter: value in its own units}, with
+        "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default
+        draws of the Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins
+        the search of its pilot at theta, and draws where chains start.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
     keep_latents:
-        Whether draws hold the latents of a `GPModel`. A `Summary` keeps its functions of the latents of every
-        transition in group ``trace``, too.
+        Whether draws hold the latents of a `GPModel` with free parameters. A `Summary` keeps its functions of
+        the latents of every transition in group ``trace``, too.
     seed, key:
         Random streams are keyed by both, and by the number of the chain.
     execution:
@@ -139,6 +139,8 @@ def sample(
         pilot = find_pilot(path, chosen, tuning=tuning, state_dir=folder, **streams)
         chosen = chosen.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start = pilot.latents if start is None else start
+    if keep_latents is not True:
+        _require_latents(kind, target, summary)
     if kind == JOINT:
         advise(target)
     problem = _problem(target, kind, chosen, start, bool(keep_latents))
@@ -200,11 +202,21 @@ def _require_kind(sampler: Any, kind: str, model: Any) -> None:
         )
 
 
+def _require_latents(kind: str, target: Any, summary: Summary | None) -> None:
+    """Raise `InputError` where there are no latents to summarise, or nothing else to keep."""
+    if kind == LATENTS and summary is None:
+        wrong = "False, and latents are all that is drawn at fixed hyperparameters"
+    elif summary is not None and (kind == DENSITY or (kind == JOINT and target.basis)):
+        held = "hyperparameters alone" if kind == DENSITY else "weights of basis functions"
+        wrong = f"{summary!r}, a function of latents, and these draws hold {held}"
+    else:
+        return
+    raise InputError(f"sample: keep_latents is {wrong}; leave it out")
+
+
 def _problem(target: Any, kind: str, sampler: Any, start: Any, keep_latents: bool) -> Problem:
     if kind == JOINT:
         return JointProblem.of(target, start, keep_latents)
     if kind == DENSITY:
-        if start is None and isinstance(target, RegressionDensity):
-            start = target.model.prior_median()
         return DensityProblem.of(target, start)
     return LatentProblem.of(target, sampler, start)

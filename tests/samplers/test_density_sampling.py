@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
@@ -175,6 +176,42 @@ def test_chains_start_from_their_rows(methods):
         sample(densities, sampler, n_draws=0, start=START, n_warmup=0)
     with pytest.raises(NumericalError, match=r"the exact density .* is -inf"):
         sample(densities, sampler, start=START + 500.0, n_warmup=0)
+
+
+STILL = DensityHMC(1e-9, 1, (1.0, 1.0, 1.0))
+
+
+def test_chains_of_a_model_start_apart_in_the_central_half_of_its_hyperprior(model):
+    """So that R-hat can see modes: by default each chain at a draw of its own, not all at the median."""
+    sizes = {"n_chains": 60, "n_draws": 1, "n_warmup": 0}
+    for density in (model, RegressionDensity(model), [RegressionDensity(model)]):
+        first = sample(density, STILL, **sizes).posterior["theta"].values[:, 0]
+        scores = np.array([model.parameters.to_normal(theta) for theta in first])
+        assert np.abs(scores).max() < norm.ppf(0.75) + 1e-6
+        assert (np.ptp(scores, axis=0) > 1.1).all()  # of 1.35
+        assert len(np.unique(scores)) == scores.size
+
+
+def test_starts_by_name(model):
+    natural = dict(zip(model.names, (0.4, 0.25, 2.0), strict=True))
+    sizes = {"n_chains": 2, "n_draws": 1, "n_warmup": 0}
+    for start in (natural, {"theta": np.log(list(natural.values()))}):
+        tree = sample(model, STILL, **sizes, start=start)
+        for name, value in natural.items():
+            np.testing.assert_allclose(tree.posterior[name], value, rtol=1e-6)
+    with pytest.raises(InputError, match="unknown name 'latent'"):
+        sample(model, STILL, **sizes, start={**natural, "latent": np.zeros(25)})
+
+
+def test_a_summary_of_latents_that_are_not_drawn_is_refused(model):
+    message = (
+        "sample: keep_latents is 'mean', .* these draws hold hyperparameters alone; leave it out"
+    )
+    with pytest.raises(InputError, match=message):
+        sample(model, STILL, keep_latents="mean", n_warmup=0)
+    basis = GPModel(model.X, model.y, model.covariance, Gaussian(0.3), structure="basis")
+    with pytest.raises(InputError, match="these draws hold weights of basis functions"):
+        sample(basis, keep_latents="mean")
 
 
 def test_stuck_chains_are_told(caplog):

@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution
 from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS, PreconditionedSplitHMC, make_sampler
 from gpmcflow.samplers.sampling import sample
@@ -119,6 +122,24 @@ def test_every_sampler_samples_from_its_own_coordinates(models, name):
     error = np.abs(latent.mean((0, 1)) - fit.mean) / sd
     assert error.max() < 0.35  # chains start from 60 draws of the fit
     assert 0.2 < float(stats["acceptance_rate"].mean()) <= 1.0
+
+
+def test_a_model_without_free_parameters_starts_from_its_latents_by_name():
+    X, y = np.linspace(0.0, 1.0, 6), np.array([0.0, 1.0, 0.0, 2.0, 1.0, 3.0])
+    model, sizes = (
+        GPModel(X, y, SquaredExponential(0.3, 1.0), Poisson()),
+        {"n_chains": 2, "n_draws": 3},
+    )
+    sampler, latents = PreconditionedSplitHMC(step_size=0.4, n_steps=2), np.linspace(-1.0, 1.0, 6)
+    by_name = sample(model, sampler, start={"latent": latents}, n_warmup=0, **sizes)
+    bare = sample(model, sampler, start=latents, n_warmup=0, **sizes)
+    xr.testing.assert_identical(by_name["posterior"].to_dataset(), bare["posterior"].to_dataset())
+    with pytest.raises(
+        InputError, match="start has mean; hyperparameters are fixed here: give latent"
+    ):
+        sample(model, sampler, start={"mean": 1.0}, **sizes)
+    with pytest.raises(InputError, match="latents are all that is drawn at fixed hyperparameters"):
+        sample(model, sampler, keep_latents=False, **sizes)
 
 
 @dataclass(frozen=True)

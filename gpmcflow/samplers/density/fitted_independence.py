@@ -81,7 +81,7 @@ class FittedIndependence(DensitySampler):
     ) -> tuple[FittedIndependence, float]:
         """The sampler with a proposal, and the effective share of its draws (`fitted_proposal`)."""
         density = problem.target[0].fresh()
-        proposal, share = fitted_proposal(density, problem.starts[0], rng, self.n_pilot, self.dof)
+        proposal, share = fitted_proposal(density, problem.centre, rng, self.n_pilot, self.dof)
         return replace(self, proposal=proposal), share
 
     def adapt(self, problem: DensityProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:

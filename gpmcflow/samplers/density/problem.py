@@ -12,6 +12,7 @@ import xarray as xr
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.problem import DIMS, Outputs, Problem, in_own_units, start_rows
 from gpmcflow.samplers.protocol import DENSITY
@@ -19,20 +20,31 @@ from gpmcflow.samplers.protocol import DENSITY
 
 @dataclass(frozen=True, eq=False)
 class DensityProblem(Problem):
-    """The exact density first, then its stand-ins; chain k starts from row k of ``starts``, modulo."""
+    """The exact density first, then its stand-ins; chain k starts from row k of ``starts``, modulo.
+
+    Without them, which takes the density of a `GPModel`, in the hyperprior's central half.
+    """
 
     target: tuple[LogDensity, ...]
-    starts: np.ndarray
+    starts: np.ndarray | None
 
     samples = DENSITY
     stream = "sample_density"
 
     @classmethod
     def of(cls, target: Any, start: Any) -> DensityProblem:
-        """Problem of a density, or of several, from theta (d,) or (pool, d)."""
+        """Problem of a density, or of several, from theta (d,) or (pool, d).
+
+        Of the density of a model also from {"theta": theta}, and {parameter: value in its own units}.
+        """
         densities = (target,) if isinstance(target, LogDensity) else tuple(target)
         exact = densities[0]
-        if start is None:
+        if exact.model is not None:
+            if start is None:
+                return cls(densities, None)
+            if isinstance(start, Mapping):
+                start = start["theta"] if list(start) == ["theta"] else exact.model.theta_of(start)
+        elif start is None:
             raise InputError(
                 f"sample: a log density tells no start; give start, ({exact.dim},): "
                 f"{', '.join(exact.names)}"
@@ -42,7 +54,9 @@ class DensityProblem(Problem):
     def digest(self) -> str:
         """SHA-256 of densities and starts."""
         parts = [density.digest() for density in self.target]
-        return text_digest(*parts, array_digest({"start": self.starts}))
+        return text_digest(
+            *parts, array_digest({} if self.starts is None else {"start": self.starts})
+        )
 
     @property
     def recorded(self) -> Outputs:
@@ -58,7 +72,20 @@ class DensityProblem(Problem):
 
     def start(self, rng: Any, chain: int = 0) -> np.ndarray:
         """theta (d,)."""
+        if self.starts is None:
+            return self._prior.draw_prior(rng, central=0.5)
         return self.starts[chain % len(self.starts)]
+
+    @property
+    def centre(self) -> np.ndarray:
+        """theta (d,) at which a pilot begins: the first start, or the hyperprior's median."""
+        return self._prior.prior_median() if self.starts is None else self.starts[0]
+
+    @property
+    def _prior(self) -> GPModel:
+        model = self.target[0].model
+        assert model is not None  # else starts are given, see `of`
+        return model
 
     @property
     def coords(self) -> dict[str, np.ndarray]:

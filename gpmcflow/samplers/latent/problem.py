@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gaussian_sites import GaussianSites
@@ -35,8 +36,18 @@ class LatentProblem(Problem):
     stream = "sample"
 
     @classmethod
-    def of(cls, target: Target, sampler: LatentSampler, starts: np.ndarray | None) -> LatentProblem:
-        """Problem of a target in the coordinates of a sampler."""
+    def of(cls, target: Target, sampler: LatentSampler, starts: Any) -> LatentProblem:
+        """Problem of a target in the coordinates of a sampler, from latents (d,) or (pool, d), or None.
+
+        Also from {"latent": latents}, as where hyperparameters are free.
+        """
+        if isinstance(starts, Mapping):
+            if list(starts) != ["latent"]:
+                raise InputError(
+                    f"sample: start has {', '.join(map(str, starts))}; hyperparameters are fixed here: "
+                    "give latent alone"
+                )
+            starts = starts["latent"]
         base, coordinates = target.base, sampler.coordinates(target.base)
         other = isinstance(base, GaussianSites) and not coordinates.same_gaussian(base)
         pool = None if starts is None else start_rows("latents", starts, target.dim)

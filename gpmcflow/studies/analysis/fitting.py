@@ -110,7 +110,7 @@ def _evidence_group(value: float, error: float, approximate_value: float, alarm:
 def _independent(model: GPModel, seed: int, key: tuple) -> tuple[Sampler | None, float]:
     """An independence sampler of a regression, and the share of draws that its pilot finds effective."""
     rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
-    problem = DensityProblem.of(RegressionDensity(model), model.prior_median())
+    problem = DensityProblem.of(RegressionDensity(model), None)
     try:
         return FittedIndependence().fitted(problem, rng)
     except NumericalError:  # no mode
