@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from gpmcflow.datasets.columns import Column
+from gpmcflow.datasets.columns import Column, yaml_text
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_settings import TableSettings
 from gpmcflow.datasets.target import Target
@@ -80,7 +80,7 @@ def input_done(column: Column, settings: TableSettings) -> str:
 
 def dropped_done(name: str, use: str) -> str:
     """Return the words for why a column is not used."""
-    return DROPPED.get(use) or f"dropped: text; to use it: categorical: [{name}]"
+    return DROPPED.get(use) or f"dropped: text; to use it: categorical: [{yaml_text(name)}]"
 
 
 def target_found(column: Column, target: Target) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 import re
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import yaml
 
 from gpmcflow.datasets.cells import (
     MISSING_WORDS,
@@ -24,6 +26,7 @@ from gpmcflow.datasets.dates import date_formats, date_text, parse_dates
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
+SIGNS = re.compile(r"^[$€£¥]\s*|\s*[%‰°$€£¥]$")
 ID_WORDS = {"id", "ids", "uuid", "guid", "identifier"}
 COUNTER_WORDS = {
     "index",
@@ -98,6 +101,23 @@ def as_argument(column: str) -> str:
     return column if bare else repr(column)
 
 
+def yaml_text(text: str) -> str:
+    """Return text as a YAML scalar, in quotes where it needs them (also inside of a list)."""
+    plain = re.fullmatch(r"[^\W\d][\w./ -]*", text) and yaml.safe_load(text) == text
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def term_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return column -> name of a covariance's term, all different."""
+    names: dict[str, str] = {}
+    for column in columns:
+        name = re.sub(r"\W+", "_", column)
+        while name in names.values():
+            name += "_"
+        names[column] = name
+    return names
+
+
 def missing_words(n_missing: int) -> str:
     """Return the words for the number of missing cells."""
     return f"{n_missing} cell{'' if n_missing == 1 else 's'} missing" if n_missing else "complete"
@@ -133,6 +153,8 @@ def _describe(
         return dates
     if problem := _other_decimal(table, text, values, decimal):
         return replace(text, contents="numbers with another decimal mark", problems=(problem,))
+    if problem := _with_signs(table, few, decimal):
+        return replace(text, contents="numbers with a sign behind or before", problems=(problem,))
     if n == filled.sum() > 2:
         return replace(few, kind="id", contents=f"{n} different texts{gaps}")
     if n <= MOST_LEVELS:
@@ -146,7 +168,7 @@ def _numbers(table: CsvTable, column: Column, values: np.ndarray, n_different: i
     bad = ~column.missing & ~number
     column = replace(column, values=values)
     if bad.any():
-        hint = f"; or write categorical: [{name}]" if n_different <= MOST_LEVELS else ""
+        hint = f"; or write categorical: [{yaml_text(name)}]" if n_different <= MOST_LEVELS else ""
         says = f"is not a number; add it to data.missing or mend the cell{hint}"
         problem = row_problem(table, name, bad, lambda cell: f'"{cell}" {says}')
         column = replace(column, problems=(problem,))
@@ -217,6 +239,18 @@ def _other_decimal(table: CsvTable, column: Column, values: np.ndarray, decimal:
             f'or write decimal: "{other}" under data'
         )
     return f'row {table.rows[place]}, column {column.name}: "{cells[place]}" {says}'
+
+
+def _with_signs(table: CsvTable, column: Column, decimal: str) -> str | None:
+    """Return one line if the column mostly holds numbers with a sign, such as 12.5 % or $3."""
+    bare = [SIGNS.sub("", cell) for cell in column.labels.tolist()]
+    numbers = ~column.missing & np.isfinite(parse_numbers(bare, decimal))
+    if numbers.sum() < MOSTLY * (~column.missing).sum():
+        return None
+    says = "looks like a number with a sign; take the sign out"
+    if column.levels:
+        says += f", or write categorical: [{yaml_text(column.name)}]"
+    return row_problem(table, column.name, numbers, lambda cell: f'"{cell}" {says}')
 
 
 def _id_like(name: str, values: np.ndarray) -> bool:

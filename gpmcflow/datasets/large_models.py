@@ -7,12 +7,11 @@ shortest length scale of its terms needs on the range of their columns.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column, as_argument
+from gpmcflow.datasets.columns import Column, as_argument, term_names
 
 MANY_ROWS = 2000
 MOST_FUNCTIONS = 380  # of a model: 400 is the limit, and held-out rows change ranges a little
@@ -60,8 +59,8 @@ class LargeModels:
         if curved:
             self.priors["reach"] = REACH
             terms = [
-                f"squared_exponential({as_argument(name)}, length_scale=reach, name={_name(name)})"
-                for name in curved
+                f"squared_exponential({as_argument(column)}, length_scale=reach, name={name!r})"
+                for column, name in term_names(curved).items()
             ]
             self.covariances["curves"] = " + ".join([*terms, "linear()"])
         self.covariances["plain"] = STRAIGHT
@@ -97,7 +96,3 @@ def _surface(halves: Sequence[float]) -> tuple[float, float] | None:
         if math.prod(sizes) <= MOST_FUNCTIONS:
             return mean, SURFACE_SPREAD
     return None
-
-
-def _name(column: str) -> str:
-    return repr(re.sub(r"\W+", "_", column))

@@ -8,11 +8,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import yaml
-
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
-from gpmcflow.datasets.columns import as_argument, name_words
+from gpmcflow.datasets.columns import as_argument, name_words, yaml_text
 from gpmcflow.datasets.large_models import STRAIGHT, WIDTHS
 
 if TYPE_CHECKING:
@@ -76,15 +74,15 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         "seed: 1",
         "",
         "data:",
-        f"  csv: {_scalar(csv)}",
+        f"  csv: {yaml_text(csv)}",
     ]
     lines += _file_marks(suggestion)
     lines += [
         f"  # {target.name}: {suggestion.outcome_counts}",
-        f"  target: {_scalar(target.name)}",
+        f"  target: {yaml_text(target.name)}",
     ]
     if target.kind == "binary":
-        lines.append(f"  positive: {_scalar(target.positive)}   # counts as 1, all else as 0")
+        lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
     else:
         whole = suggestion.columns[target.name].kind == "whole"
         words = KIND_WORDS[target.kind] + ("; or counts" if target.kind == "real" and whole else "")
@@ -94,7 +92,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     lines += [f"  # {line}" for line in _column_lines(suggestion)]
     lines += [f"  # TO MEND: {line}" for line in suggestion.problems]
     if settings.coordinates:
-        places = ", ".join(_scalar(place) for place in settings.coordinates)
+        places = ", ".join(yaml_text(place) for place in settings.coordinates)
         degrees = any(name_words(place) & {"lat", "latitude"} for place in settings.coordinates)
         shape = (
             "degrees taken as they are, kilometres are better"
@@ -102,7 +100,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             else "both share one scale"
         )
         lines.append(f"  coordinates: [{places}]   # a place; {shape}")
-    words = ", ".join(_scalar(word) for word in MISSING_WORDS)
+    words = ", ".join(yaml_text(word) for word in MISSING_WORDS)
     lines += [
         "  drop: []                # columns not to use",
         "  categorical: []         # columns to take as categories even if they hold numbers",
@@ -125,7 +123,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
-    return "\n".join(lines) + "\n"
+    return _printable("\n".join(lines) + "\n")
 
 
 def _large(suggestion: Suggestion) -> list[str]:
@@ -165,7 +163,7 @@ def _units(suggestion: Suggestion) -> list[str]:
         return []
     key = "exposure" if settings.exposure else "trials"
     words = unit_done(settings.unit, target)
-    return [f"  {key}: {_scalar(settings.unit)}   # {words}; take it out if that is wrong"]
+    return [f"  {key}: {yaml_text(settings.unit)}   # {words}; take it out if that is wrong"]
 
 
 def _column_lines(suggestion: Suggestion) -> list[str]:
@@ -180,7 +178,7 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
         elif use == "input":
             done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
             if column.kind == "whole" and name_words(name) & NAME_LIKE:
-                done += f"; if it is a name and not an amount: categorical: [{_scalar(name)}]"
+                done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
         else:
             done = dropped_done(name, use)
             if use == "id":
@@ -193,11 +191,12 @@ def _test_by(suggestion: Suggestion) -> list[str]:
     """Return the commented setting that holds out the last rows by a date, if there is one."""
     dates = [name for name, column in suggestion.columns.items() if column.kind == "date"]
     if dates:
-        return [f"  # test_by: {_scalar(dates[0])}     # hold out the last rows, not random ones"]
+        return [f"  # test_by: {yaml_text(dates[0])}     # hold out the last rows, not random ones"]
     return ["  # test_by: a_column     # hold out whole groups, or the last rows by a date"]
 
 
-def _scalar(text: str) -> str:
-    """Return text as a YAML scalar, in quotes where it needs them (also inside of a list)."""
-    plain = re.fullmatch(r"[^\W\d][\w./ -]*", text) and yaml.safe_load(text) == text
-    return text if plain else json.dumps(text, ensure_ascii=False)
+def _printable(text: str) -> str:
+    """Return text with what YAML does not allow in a file, or takes for the end of a line, escaped."""
+    return re.sub(
+        "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda mark: f"\\u{ord(mark[0]):04x}", text
+    )

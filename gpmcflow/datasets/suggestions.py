@@ -13,7 +13,7 @@ import numpy as np
 
 from gpmcflow.datasets.cells import THOUSANDS, parse_numbers
 from gpmcflow.datasets.column_uses import column_uses
-from gpmcflow.datasets.columns import Column, describe_columns, name_words
+from gpmcflow.datasets.columns import Column, describe_columns, name_words, yaml_text
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
 from gpmcflow.datasets.large_models import MANY_ROWS, LargeModels
 from gpmcflow.datasets.own_settings import TableSettings, unknown
@@ -104,7 +104,7 @@ class Suggestion:
         if use == "dropped":
             why = {
                 "id": "an id",
-                "text": f"{column.contents}; categorical: [{column.name}] keeps it",
+                "text": f"{column.contents}; categorical: [{yaml_text(column.name)}] keeps it",
             }
             return f"{column.name} ({why.get(column.kind, column.kind)})"
         words = [f"{len(column.levels)} categories"] if use == "text" else []

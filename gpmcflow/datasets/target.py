@@ -14,7 +14,7 @@ from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 
 # A few words for yes that the alphabet does not put behind their no.
-YES_WORDS = {"yes", "y", "true", "t", "1", "positive", "pos", "ja", "j", "case", "abnormal"}
+YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
 COUNT_WORDS = {"count", "counts", "number", "n", "visits", "events", "cases", "accidents"}
 COUNT_LEVELS, COUNT_LARGEST = 30, 50
 SHOWN_CLASSES = 6

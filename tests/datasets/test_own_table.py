@@ -135,6 +135,8 @@ def test_repeated_rows_are_kept_and_the_checksum_is_the_files(tmp_path):
         (("a", "b"), {"positive": "a"}, "a", "b"),
         (("no", "yes"), {"positive": True}, "yes", "no"),  # YAML reads yes as true
         (("no", "yes"), {"positive": False}, "no", "yes"),
+        (("1", "2"), {}, "2", "1"),
+        (("0", "1"), {}, "1", "0"),
         (("1", "2"), {"positive": 1}, "1", "2"),
         (("1", "2"), {"positive": "1.0"}, "1", "2"),
         (("a", "b", "c"), {"positive": "c"}, "c", "not c"),

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import yaml
 
+from gpmcflow.datasets.columns import term_names
 from gpmcflow.datasets.large_models import REACH, functions, half_range
 from gpmcflow.datasets.own_table import prepare_table
 from gpmcflow.datasets.suggestions import suggest
@@ -182,7 +181,8 @@ def config_of_many(suggestion):
         sizes = [block.size for block in model.basis.eigen]
         assert sum(sizes) <= 400
         if name == "curves":
-            named = {re.sub(r"\W", "_", name): own for name, own in suggestion.columns.items()}
+            terms = term_names(list(suggestion.columns))
+            named = {terms[name]: own for name, own in suggestion.columns.items()}
             halves = [half_range(named[block.term]) for block in model.basis.eigen]
             asked = np.array([functions(half, *REACH, 1) for half in halves])
             rest = asked - sizes  # ends of columns may be held out
@@ -195,6 +195,23 @@ def test_names_that_yaml_would_misread(tmp_path):
     rows = [f"{i % 7}.5,{i % 5},{i}.25" for i in range(N)]
     loaded, _ = config(suggest(write(tmp_path, '"a: [b]",no,"off"', rows), "off"))
     assert loaded["data"]["target"] == "off"
+
+
+def test_names_that_differ_in_marks_alone_and_marks_that_yaml_refuses(tmp_path):
+    """Of terms with factors by column, of groups of categories, and characters from a wrong encoding."""
+    rng = np.random.default_rng(1)
+    rows = [",".join(f"{v:.4f}" for v in row) for row in rng.normal(size=(2100, 6))]
+    path = write(tmp_path, "a b,a-b,linear,t\x80u,v\u2028w,y", rows)
+    loaded, models = config_of_many(suggest(path, "y"))
+    assert len({block.term for block in models["curves"].basis.eigen}) == 5
+    assert "t\x80u" in loaded["models"]["curves"]["covariance"].encode().decode("unicode_escape")
+    with_target = suggest(path, "t\x80u").text("own")
+    assert yaml.safe_load(with_target)["data"]["target"] == "t\x80u"
+    rows = [f"{'abc'[i % 3]},{'def'[i % 3 - i % 2]},{i % 7}.5,{i % 11}.25" for i in range(N)]
+    loaded = yaml.safe_load(suggest(write(tmp_path, "g g,g-g,x,y", rows), "y").text("own"))
+    data = data_of(data_tree(prepare_table(loaded["data"], tmp_path)))
+    model = build_model({"likelihood": None, "priors": {}, **loaded}, "relevance", data, "own")
+    assert {"g_g.length_scale", "g_g_.length_scale"} <= set(model.names)
 
 
 def test_whole_numbers_that_may_be_names_are_pointed_out(tmp_path):

@@ -14,6 +14,7 @@ from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.datasets.columns import term_names
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
@@ -190,8 +191,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
         everything = tuple(name for c in columns for name in names[c])
         return replace(leaf, columns=everything, **({"ard": False} if ard and not alone else {}))
     factors: list[Covariance] = [replace(leaf, columns=alone)] if alone else []
-    for column, inputs in groups.items():
-        own = f"{leaf.name or leaf.term}_{column}" if several else column
+    for column, name in term_names(list(groups)).items():
+        own, inputs = f"{leaf.name or leaf.term}_{name}" if several else name, groups[column]
         plain = {"ard": False, "name": re.sub(r"\W+", "_", own)}
         if factors:
             plain["signal_sd"] = None
