@@ -256,6 +256,26 @@ def test_a_stuck_chain_differs_and_is_told():
     assert cell(verdict, "#1", "efficiency NYS")["verdict"] == "differs"
 
 
+def test_a_chain_at_another_mode_is_not_cheap_and_is_told():
+    """It may accept and decorrelate well there, or be too slow there for an error of its mean."""
+
+    def methods(name, k):
+        there = estimates(1.5, m=(0,)) | {"theta_mean": [1.3], "theta_tau": [200.0]}
+        off = {"mean_log_likelihood": -14.5 if k == 2 else -13.5}
+        return typical(name, k) | {"student": there | off}
+
+    verdict = verdict_of(study(settings_of(a={"data": 1}), methods))
+    (row,) = claim(verdict, "beyond the paper", column="student")
+    assert row["verdict"] == "does not hold"
+    assert "1 of 6 chains stayed far from the others" in row["why"]
+    (row,) = claim(verdict, "all methods draw")
+    assert row["verdict"] == "does not hold"
+    assert row["why"].endswith("5 chains left out, which mix too slowly for a standard error; 4 "
+                               "posterior sd or more off in the log likelihood: student")  # fmt: skip
+    (row,) = claim(verdict, "discretizing chain", column="CPU")
+    assert row["verdict"] == "holds"  # the other methods keep their costs
+
+
 def test_one_data_set_resolves_nothing():
     verdict = verdict_of(study(settings_of(a={"data": 1}), typical, n=1))
     assert cell(verdict, "#1", "ACT STD")["verdict"] == "not resolved"

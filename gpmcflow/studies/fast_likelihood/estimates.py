@@ -23,6 +23,7 @@ COSTS = {  # of an effective draw
     "efficiency": "tau x CPU",
     "cost": "tau x pi-equivalents, pilots charged",
 }
+FAR = 4.0  # posterior standard deviations of the log likelihood
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,14 @@ class TypeRuns:
     def mean(self, method: str, key: str) -> Estimate:
         """Mean over the data sets of one of a method's estimates."""
         return Estimate.of(self.values(method, key))
+
+    def priceless(self, method: str) -> str:
+        """Words for a method's chains that cost infinitely much, "" where there are none."""
+        infinite = [run for run in self.of(method) if math.isinf(run["tau"])]
+        far = sum("far" in run for run in infinite)
+        counts = {"never moved": len(infinite) - far, "stayed far from the others": far}
+        n = self.count(method)
+        return rows.joined(*(f"{k} of {n} chains {what}" for what, k in counts.items() if k))
 
     def log_ratio(self, method: str, base: str, key: str) -> Estimate:
         """Mean of the paired log ratio of a cost to another method's, over data sets that have both.
@@ -126,9 +135,24 @@ def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
         (replicates,) = methods.values()
         eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in replicates if "eigen" in row)
         settings = replicates[0]["settings"]["type"]
-        of_methods = tuple(row["methods"] for row in replicates)
+        of_methods = tuple(_without_price(row["methods"]) for row in replicates)
         types[name] = TypeRuns(name, settings, of_methods, eigen)
     return {name: types[name] for name in sorted(types, key=lambda name: _place(types[name]))}
+
+
+def _without_price(methods: dict[str, dict]) -> dict[str, dict]:
+    """A data set's estimates, where a chain that stays elsewhere costs infinitely much, as if it never moved.
+
+    Such as at another mode: its mean log likelihood is `FAR` from that of the chain that mixes best.
+    """
+    best = min(methods.values(), key=lambda run: max(run["theta_tau"]))
+    limit = FAR * best["sd_log_likelihood"]
+    return {
+        name: {**run, **dict.fromkeys({"tau", *COSTS} & set(run), math.inf), "far": True}
+        if abs(run["mean_log_likelihood"] - best["mean_log_likelihood"]) > limit
+        else run
+        for name, run in methods.items()
+    }
 
 
 def _place(runs: TypeRuns) -> tuple:
@@ -144,13 +168,12 @@ def below_one(
 
     A chain that never moved costs infinitely much.
     """
-    log_ratio, n = runs.log_ratio(*pair, key), runs.count(*pair)
-    stuck = sum(map(math.isinf, runs.values(pair[0], "tau")))
+    log_ratio = runs.log_ratio(*pair, key)
     note = (
         f"{runs.number(*pair)}, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
     )
     known = math.isfinite(log_ratio.centre)
-    note = rows.joined("" if known else f"{stuck} of {n} chains never moved", why, note)
+    note = rows.joined("" if known else runs.priceless(pair[0]), why, note)
     cells = log_ratio.exp().cells() if known else {}
     judged = verdict((side(log_ratio, 0.0), "below"))
     column = f"{COSTS[key]}: {pair[0]} / {pair[1]}"

@@ -108,7 +108,7 @@ def _printed_rows(
 
 
 def _judged(runs: TypeRuns, method: str, column: str, name: str, value, tolerances: dict) -> dict:
-    last, n = runs.of(method)[-1], runs.count(method)
+    last = runs.of(method)[-1]
     if column == "m":
         same = last["m"] == (value if isinstance(value, list) else [value])
         ours, judged = " ".join(map(str, last["m"])), verdict(same, words=NUMBER)
@@ -117,10 +117,8 @@ def _judged(runs: TypeRuns, method: str, column: str, name: str, value, toleranc
     if column == "cpu" or (column, name) == ("efficiency", "STD"):
         ours = runs.mean(method, "seconds" if column == "cpu" else "efficiency")
         return ours.cells() | {"verdict": "machine-dependent", "why": note}
-    stuck = sum(map(math.isinf, runs.values(method, "tau")))
-    if stuck:
-        why = f"{stuck} of {n} chains never moved; {note}"
-        return {"ours": math.inf, "verdict": verdict(False, words=NUMBER), "why": why}
+    if why := runs.priceless(method):
+        return {"ours": math.inf, "verdict": verdict(False, words=NUMBER), "why": f"{why}; {note}"}
     if column == "ACT":
         ours = runs.mean(method, "tau")
         allowed = tolerances["ACT"]
