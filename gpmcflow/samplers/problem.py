@@ -17,6 +17,7 @@ DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  #
 DIMS |= dict.fromkeys(
     ("n_calls", "n_gradients", "n_failed"), "density"
 )  # where a log density has them
+MOST_STARTS = 3  # of a pilot
 
 
 class Problem(ABC):
@@ -75,6 +76,19 @@ def start_rows(what: str, values: Any, width: int) -> np.ndarray:
     raise InputError(
         f"sample: start of {what} {wrong}; allowed: finite numbers ({width},) or (pool, {width})"
     )
+
+
+def pilot_starts(
+    model: GPModel, rng: np.random.Generator, given: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Theta (d,) from which a pilot searches, at most three: ``given`` ones (pool, d), or by default.
+
+    By default the hyperprior's centre and two draws from its central half: there may be several modes.
+    """
+    if given is not None:
+        return list(given[:MOST_STARTS])
+    draws = (model.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS))
+    return [model.prior_median(), *draws]
 
 
 def in_own_units(model: GPModel, theta: Any) -> dict[str, Any]:

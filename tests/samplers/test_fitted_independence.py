@@ -92,3 +92,53 @@ def test_chains_start_apart_by_sample():
     assert float(draws.sample_stats["acceptance_rate"].mean()) > 0.5
     first = draws.posterior["theta"].values[:, 0]
     assert len(np.unique(first[:, 0])) == 3
+
+
+class Mixture(LogDensity):
+    """Two normal densities of sd 0.1 at 0 and 5, the second of a given share."""
+
+    names = ("a",)
+    model = None
+
+    def __init__(self, share):
+        self.share = share
+
+    def evaluate(self, theta):
+        return self.value_and_gradient(theta)[0]
+
+    def value_and_gradient(self, theta):
+        places = (theta[0] - np.array([0.0, 5.0])) / 0.1
+        terms = np.log([1.0 - self.share, self.share]) - 0.5 * places**2
+        value = np.logaddexp(*terms)
+        return value, np.array([np.exp(terms - value) @ (-places / 0.1)])
+
+
+@pytest.mark.parametrize(
+    ("starts", "share", "place", "alone"),
+    [
+        ([0.3], 0.9999, 0.0, True),  # the other is not looked for
+        ([0.3, 0.2, 4.8], 0.9999, 5.0, True),
+        ([0.3, 5.1], 1e-4, 0.0, True),
+        ([0.3, 5.1], 0.1, 0.0, False),
+        ([5.1, 0.3], 0.1, 0.0, False),
+        ([0.3, -0.2, 0.4], 0.5, 0.0, True),
+    ],
+)
+def test_the_mode_of_most_mass_and_whether_one_is_enough(starts, share, place, alone):
+    problem = DensityProblem.of(Mixture(share), np.array(starts)[:, None])
+    rng = chain_generators(1, "x", chains=range(1)).generator(0)
+    sampler, effective = FittedIndependence().fitted(problem, rng)
+    assert sampler.proposal.location[0] == pytest.approx(place, abs=0.05)
+    assert effective > 0.8 if alone else effective == 0.0
+
+
+def test_starts_leave_the_random_numbers_of_the_fit_as_they_are():
+    """Also where a model gives them: a second and third start that find the same mode change no digit."""
+    x = np.linspace(0.0, 1.0, 30)
+    model = gp.GPModel(x, np.sin(6.0 * x) + 0.1 * np.cos(91.0 * x), gp.Matern52(), gp.Gaussian())
+    density = gp.RegressionDensity(model)
+    fits = []
+    for start in (None, model.prior_median()):
+        rng = chain_generators(1, "x", chains=range(1)).generator(0)
+        fits.append(FittedIndependence().fitted(DensityProblem.of(density, start), rng)[0])
+    assert repr(fits[0]) == repr(fits[1])

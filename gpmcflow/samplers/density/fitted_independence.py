@@ -12,7 +12,7 @@ from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.samplers.adaptation.fitted_proposal import fitted_proposal
+from gpmcflow.samplers.adaptation.fitted_proposal import beside, fitted_proposal
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.density.protocol import (
     DensityInfo,
@@ -34,8 +34,8 @@ class FittedIndependence(DensitySampler):
     The fit begins with location and curvature at the mode (`FittedStudent.at_mode`, which needs a gradient)
     and is refitted once to weighted draws of itself. A transition costs one value of the density and no
     gradient: for the few hyperparameters of a GP regression, whose posterior is close to normal, draws are
-    nearly independent. What the fit misses (another mode) is seen seldom: chains then stand still and do not
-    agree.
+    nearly independent. The mode is that of most mass among those found from up to three starts. What the fit
+    misses (another mode) is seen seldom: chains then stand still and do not agree.
 
     Source: Tierney (1994), section 2.3.3; the fit by importance weights: Cappe et al. (2008).
 
@@ -80,8 +80,8 @@ class FittedIndependence(DensitySampler):
         self, problem: DensityProblem, rng: np.random.Generator
     ) -> tuple[FittedIndependence, float]:
         """The sampler with a proposal, and the effective share of its draws (`fitted_proposal`)."""
-        density = problem.target[0].fresh()
-        proposal, share = fitted_proposal(density, problem.centre, rng, self.n_pilot, self.dof)
+        density, starts = problem.target[0].fresh(), problem.pilot_starts(beside(rng))
+        proposal, share = fitted_proposal(density, starts, rng, self.n_pilot, self.dof)
         return replace(self, proposal=proposal), share
 
     def adapt(self, problem: DensityProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:

@@ -14,7 +14,15 @@ from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.samplers.problem import DIMS, Outputs, Problem, in_own_units, start_rows
+from gpmcflow.samplers.problem import (
+    DIMS,
+    MOST_STARTS,
+    Outputs,
+    Problem,
+    in_own_units,
+    pilot_starts,
+    start_rows,
+)
 from gpmcflow.samplers.protocol import DENSITY
 
 
@@ -76,10 +84,11 @@ class DensityProblem(Problem):
             return self._prior.draw_prior(rng, central=0.5)
         return self.starts[chain % len(self.starts)]
 
-    @property
-    def centre(self) -> np.ndarray:
-        """theta (d,) at which a pilot begins: the first start, or the hyperprior's median."""
-        return self._prior.prior_median() if self.starts is None else self.starts[0]
+    def pilot_starts(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """theta (d,) from which a pilot searches."""
+        if self.starts is not None:
+            return list(self.starts[:MOST_STARTS])
+        return pilot_starts(self._prior, rng)
 
     @property
     def _prior(self) -> GPModel:

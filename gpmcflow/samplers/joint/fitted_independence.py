@@ -17,10 +17,12 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.linear_maps import solve
 from gpmcflow.samplers.adaptation.fitted_proposal import (
     N_JUDGED,
+    beside,
     effective_share,
     fitted_proposal,
 )
 from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.problem import pilot_starts
 from gpmcflow.samplers.protocol import (
     JOINT,
     Failures,
@@ -112,12 +114,14 @@ class JointIndependence(Sampler):
         require_positive("JointIndependence: dof", self.dof)
         require_count("JointIndependence", "n_pilot", self.n_pilot)
 
-    def fitted(self, model: GPModel, rng: np.random.Generator) -> tuple[JointIndependence, float]:
+    def fitted(
+        self, problem: JointProblem, rng: np.random.Generator
+    ) -> tuple[JointIndependence, float]:
         """The sampler with a proposal, and the effective share of joint draws of theta and f from it."""
+        model = problem.target
         density = EvidenceDensity(model, tolerance=PILOT_TOLERANCE, damping=DAMPING)
-        proposal, share = fitted_proposal(
-            density, model.prior_median(), rng, self.n_pilot, self.dof
-        )
+        starts = pilot_starts(model, beside(rng), problem.starts.get("theta"))
+        proposal, share = fitted_proposal(density, starts, rng, self.n_pilot, self.dof)
         sampler = replace(self, proposal=proposal)
         if share == 0.0:
             return sampler, share
@@ -129,7 +133,7 @@ class JointIndependence(Sampler):
     def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Fit the proposal of theta, and start chains at draws of it."""
         rng = chain_generators(seed, *key, "joint_independence", chains=range(1)).generator(0)
-        sampler = self if self.proposal is not None else self.fitted(problem.target, rng)[0]
+        sampler = self if self.proposal is not None else self.fitted(problem, rng)[0]
         starts = problem.starts
         if "theta" not in starts:
             assert sampler.proposal is not None

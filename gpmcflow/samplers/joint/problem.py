@@ -13,10 +13,15 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.problem import DIMS, Outputs, Problem, in_own_units, start_rows
+from gpmcflow.samplers.problem import (
+    DIMS,
+    Outputs,
+    Problem,
+    in_own_units,
+    pilot_starts,
+    start_rows,
+)
 from gpmcflow.samplers.protocol import JOINT
-
-MOST_STARTS = 3  # of a pilot
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +78,8 @@ class JointProblem(Problem):
         return start
 
     def pilot_starts(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """Normal coordinates (d,) at which a pilot begins its search: given starts, or three by default.
-
-        By default the hyperprior's centre and two draws from its central half.
-        """
-        if "theta" in self.starts:
-            thetas = list(self.starts["theta"][:MOST_STARTS])
-        else:
-            thetas = [self.target.prior_median()]
-            thetas += [self.target.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS)]
+        """Normal coordinates (d,) at which a pilot begins its search."""
+        thetas = pilot_starts(self.target, rng, self.starts.get("theta"))
         return [self.target.parameters.to_normal(theta) for theta in thetas]
 
     @property
