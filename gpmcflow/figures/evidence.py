@@ -30,7 +30,8 @@ _LINES = {  # column -> label, line
 }
 _LANE = 0.42  # inches of an off-scale lane
 _PANEL = 3.1
-_ROOM = 0.2  # share of the axis a label of a lane takes, about
+_ONE, _RANGE = 0.145, 0.36  # shares of the axis that labels of a lane take, about
+_EDGE = 0.15  # nearer to an end of the axis labels begin or end at their place
 
 
 @styled
@@ -153,7 +154,7 @@ def _draw_lanes(
                 (np.exp(low + middle * (high - low)), lane),
                 (0, height),
                 textcoords="offset points",
-                ha="left" if middle < 0.15 else "right" if middle > 0.85 else "center",
+                ha="left" if middle < _EDGE else "right" if middle > 1.0 - _EDGE else "center",
                 fontsize=8,
             )
     axes.set_ylim(-0.55, len(names) - 0.45)
@@ -162,18 +163,26 @@ def _draw_lanes(
     axes.set_facecolor("0.96")
 
 
-def _labels(places: Sequence[float]) -> list[tuple[int, list[int]]]:
-    """Height (points) of each label of ascending places (shares of the axis), and what it is for."""
-    labels: list[tuple[int, list[int]]] = []
-    for i, place in enumerate(places):
-        # the last one above and the last one below, if they are too near
-        near = {h for h, group in labels if place - places[group[-1]] < _ROOM}
-        free = [height for height in (-11, 5) if height not in near]
-        if free:
-            labels.append((free[0], [i]))
-        else:
-            labels[-1][1].append(i)
-    return labels
+def _labels(places: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Height (points) of each label of ascending places (shares of the axis), and what it is for.
+
+    As many as stand beside each other, below and above in turn; places are joined across their least gaps.
+    """
+    groups: list[np.ndarray] = []
+    by_gap = np.argsort(-np.diff(places), kind="stable")
+    for n in range(len(places), 0, -1):
+        groups = np.split(np.arange(len(places)), np.sort(by_gap[: n - 1]) + 1)
+        spans = [_span(places[group]) for group in groups]
+        if all(left[1] <= right[0] for left, right in zip(spans, spans[2:], strict=False)):
+            break
+    return [((-11, 5)[k % 2], group) for k, group in enumerate(groups)]
+
+
+def _span(places: np.ndarray) -> tuple[float, float]:
+    """Left and right end of the label of a group of places."""
+    middle, width = (places[0] + places[-1]) / 2, _ONE if len(places) == 1 else _RANGE
+    left = middle - width * (0.0 if middle < _EDGE else 1.0 if middle > 1.0 - _EDGE else 0.5)
+    return left, left + width
 
 
 def _finish_x(panel: dict[str, Axes], values: pd.Series) -> None:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from gpmcflow.figures import evidence_against_time
+from gpmcflow.figures.evidence import _labels, _span
 from gpmcflow.figures.style import looks
 from gpmcflow.storage import write_figure
 
@@ -89,6 +92,21 @@ def test_values_off_the_scale_do_not_lie_on_each_other(evidence, approximations,
         assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     written = " ".join(texts(figure)).replace("−", "-").split()
     assert {"-201.0", "-203.0"} <= set(written)
+
+
+def test_labels_of_a_lane_stand_beside_each_other():
+    """Seven points as of long ladders, and many more: what fits below and above in turn, all told."""
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 3, 7, 7, 7, 20):
+        places = np.sort(rng.uniform(0.0, 1.0, n))
+        labels = _labels(places)
+        assert [k for _, group in labels for k in group] == list(range(n))
+        for height in (-11, 5):
+            spans = [_span(places[group]) for at, group in labels if at == height]
+            assert all(left[1] <= right[0] for left, right in itertools.pairwise(spans))
+    assert len(_labels(np.array([0.1, 0.4, 0.6, 0.9]))) == 4
+    crowded = _labels(np.array([0.1, 0.5, 0.51, 0.52, 0.9]))
+    assert [len(group) for _, group in crowded] == [1, 1, 2, 1]
 
 
 def test_points_above_the_range_stand_above(evidence, approximations):
