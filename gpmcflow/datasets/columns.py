@@ -26,7 +26,8 @@ from gpmcflow.datasets.dates import date_formats, date_text, parse_dates
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
-SIGNS = re.compile(r"^[$€£¥]\s*|\s*[%‰°$€£¥]$")
+UNITS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
+AMOUNT = re.compile(r"[+-]?\d{1,3}(?:[.,' ]?\d{3})*(?:[.,]\d+)?")  # with either decimal mark
 ID_WORDS = {"id", "ids", "uuid", "guid", "identifier"}
 COUNTER_WORDS = {
     "index",
@@ -153,13 +154,12 @@ def _describe(
         return dates
     if problem := _other_decimal(table, text, values, decimal):
         return replace(text, contents="numbers with another decimal mark", problems=(problem,))
-    if problem := _with_signs(table, few, decimal):
-        return replace(text, contents="numbers with a sign behind or before", problems=(problem,))
-    if n == filled.sum() > 2:
-        return replace(few, kind="id", contents=f"{n} different texts{gaps}")
-    if n <= MOST_LEVELS:
+    all_different = n == filled.sum() > 2
+    if n <= MOST_LEVELS and not all_different:
         return replace(few, kind="category", contents=f"{n} categories{gaps}")
-    return text
+    if problem := _with_units(table, few):
+        return replace(text, contents="numbers with a unit or currency", problems=(problem,))
+    return replace(few, kind="id") if all_different else text
 
 
 def _numbers(table: CsvTable, column: Column, values: np.ndarray, n_different: int) -> Column:
@@ -241,16 +241,16 @@ def _other_decimal(table: CsvTable, column: Column, values: np.ndarray, decimal:
     return f'row {table.rows[place]}, column {column.name}: "{cells[place]}" {says}'
 
 
-def _with_signs(table: CsvTable, column: Column, decimal: str) -> str | None:
-    """Return one line if the column mostly holds numbers with a sign, such as 12.5 % or $3."""
-    bare = [SIGNS.sub("", cell) for cell in column.labels.tolist()]
-    numbers = ~column.missing & np.isfinite(parse_numbers(bare, decimal))
-    if numbers.sum() < MOSTLY * (~column.missing).sum():
+def _with_units(table: CsvTable, column: Column) -> str | None:
+    """Return one line if the column mostly holds numbers, some with a unit, such as 12.5 % or $3."""
+    cells = column.labels.tolist()
+    bare = [UNITS.sub(r"\1", cell) for cell in cells]
+    amounts = ~column.missing & np.array([bool(AMOUNT.fullmatch(cell)) for cell in bare])
+    with_unit = amounts & np.array([plain != cell for plain, cell in zip(bare, cells, strict=True)])
+    if amounts.sum() < MOSTLY * (~column.missing).sum() or not with_unit.any():
         return None
-    says = "looks like a number with a sign; take the sign out"
-    if column.levels:
-        says += f", or write categorical: [{yaml_text(column.name)}]"
-    return row_problem(table, column.name, numbers, lambda cell: f'"{cell}" {says}')
+    says = "is a number with a unit or currency; write the numbers of this column alone"
+    return row_problem(table, column.name, with_unit, lambda cell: f'"{cell}" {says}')
 
 
 def _id_like(name: str, values: np.ndarray) -> bool:

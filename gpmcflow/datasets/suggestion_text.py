@@ -123,7 +123,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
-    return _printable("\n".join(lines) + "\n")
+    return "".join(f"{_one_line(line)}\n" for line in lines)
 
 
 def _large(suggestion: Suggestion) -> list[str]:
@@ -195,8 +195,7 @@ def _test_by(suggestion: Suggestion) -> list[str]:
     return ["  # test_by: a_column     # hold out whole groups, or the last rows by a date"]
 
 
-def _printable(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return text with what YAML does not allow in a file, or takes for the end of a line, escaped."""
-    return re.sub(
-        "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda mark: f"\\u{ord(mark[0]):04x}", text
-    )
+    refused = "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+    return re.sub(refused, lambda mark: f"\\u{ord(mark[0]):04x}", text)

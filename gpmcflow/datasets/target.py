@@ -213,6 +213,8 @@ def _classes(column: Column, positive: Any, where: str) -> tuple[str | None, str
             f"{where}.target: column {column.name} has {len(classes)} classes ({shown}); {says}"
         ]  # fmt: skip
     yes = [label for label in classes if label.lower() in YES_WORDS]
+    if not yes and sum(_order(label)[0] for label in classes) == 1:  # a number beside a word
+        yes = [label for label in classes if label == "1"]
     chosen = yes[0] if len(yes) == 1 else max(classes, key=_order)
     return chosen, next(label for label in classes if label != chosen), []
 

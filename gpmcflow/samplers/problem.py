@@ -79,7 +79,7 @@ def start_rows(what: str, values: Any, width: int) -> np.ndarray:
 
 
 def pilot_starts(
-    model: GPModel, rng: np.random.Generator, given: np.ndarray | None = None
+    model: GPModel | None, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> list[np.ndarray]:
     """Theta (d,) from which a pilot searches, at most three: ``given`` ones (pool, d), or by default.
 
@@ -87,6 +87,7 @@ def pilot_starts(
     """
     if given is not None:
         return list(given[:MOST_STARTS])
+    assert model is not None  # else starts are given
     draws = (model.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS))
     return [model.prior_median(), *draws]
 

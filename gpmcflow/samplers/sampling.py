@@ -72,8 +72,8 @@ def sample(
         Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
         a log density without a model must have; of a `GPModel` also {parameter: value in its own units}, with
         "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default
-        draws of the Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins
-        the search of its pilot at theta, and draws where chains start.
+        draws of the Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo and
+        `FittedIndependence` begin the search of their pilots at theta, and draw where chains start.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
@@ -122,6 +122,8 @@ def sample(
     target, kind = _target(model, chosen)
     chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen
     _require_kind(chosen, kind, model)
+    if keep_latents is not True:
+        _require_latents(kind, target, summary)
     n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     if tuning is None and by_name and kind == LATENTS:
         tuning = TuningSettings()
@@ -139,8 +141,6 @@ def sample(
         pilot = find_pilot(path, chosen, tuning=tuning, state_dir=folder, **streams)
         chosen = chosen.with_steps(float(pilot.step_size[-1]), int(pilot.n_steps[-1]))
         start = pilot.latents if start is None else start
-    if keep_latents is not True:
-        _require_latents(kind, target, summary)
     if kind == JOINT:
         advise(target)
     problem = _problem(target, kind, chosen, start, bool(keep_latents))

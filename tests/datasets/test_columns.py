@@ -72,16 +72,22 @@ def test_a_few_words_in_a_number_column_are_bad_cells_not_categories():
     assert few.endswith("or write categorical: [stage]")
 
 
-@pytest.mark.parametrize("cell", ["{} %", "{}%", "${}", "€ {}", "{} €", "{}‰"])
-def test_numbers_with_a_sign_are_to_be_mended_not_ids(cell):
-    cells = [cell.format(f"{1.5 * i + 3:.2f}") for i in range(40)]
-    with_signs = column(["NA", *cells], name="r t:")
-    assert with_signs.kind == "text"
-    line = f'row 3, column r t:: "{cells[0]}" looks like a number with a sign; take the sign out'
-    assert with_signs.problems == (f"{line} (39 more in this column)",)
-    few = column([*cells[:2], *cells[:3]], name="r t:").problems[0]
-    assert 'take the sign out, or write categorical: ["r t:"]' in few
+@pytest.mark.parametrize("cell", ["{} %", "{}%", "${}", "-$ {}", "€ {}", "{} €", "{}‰", "$1,{}"])
+@pytest.mark.parametrize("mark", [".", ","])
+def test_numbers_with_a_unit_are_to_be_mended_not_ids(cell, mark):
+    cells = [cell.format(f"{1.5 * i + 103:.2f}".replace(".", mark)) for i in range(40)]
+    with_unit = column(["NA", "0", *cells], name="rate")
+    assert with_unit.kind == "text"
+    line = (
+        f'row 4, column rate: "{cells[0]}" is a number with a unit or currency; write the numbers'
+    )
+    assert with_unit.problems == (f"{line} of this column alone (39 more in this column)",)
+
+
+def test_few_different_shares_are_categories_and_codes_are_ids():
+    assert column(["10 %", "20 %", "50 %"] * 4).kind == "category"
     assert column([f"P{i}" for i in range(40)]).kind == "id"
+    assert column([f"{i}-{i}" for i in range(40)]).kind == "id"
 
 
 @pytest.mark.parametrize(("text", "value"), [("1_000", None), ("inf", None), ("-3e-2", -0.03)])

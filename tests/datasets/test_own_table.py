@@ -136,6 +136,8 @@ def test_repeated_rows_are_kept_and_the_checksum_is_the_files(tmp_path):
         (("no", "yes"), {"positive": True}, "yes", "no"),  # YAML reads yes as true
         (("no", "yes"), {"positive": False}, "no", "yes"),
         (("1", "2"), {}, "2", "1"),
+        (("1", "none"), {}, "1", "none"),
+        (("1", "yes"), {}, "yes", "1"),
         (("0", "1"), {}, "1", "0"),
         (("1", "2"), {"positive": 1}, "1", "2"),
         (("1", "2"), {"positive": "1.0"}, "1", "2"),

@@ -201,7 +201,7 @@ def test_names_that_differ_in_marks_alone_and_marks_that_yaml_refuses(tmp_path):
     """Of terms with factors by column, of groups of categories, and characters from a wrong encoding."""
     rng = np.random.default_rng(1)
     rows = [",".join(f"{v:.4f}" for v in row) for row in rng.normal(size=(2100, 6))]
-    path = write(tmp_path, "a b,a-b,linear,t\x80u,v\u2028w,y", rows)
+    path = write(tmp_path, "a b,a-b,\x01linear\x1b,t\x80u,v\u2028w,y", rows)
     loaded, models = config_of_many(suggest(path, "y"))
     assert len({block.term for block in models["curves"].basis.eigen}) == 5
     assert "t\x80u" in loaded["models"]["curves"]["covariance"].encode().decode("unicode_escape")

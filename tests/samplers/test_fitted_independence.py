@@ -95,33 +95,35 @@ def test_chains_start_apart_by_sample():
 
 
 class Mixture(LogDensity):
-    """Two normal densities of sd 0.1 at 0 and 5, the second of a given share."""
+    """Two normal densities at 0 and 5, of sd 0.02 and 0.4, the second of a given share."""
 
     names = ("a",)
     model = None
+    sd = np.array([0.02, 0.4])
 
     def __init__(self, share):
-        self.share = share
+        self.shares = np.array([1.0 - share, share])
 
     def evaluate(self, theta):
         return self.value_and_gradient(theta)[0]
 
     def value_and_gradient(self, theta):
-        places = (theta[0] - np.array([0.0, 5.0])) / 0.1
-        terms = np.log([1.0 - self.share, self.share]) - 0.5 * places**2
+        places = (theta[0] - np.array([0.0, 5.0])) / self.sd
+        terms = np.log(self.shares / self.sd) - 0.5 * places**2
         value = np.logaddexp(*terms)
-        return value, np.array([np.exp(terms - value) @ (-places / 0.1)])
+        return value, np.array([np.exp(terms - value) @ (-places / self.sd)])
 
 
 @pytest.mark.parametrize(
     ("starts", "share", "place", "alone"),
     [
-        ([0.3], 0.9999, 0.0, True),  # the other is not looked for
-        ([0.3, 0.2, 4.8], 0.9999, 5.0, True),
-        ([0.3, 5.1], 1e-4, 0.0, True),
-        ([0.3, 5.1], 0.1, 0.0, False),
-        ([5.1, 0.3], 0.1, 0.0, False),
-        ([0.3, -0.2, 0.4], 0.5, 0.0, True),
+        ([0.03], 0.9999, 0.0, True),  # the other is not looked for
+        ([0.03, 0.02, 4.8], 0.9999, 5.0, True),
+        ([0.03, 5.1], 1e-4, 0.0, True),
+        ([0.03, 5.1], 0.1, 0.0, False),
+        ([0.03, 5.1], 0.8, 5.0, False),  # the lower of the two, as it is wide
+        ([5.1, 0.03], 0.1, 0.0, False),
+        ([0.03, -0.02, 0.01], 0.5, 0.0, True),
     ],
 )
 def test_the_mode_of_most_mass_and_whether_one_is_enough(starts, share, place, alone):
@@ -130,6 +132,26 @@ def test_the_mode_of_most_mass_and_whether_one_is_enough(starts, share, place, a
     sampler, effective = FittedIndependence().fitted(problem, rng)
     assert sampler.proposal.location[0] == pytest.approx(place, abs=0.05)
     assert effective > 0.8 if alone else effective == 0.0
+
+
+def test_modes_are_apart_by_the_scales_of_both():
+    """From the narrow mode the wide one is 250 standard deviations away, and it has the narrow one within."""
+
+    class Spike(Mixture):
+        sd = np.array([0.02, 4.0])
+
+    problem = DensityProblem.of(Spike(0.5), np.array([[0.01], [6.0]]))
+    rng = chain_generators(1, "x", chains=range(1)).generator(0)
+    assert FittedIndependence().fitted(problem, rng)[1] > 0.0
+
+
+def test_a_fit_that_misses_much_is_told(caplog):
+    problem = DensityProblem.of(Mixture(0.3), np.array([[0.03], [5.1]]))
+    FittedIndependence().adapt(problem, seed=1, key=("x",))
+    assert "FittedIndependence: the fit misses a part of the posterior" in caplog.text
+    caplog.clear()
+    adapted(FittedIndependence())
+    assert not caplog.text
 
 
 def test_starts_leave_the_random_numbers_of_the_fit_as_they_are():

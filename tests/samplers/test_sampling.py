@@ -135,7 +135,7 @@ def test_a_model_without_free_parameters_starts_from_its_latents_by_name():
     bare = sample(model, sampler, start=latents, n_warmup=0, **sizes)
     xr.testing.assert_identical(by_name["posterior"].to_dataset(), bare["posterior"].to_dataset())
     with pytest.raises(
-        InputError, match="start has mean; hyperparameters are fixed here: give latent"
+        InputError, match="start has mean; hyperparameters are fixed here: give latent "
     ):
         sample(model, sampler, start={"mean": 1.0}, **sizes)
     with pytest.raises(InputError, match="latents are all that is drawn at fixed hyperparameters"):

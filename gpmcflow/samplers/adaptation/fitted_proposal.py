@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpmcflow.diagnostics.importance_weights import (
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.log_density import LogDensity
 
+log = logging.getLogger(__name__)
 N_FIRST = 100  # draws that tell whether the fit at the mode is any good
 N_JUDGED = 200  # draws that tell how good the last fit is
 ROUNDING = 0.01  # nats by which the masses of one mode differ, found from several starts
@@ -40,6 +42,16 @@ def beside(rng: np.random.Generator) -> np.random.Generator:
     return np.random.Generator(bits.jumped())
 
 
+def warn_of_a_poor_fit(sampler: object, share: float) -> None:
+    """Tell where `fitted_proposal` found no effective share."""
+    if share == 0.0:
+        log.warning(
+            "%s: the fit misses a part of the posterior (its weights have a heavy tail, or there is another "
+            "mode); take JointSplitHMC or UnivariateSlice",
+            type(sampler).__name__,
+        )
+
+
 def fitted_proposal(
     density: LogDensity,
     starts: Sequence[np.ndarray],
@@ -59,6 +71,8 @@ def fitted_proposal(
     Raises `NumericalError` where no mode is found. Source: Cappe et al. (2008).
     """
     proposal, alone = _largest_mode(density, starts, dof)
+    if not alone:
+        return proposal, 0.0
 
     def weighted(n: int) -> tuple[np.ndarray, np.ndarray]:
         draws = [proposal.draw(rng) for _ in range(n)]
@@ -76,7 +90,7 @@ def fitted_proposal(
             weights = normalised_weights(log_weights)
             proposal = FittedStudent.fit(draws, density.names, dof, weights)
             share = effective_share(weighted(N_JUDGED)[1])
-    return proposal, float(share) if alone else 0.0
+    return proposal, float(share)
 
 
 def _largest_mode(

@@ -12,7 +12,11 @@ from gpmcflow.approximations.fitted_density import FittedStudent
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.samplers.adaptation.fitted_proposal import beside, fitted_proposal
+from gpmcflow.samplers.adaptation.fitted_proposal import (
+    beside,
+    fitted_proposal,
+    warn_of_a_poor_fit,
+)
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.density.protocol import (
     DensityInfo,
@@ -87,7 +91,10 @@ class FittedIndependence(DensitySampler):
     def adapt(self, problem: DensityProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Fit the proposal, and start chains at draws of it."""
         rng = chain_generators(seed, *key, "fitted_independence", chains=range(1)).generator(0)
-        sampler = self if self.proposal is not None else self.fitted(problem, rng)[0]
+        sampler = self
+        if self.proposal is None:
+            sampler, share = self.fitted(problem, rng)
+            warn_of_a_poor_fit(self, share)
         assert sampler.proposal is not None
         starts = np.stack([sampler.proposal.draw(rng)[0] for _ in range(N_STARTS)])
         return Tuned(sampler, replace(problem, starts=starts), {})

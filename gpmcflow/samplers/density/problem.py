@@ -16,7 +16,6 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.samplers.problem import (
     DIMS,
-    MOST_STARTS,
     Outputs,
     Problem,
     in_own_units,
@@ -86,9 +85,7 @@ class DensityProblem(Problem):
 
     def pilot_starts(self, rng: np.random.Generator) -> list[np.ndarray]:
         """theta (d,) from which a pilot searches."""
-        if self.starts is not None:
-            return list(self.starts[:MOST_STARTS])
-        return pilot_starts(self._prior, rng)
+        return pilot_starts(self.target[0].model, rng, self.starts)
 
     @property
     def _prior(self) -> GPModel:

@@ -20,6 +20,7 @@ from gpmcflow.samplers.adaptation.fitted_proposal import (
     beside,
     effective_share,
     fitted_proposal,
+    warn_of_a_poor_fit,
 )
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.problem import pilot_starts
@@ -64,7 +65,8 @@ class JointIndependence(Sampler):
     theta' ~ q, a Student-t fitted to the EP evidence times the hyperpriors, then frozen, and f' ~ N(m, V),
     the EP fit at theta'; accepted with probability min(1, w' / w), w = p(theta) N(f; 0, K) p(y | f, theta) /
     [q(theta) N(f; m, V)]. Draws are nearly independent where EP is good and theta has few coordinates, for
-    the cost of an EP fit each; exact whatever EP does. For many hyperparameters take `JointSplitHMC`.
+    the cost of an EP fit each; exact whatever EP does. The mode of theta is that of most mass among those
+    found from up to three starts. For many hyperparameters take `JointSplitHMC`.
 
     Source: Tierney (1994), section 2.3.3, with the EP fit of Rasmussen & Williams (2006), alg. 3.5.
 
@@ -133,7 +135,10 @@ class JointIndependence(Sampler):
     def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Fit the proposal of theta, and start chains at draws of it."""
         rng = chain_generators(seed, *key, "joint_independence", chains=range(1)).generator(0)
-        sampler = self if self.proposal is not None else self.fitted(problem, rng)[0]
+        sampler = self
+        if self.proposal is None:
+            sampler, share = self.fitted(problem, rng)
+            warn_of_a_poor_fit(self, share)
         starts = problem.starts
         if "theta" not in starts:
             assert sampler.proposal is not None

@@ -39,15 +39,16 @@ class LatentProblem(Problem):
     def of(cls, target: Target, sampler: LatentSampler, starts: Any) -> LatentProblem:
         """Problem of a target in the coordinates of a sampler, from latents (d,) or (pool, d), or None.
 
-        Also from {"latent": latents}, as where hyperparameters are free.
+        Also from {"latent": latents}, of basis functions {"weight": weights}, as where hyperparameters are
+        free.
         """
         if isinstance(starts, Mapping):
-            if list(starts) != ["latent"]:
+            if len(starts) != 1 or not set(starts) <= {"latent", "weight"}:
                 raise InputError(
                     f"sample: start has {', '.join(map(str, starts))}; hyperparameters are fixed here: "
-                    "give latent alone"
+                    "give latent (of basis functions weight) alone"
                 )
-            starts = starts["latent"]
+            (starts,) = starts.values()
         base, coordinates = target.base, sampler.coordinates(target.base)
         other = isinstance(base, GaussianSites) and not coordinates.same_gaussian(base)
         pool = None if starts is None else start_rows("latents", starts, target.dim)

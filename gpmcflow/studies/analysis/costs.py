@@ -20,6 +20,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
 from gpmcflow.studies.analysis.data import Data, data_of, data_tree
 from gpmcflow.studies.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
@@ -196,7 +197,8 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
     model = _model(context, job)
     chains, draws = sampling["chains"], sampling["draws"]
     if model.likelihood.conjugate and not model.basis:
-        pilot = FittedIndependence().n_pilot * unit.draw + (60 + 2 * unit.dim) * unit.gradient
+        searches = MOST_STARTS * (20 + 2 * unit.dim) * unit.gradient
+        pilot = FittedIndependence().n_pilot * unit.draw + searches
         work = chains * draws * unit.draw
     else:
         each = _trajectory(model, unit)

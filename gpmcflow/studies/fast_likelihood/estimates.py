@@ -74,7 +74,7 @@ class TypeRuns:
         """Mean over the data sets of one of a method's estimates."""
         return Estimate.of(self.values(method, key))
 
-    def priceless(self, method: str) -> str:
+    def infinitely_costly(self, method: str) -> str:
         """Words for a method's chains that cost infinitely much, "" where there are none."""
         infinite = [run for run in self.of(method) if math.isinf(run["tau"])]
         far = sum("far" in run for run in infinite)
@@ -135,21 +135,24 @@ def type_runs(parts: Iterable[dict]) -> dict[str, TypeRuns]:
         (replicates,) = methods.values()
         eigen = tuple((row["eigen"][0], row["eigen"][1]) for row in replicates if "eigen" in row)
         settings = replicates[0]["settings"]["type"]
-        of_methods = tuple(_without_price(row["methods"]) for row in replicates)
+        of_methods = tuple(_costing_infinitely(row["methods"]) for row in replicates)
         types[name] = TypeRuns(name, settings, of_methods, eigen)
     return {name: types[name] for name in sorted(types, key=lambda name: _place(types[name]))}
 
 
-def _without_price(methods: dict[str, dict]) -> dict[str, dict]:
+def _costing_infinitely(methods: dict[str, dict]) -> dict[str, dict]:
     """A data set's estimates, where a chain that stays elsewhere costs infinitely much, as if it never moved.
 
-    Such as at another mode: its mean log likelihood is `FAR` from that of the chain that mixes best.
+    Such as at another mode: its mean log likelihood is `FAR` from the median of all methods. How well a
+    chain mixes says nothing of where.
     """
-    best = min(methods.values(), key=lambda run: max(run["theta_tau"]))
-    limit = FAR * best["sd_log_likelihood"]
+    centre, sd = (
+        np.median([run[key] for run in methods.values()])
+        for key in ("mean_log_likelihood", "sd_log_likelihood")
+    )
     return {
         name: {**run, **dict.fromkeys({"tau", *COSTS} & set(run), math.inf), "far": True}
-        if abs(run["mean_log_likelihood"] - best["mean_log_likelihood"]) > limit
+        if abs(run["mean_log_likelihood"] - centre) > FAR * sd and math.isfinite(run["tau"])
         else run
         for name, run in methods.items()
     }
@@ -166,14 +169,14 @@ def below_one(
 ) -> dict:
     """Row of a claim that one method costs less than another, by paired log ratios: an order.
 
-    A chain that never moved costs infinitely much.
+    A chain that never moved, or stays far from the others, costs infinitely much.
     """
     log_ratio = runs.log_ratio(*pair, key)
     note = (
         f"{runs.number(*pair)}, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
     )
     known = math.isfinite(log_ratio.centre)
-    note = rows.joined("" if known else runs.priceless(pair[0]), why, note)
+    note = rows.joined(*(() if known else map(runs.infinitely_costly, pair)), why, note)
     cells = log_ratio.exp().cells() if known else {}
     judged = verdict((side(log_ratio, 0.0), "below"))
     column = f"{COSTS[key]}: {pair[0]} / {pair[1]}"

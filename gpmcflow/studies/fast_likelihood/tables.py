@@ -117,7 +117,7 @@ def _judged(runs: TypeRuns, method: str, column: str, name: str, value, toleranc
     if column == "cpu" or (column, name) == ("efficiency", "STD"):
         ours = runs.mean(method, "seconds" if column == "cpu" else "efficiency")
         return ours.cells() | {"verdict": "machine-dependent", "why": note}
-    if why := runs.priceless(method):
+    if why := runs.infinitely_costly(method):
         return {"ours": math.inf, "verdict": verdict(False, words=NUMBER), "why": f"{why}; {note}"}
     if column == "ACT":
         ours = runs.mean(method, "tau")
