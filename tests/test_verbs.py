@@ -161,7 +161,11 @@ def test_a_function_of_theta_needs_a_start(things):
         lambda: gp.sample(own, **TINY),
         "sample: a log density tells no start; give start, (2,): a, b",
     )
-    refused(lambda: gp.sample(things["densities"], **TINY), "give start, (1,): length_scale")
+    refused(lambda: gp.sample([own, own], **TINY), "give start, (2,): a, b")
+
+
+def test_densities_of_a_model_need_no_start(things):
+    refused(lambda: gp.sample(things["densities"], **TINY), "UnivariateSlice: found 2 densities")
 
 
 # -- samplers --------------------------------------------------------------------------------------
@@ -336,8 +340,13 @@ def test_starts_of_another_model(things):
     )
 
 
-@pytest.mark.parametrize("start", ["prior", {"latent": np.zeros(6)}, np.zeros((1, 2, 6)), 1.0])
-@pytest.mark.parametrize("thing", ["a fit", "a density"])
+NO_ROWS = ["prior", np.zeros((1, 2, 6)), 1.0]
+NO_ROWS_BY_NAME = {"a fit": {"latent": np.zeros((1, 2, 6))}, "a density": {"theta": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("thing", "start"), [*product(NO_ROWS_BY_NAME, NO_ROWS), *NO_ROWS_BY_NAME.items()]
+)
 def test_starts_that_are_no_rows_of_numbers(things, thing, start):
     refused(
         lambda: gp.sample(things[thing], start=start, **TINY),
@@ -357,6 +366,11 @@ def test_starts_by_name(things):
     }
     for words, start in cases.items():
         refused(lambda start=start: gp.sample(free, JOINT, start=start, **TINY), words)
+    latent = {"latent": np.zeros(6)}
+    refused(
+        lambda: gp.sample(things["a density"], start=latent, **TINY),
+        "unknown name 'latent'; did you mean 'length_scale'?",
+    )
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # squares overflow there

@@ -19,6 +19,7 @@ from gpmcflow.execution import array_digest
 from gpmcflow.models.gp_model import GPModel
 
 _WHERE = "change_hyperpriors"
+_ROUNDING = 1e-12  # weights of mean 1 that differ by less are equal
 
 
 def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.DataTree:
@@ -70,10 +71,10 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     with np.errstate(divide="ignore"):
         shift = logsumexp(log_weights, axis=-1) - np.log(n_draws)
     weights = np.exp(log_weights - shift[:, None])
-    spread = weights.var(-1)  # none where all draws are as likely under both
-    of_weights = (
-        np.where(spread > 0.0, initial_positive_sequence_time(weights), 0.0) * spread / n_draws
-    )
+    spread = weights.var(-1)
+    differ = spread > _ROUNDING**2  # else all draws are as likely under both
+    times = np.where(differ, initial_positive_sequence_time(weights), 0.0)
+    of_weights = times * spread / n_draws
     group = run["evidence"].to_dataset().sel(estimator=["bridge"])
     names = ("replicate_log_evidence", "replicate_standard_error")
     before = [group[name].sel(estimator="bridge").values for name in names]

@@ -70,10 +70,10 @@ def test_points_and_the_line_of_the_baseline(table, tmp_path):
     write_figure(figure, tmp_path / "b.png")
 
 
-def test_methods_that_never_moved_are_named(table):
+def test_methods_of_infinite_cost_are_named(table):
     table.loc[table["method"] == "sod", "ACT"] = np.inf
     figure = cost_against_time(table, METHODS)
-    assert figure.axes[0].texts[0].get_text() == "never moved:\nsod"
+    assert figure.axes[0].texts[0].get_text() == "infinite cost:\nsod"
 
 
 def test_a_type_without_any_chain_that_moved(table):

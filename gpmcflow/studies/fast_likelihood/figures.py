@@ -72,8 +72,9 @@ def cost_against_time(table: pd.DataFrame, methods: Sequence[str]) -> Figure:
     ``table`` has one row per problem and method, with columns problem, method, ACT, ACT_mcse,
     pi_equivalents (exact evaluations an iteration) and pilot (the same, before the first). Lines join
     points of equal cost per effective draw, tau times pi-equivalents, that of the method ``standard``
-    the darker one: what is below and left of it is better. Methods whose chains never moved are named.
-    ``methods``, all that a study knows, keeps a method's look the same in every figure.
+    the darker one: what is below and left of it is better. Methods with a chain of infinite cost, that
+    never moved or stays far from the others, are named. ``methods``, all that a study knows, keeps a
+    method's look the same in every figure.
     """
     problems, look = list(table["problem"].unique()), looks(methods)
     present = [name for name in methods if name in set(table["method"])]
@@ -113,8 +114,9 @@ def _draw_problem(axes: Axes, table: pd.DataFrame, look: Mapping[str, Look]) -> 
     if len(finite):
         _equal_costs(axes, finite)
     if len(stuck):
-        text = "never moved:\n" + "\n".join(stuck)
-        axes.text(0.98, 0.98, text, ha="right", va="top", fontsize=7, transform=axes.transAxes)
+        text = "infinite cost:\n" + "\n".join(stuck)
+        place = axes.text(0.98, 0.45, text, ha="right", va="center", fontsize=7, zorder=4)
+        place.set(transform=axes.transAxes, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})
 
 
 def _equal_costs(axes: Axes, table: pd.DataFrame) -> None:
