@@ -115,8 +115,10 @@ def _draw_problem(axes: Axes, table: pd.DataFrame, look: Mapping[str, Look]) -> 
         _equal_costs(axes, finite)
     if len(stuck):
         text = "infinite cost:\n" + "\n".join(stuck)
-        place = axes.text(0.98, 0.45, text, ha="right", va="center", fontsize=7, zorder=4)
-        place.set(transform=axes.transAxes, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})
+        axes.annotate(
+            text, (0.98, 0.45), xycoords="axes fraction", ha="right", va="center", fontsize=7, zorder=4,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
+        )  # fmt: skip
 
 
 def _equal_costs(axes: Axes, table: pd.DataFrame) -> None:
