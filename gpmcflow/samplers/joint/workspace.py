@@ -73,13 +73,12 @@ class JointWorkspace:
         self._frozen: Any = None
         self.phi = np.nan
         self._scratch = np.empty(model.n_cases)
-        touches = [model.touches(place) for place in self.free]
+        touches = {place: model.touches(place) for place in self.free}
         # None is a parameter that several share, the likelihood perhaps among them
-        self._fixed_likelihood = all(t in ("scale", "covariance", "mean") for t in touches)
+        self._fixed_likelihood = all(t in ("scale", "covariance", "mean") for t in touches.values())
         # places of the mean and the likelihood's parameters, which change log L(f) while f stays
-        self._outside = [
-            p for p, t in zip(self.free, touches, strict=True) if t not in ("scale", "covariance")
-        ]
+        self._outside = [p for p, t in touches.items() if t not in ("scale", "covariance")]
+        self._touches: dict[int | None, str | None] = {None: None, **touches}
 
     # -- transitions ------------------------------------------------------------------------------
 
@@ -191,7 +190,7 @@ class JointWorkspace:
         ``full`` has all coordinates; ``place`` is that of the one that moved, None for several.
         `accept` moves there. Call it only where the hyperprior has a density.
         """
-        touches = None if place is None else self.model.touches(place)
+        touches = self._touches[place]
         self.cost.n_hyp += 1
         self.cost.n_cov += touches in (None, "scale", "covariance")
         point = self._proposed = self._build(full, place)
@@ -218,7 +217,7 @@ class JointWorkspace:
         if not np.all(np.abs(full) < LARGEST):
             return None
         sd, offset = model.scale(full), model.mean_at(full)
-        touches = None if current is None or place is None else model.touches(place)
+        touches = None if current is None else self._touches[place]
         if touches in (None, "covariance"):
             factor = self._factors[1]
             if touches == "covariance" and place is not None:
