@@ -19,7 +19,6 @@ from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.pipeline.old_keys import refuse_old_keys
 from gpmcflow.pipeline.schema_errors import as_input_error, joined, order, resolve, shown
 from gpmcflow.storage.input_files import is_file, load_yaml, user_path
 from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
@@ -128,10 +127,6 @@ def config_problems(
             lines = {str(unknown_name(f"{where}: key", key, known)): None for key in strange}
             config = {key: value for key, value in config.items() if key not in strange}
         config = expanded(config, path, where)
-        problems = config.get("problems")
-        for name, problem in problems.items() if isinstance(problems, dict) else ():
-            if isinstance(problem, dict):
-                refuse_old_keys(problem, f"{where}: problems.{name}")
     except InputError as error:
         return [str(error)]
     errors = sorted(_Validator(schema).iter_errors(config), key=order)
