@@ -9,6 +9,7 @@ from gpmcflow.diagnostics.autocorrelation import (
     batch_length,
     batch_means_time,
     initial_positive_sequence_time,
+    is_too_short,
     is_underestimate,
     mean_and_error,
 )
@@ -249,3 +250,15 @@ def test_times_too_long_for_their_batches_are_told():
     assert (low > 60).mean() > 0.95
     assert not any(is_underestimate(time, batch) for time in right)
     assert not is_underestimate(np.inf, batch)
+
+
+def test_chains_too_short_for_their_time_are_told():
+    """2000 draws give three quarters of a time of 199 on average; 20000, a hundred times, all of it."""
+    rng = np.random.default_rng(1)
+    series = lfilter([1.0], [1.0, -0.99], rng.standard_normal((200, 22_000)), axis=1)[:, 2000:]
+    low, right = (initial_positive_sequence_time(series[:, :n]) for n in (2000, 20_000))
+    assert 0.65 < low.mean() / 199.0 < 0.85
+    assert 0.95 < right.mean() / 199.0 < 1.1
+    assert all(is_too_short(2000, time) for time in low)
+    assert np.mean([is_too_short(20_000, time) for time in right]) < 0.05
+    assert not is_too_short(2000, np.inf)

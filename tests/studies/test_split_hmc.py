@@ -416,11 +416,19 @@ def test_missing_runs_are_marked():
 )  # fmt: skip
 def test_order_needs_an_interval_that_excludes_one(first, second, found):
     """And a run that never moved costs infinitely much."""
-    rest = {"x": 3.0, "batch_length": 100, "n_chains": 16}
-    a, b = ({"x_g": value, "x_g_mcse": error} | rest for value, error in (first, second))
-    assert side(ratio(a, b, "x_g"), 0.0) == found
-    if math.isfinite(first[0] + second[0]):  # batches too short
-        assert side(ratio(a, b | {"x": 21.0}, "x_g"), 0.0) == "not resolved"
+    rest = {"g": 10.0, "n_iterations": 101, "n_chains": 16}
+    a, b = ({"x_ips": value, "x_ips_mcse": error} | rest for value, error in (first, second))
+    assert side(ratio(a, b, "x"), 0.0) == found
+    if math.isfinite(first[0] + second[0]):  # a chain too short
+        assert side(ratio(a, b | {"n_iterations": 49}, "x"), 0.0) == "not resolved"
+
+
+def test_a_cost_is_a_time_by_the_positive_sequence_times_gradients():
+    runs = [{"x_ips": 2.0, "x": 9.0, "g": 9.0}, {"x_ips": 3.0, "x": 1.0, "g": 20.0}]
+    rest = {"x_ips_mcse": 0.1, "n_iterations": 1000, "n_chains": 16}
+    log_ratio = ratio(runs[0] | rest, runs[1] | rest, "x")
+    assert log_ratio.centre == pytest.approx(math.log(18.0 / 60.0))
+    assert log_ratio.error == pytest.approx(math.hypot(0.1 / 2.0, 0.1 / 3.0))
 
 
 def test_claims():
@@ -428,7 +436,7 @@ def test_claims():
         *all_printed(),
         paper_part("ctg", "independence", sampler="independence_metropolis", AP=0.25),
         paper_part("chess", "independence", sampler="independence_metropolis", AP=0.05),
-        paper_part("ctg", "data_split_random", AP=0.3, tau_g=200.0, tau_g_mcse=5.0),
+        paper_part("ctg", "data_split_random", AP=0.3, tau_ips=30.0, tau_ips_mcse=1.0),
         paper_part("ctg", "hmc_tuned", tuned=True, AP=0.66, sampler="latent_hmc", step_size=0.079),
         paper_part("chess", "hmc_tuned", tuned=True, AP=0.5, sampler="latent_hmc"),
         kept_part("fit", "ctg", {
