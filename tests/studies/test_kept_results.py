@@ -14,6 +14,7 @@ from gpmcflow.datasets import load_dataset
 from gpmcflow.studies import parts
 from gpmcflow.studies.frame.parts import part_name, rows_of
 from gpmcflow.studies.split_hmc import runs as split_hmc
+from gpmcflow.studies.split_hmc.tables import MACHINE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
@@ -72,6 +73,42 @@ def test_no_verdict_is_left_without_reason():
         verdict = pd.read_csv(RESULTS / study / "verdict.csv")
         differs = verdict[verdict["verdict"] == "differs"]
         assert differs["why"].str.len().gt(20).all()
+
+
+def counts(verdicts: pd.Series) -> pd.Series:
+    names = ["agrees", "differs", "shown", "not resolved", "missing"]
+    return verdicts.value_counts().reindex(names, fill_value=0)
+
+
+def text_of(path: Path) -> str:
+    return " ".join(path.read_text(encoding="utf-8").split())
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_the_readme_tells_how_many_rows_are_open(study):
+    verdicts = pd.read_csv(RESULTS / study / "verdict.csv")["verdict"]
+    of = counts(verdicts)
+    missing = f"{of['missing']} {'is' if of['missing'] == 1 else 'are'} missing"
+    told = f"Of the {len(verdicts)} rows of `verdict.csv` {of['not resolved']} are not resolved, {missing}"
+    assert told in text_of(RESULTS / study / "README.md")
+
+
+def test_counts_in_the_texts_are_those_of_the_tables():
+    split = pd.read_csv(RESULTS / "split_hmc" / "verdict.csv")
+    cells = split[split["table"].str.startswith("Table") & ~split["column"].isin(["L", *MACHINE])]
+    of = counts(cells["verdict"])
+    agree = f"Of the {len(cells)} machine-independent cells {of['agrees']} agree"
+    rest = f"{of['differs']} differ and {of['not resolved']} are not resolved"
+    for path in (RESULTS / "split_hmc" / "README.md", ROOT / "docs" / "replications.md"):
+        assert agree in text_of(path)
+        assert rest in text_of(path)
+    annealed = pd.read_csv(RESULTS / "rmhmc_ais" / "verdict.csv").query(
+        "table == 'methods and sizes'"
+    )
+    of, text = counts(annealed["verdict"]), text_of(RESULTS / "rmhmc_ais" / "README.md")
+    assert f"of {len(annealed)}, {of['agrees']} agree with the reference run" in text
+    assert f"{of['shown']} are shown" in text
+    assert f"{of['not resolved']} are not resolved" in text
 
 
 @pytest.mark.parametrize(("problem", "unknowns"), [("ionosphere", 35), ("coal", 3)])
