@@ -34,8 +34,9 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     estimates["advice"] = [advice(row) for row in rows]
     verdict = published_rows(fits, estimates, published) + claim_rows(fits, estimates)
     verdict += size_rows(fits, estimates, published)
+    annealed = fits[fits["problem"].isin(estimates["problem"])]
     for grid in rows_of(parts, "map"):
-        verdict += hardest_setting_rows(grid, fits)
+        verdict += hardest_setting_rows(grid, annealed)
     frame = pd.DataFrame(verdict, columns=VERDICT_COLUMNS)
     return {
         "evidence": estimates,
