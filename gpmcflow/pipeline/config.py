@@ -192,7 +192,8 @@ def _filled(value: Any, node: dict, schema: dict) -> Any:
         for pattern, child in branch.get("patternProperties", {}).items():
             names = [key for key in value if re.search(pattern, key)]
             filled |= {key: _filled(value[key], child, schema) for key in names}
-    return filled
+    # what the schema leaves open stays as it is
+    return filled | {key: copy.deepcopy(value[key]) for key in value if key not in filled}
 
 
 def _branches(value: Any, node: dict, schema: dict) -> Iterator[dict]:

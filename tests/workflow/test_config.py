@@ -573,7 +573,7 @@ def test_a_wrong_model_ends_a_dry_run_before_any_job(tmp_path):
     assert "surrogate_slice_replicate" not in text
 
 
-def test_units_and_hyperpriors_of_an_analysis_are_kept(tmp_path):
+def test_units_likelihoods_and_hyperpriors_of_an_analysis_are_kept(tmp_path):
     """What is named by the user is filled in as it stands, all the way down."""
     (tmp_path / "own.csv").write_text("a,y\n1,2\n")
     wide = {"distribution": "norm", "parameters": {"loc": 0.0, "scale": 2.0}, "scale": "log"}
@@ -581,9 +581,18 @@ def test_units_and_hyperpriors_of_an_analysis_are_kept(tmp_path):
         "data": {"csv": "own.csv", "target": "y"},
         "units": {"a": "km", "y (sum)": "mm/s"},
         "priors": {"wide": wide},
-        "models": {"m": {"covariance": "matern32(length_scale=own)", "priors": {"own": wide}}},
+        "likelihood": {"student_t": {"df": 4.0, "scale": "wide"}},
+        "models": {
+            "m": {
+                "covariance": "matern32(length_scale=own)",
+                "priors": {"own": wide},
+                "likelihood": {"gaussian": {"noise_sd": wide}},
+            }
+        },
     }
     filled = check_config(stated, folder=tmp_path, path=tmp_path / "own.yaml")["analyses"]["own"]
     assert filled["units"] == stated["units"]
     assert filled["priors"] == stated["priors"]
+    assert filled["likelihood"] == stated["likelihood"]
     assert filled["models"]["m"]["priors"] == {"own": wide}
+    assert filled["models"]["m"]["likelihood"] == stated["models"]["m"]["likelihood"]

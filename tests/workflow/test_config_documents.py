@@ -120,6 +120,14 @@ def test_every_mapping_of_the_schema_refuses_unknown_keys():
     walk(load_schema(), "schema")
 
 
+def test_every_mapping_of_the_schema_says_which_keys_it_takes():
+    schema = load_schema()
+    for path, node, _ in keys(schema, schema):
+        if "object" in node.get("type", []):
+            known = [{"properties", "patternProperties"} & set(b) for b in branches(node, schema)]
+            assert any(known), path
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_config_files_are_valid(path, monkeypatch):
     monkeypatch.chdir(ROOT)
