@@ -62,7 +62,8 @@ class GPModel(WritableArrays, LatentPrior):
     InputError:
         For inputs that are not finite, unknown columns, observations the likelihood cannot have, parameters
         that cannot be told apart or have one name, a prior variance of zero, duplicate inputs with no jitter,
-        structure "kronecker" where the cases are no grid, and basis functions that do not fit.
+        structure "kronecker" where the cases are no grid, basis functions that do not fit, and a frame X
+        and a series y with other indices.
 
     Examples
     --------
@@ -94,6 +95,12 @@ class GPModel(WritableArrays, LatentPrior):
         if y.shape != (len(inputs.values),) or not inputs.values.size:
             raise InputError(
                 f"model: X has shape {inputs.values.shape}, y {y.shape}; allowed: (n, p) and (n,)"
+            )
+        rows, of_y = (getattr(side, "index", None) for side in (self.X, self.y))
+        if hasattr(rows, "equals") and hasattr(of_y, "equals") and not rows.equals(of_y):
+            raise InputError(
+                "model: X and y have other indices, and rows are paired by their place; give y.loc[X.index], "
+                "or y.to_numpy() if the places are right"
             )
         wrong = np.flatnonzero(~np.isfinite(y))
         if wrong.size:

@@ -33,9 +33,9 @@ def partial_results(state_dir: str | os.PathLike) -> xr.DataTree:
 
     Returns
     -------
-    A tree with a group for each run (the root, if the folder itself holds one): the outputs of its program,
-    with dimensions chain, draw, then those of the output; a warm-up is among the draws. The coordinate
-    ``n_finished`` counts the draws of each chain.
+    A tree with a group for each run (the root, if the folder itself holds one), but for pilots of a run that
+    is there itself: the outputs of its program, with dimensions chain, draw, then those of the output; a
+    warm-up is among the draws. The coordinate ``n_finished`` counts the draws of each chain.
 
     Raises
     ------
@@ -57,9 +57,11 @@ def partial_results(state_dir: str | os.PathLike) -> xr.DataTree:
     import xarray as xr
 
     root, groups = Path(state_dir), {}
-    for run in find_runs(root):
-        if run.n_finished:
-            name = run.folder.relative_to(root).as_posix()
+    runs = {run.folder: run for run in find_runs(root) if run.n_finished}
+    for folder, run in runs.items():
+        # chains and draws of a pilot are not those of the run above it, which a tree would have them be
+        if runs.keys().isdisjoint(folder.parents):
+            name = folder.relative_to(root).as_posix()
             groups["/" if name == "." else f"/{name}"] = _dataset(run)
     if not groups:
         raise StorageError(f"{root}: holds no finished segment; wait for one, or check the path.")

@@ -18,8 +18,9 @@ from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
 from gpmcflow.pipeline.config import check_config, config_problems, load_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
+from gpmcflow.pipeline.run import require_results_folders
 from gpmcflow.storage import csv_text, load_results, write_text
-from gpmcflow.storage.input_files import load_json, load_yaml
+from gpmcflow.storage.input_files import load_json, load_yaml, user_path
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
@@ -54,7 +55,8 @@ def new(
 def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     """Check a config file and the CSV files it names; return lines with the time and memory to expect.
 
-    Raises `InputErrors` with all that is wrong, and `ResourceError` for what cannot fit into memory or disk.
+    Raises `InputErrors` with all that is wrong, `StorageError` where results cannot go, and `ResourceError`
+    for what cannot fit into memory or disk.
     """
     folder, where = Path(path).resolve().parent, str(path)
     config = load_config(path, quick=quick)
@@ -62,6 +64,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     if not problems:
         config = check_config(config, where=where, folder=folder, path=path)
         check_models(config, where=where)
+        require_results_folders(config, folder)
         for name, settings in config["analyses"].items():
             problems += _analysis_problems(name, settings, folder, config["seed"])
     if problems:
@@ -122,10 +125,10 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
     that cannot be read.
     """
-    if Path(output).resolve() == Path(csv).resolve():
-        raise InputError(f"{output}: the file of the new rows itself; give another --output")
     folder = results_folder(name)
     info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
+    read = [info["yaml"], settings["data"]["csv"], settings["data"].get("new")]
+    _refuse_to_write_over(Path(output), Path(csv), folder, [path for path in read if path])
     of_the_run, advice = f"{folder}: a file of the analysis", "run it again"
     with refuse_unfit(of_the_run, advice):
         data = data_of(load_results(folder / "data.nc"))
@@ -145,6 +148,17 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
     write_text(csv_text(table), Path(output))
     return list(_told(table, part, info, Path(output)))
+
+
+def _refuse_to_write_over(output: Path, csv: Path, folder: Path, stated: list[str]) -> None:
+    """Raise `InputError` for an output that is read here, or by the analysis, or is one of its results."""
+    place, project = output.resolve(), folder.resolve().parents[1]
+    if place == csv.resolve():
+        raise InputError(f"{output}: the file of the new rows itself; give another --output")
+    if place in [user_path(path, project).resolve() for path in stated]:
+        raise InputError(f"{output}: a file that the analysis is made of; give another --output")
+    if place.is_relative_to(folder.resolve()) and place.exists():
+        raise InputError(f"{output}: one of the results of the analysis; give another --output")
 
 
 def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Iterator[str]:

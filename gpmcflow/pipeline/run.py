@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpmcflow.errors import ResourceError
+from gpmcflow.errors import ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.verify import verify
@@ -39,7 +39,18 @@ def check_for_run(
     config = load_config(path, quick=quick)
     config = check_config(config, where=str(path), folder=folder, path=path)
     check_models(config, where=str(path))
+    require_results_folders(config, folder)
     return config
+
+
+def require_results_folders(config: Mapping, folder: str | Path) -> None:
+    """Raise `StorageError` where a folder that results go into is something else."""
+    results = Path(folder) / "results"
+    for place in (results, *(results / name for name in config["analyses"])):
+        if place.exists() and not place.is_dir():
+            raise StorageError(
+                f"{place}: results go into a folder of that name; move what is there"
+            )
 
 
 def run(

@@ -654,6 +654,20 @@ def wave_of_power(X, X2, p, power):
     return wave(X, X2, p) ** power
 
 
+def test_a_series_in_another_order_than_its_frame_is_refused():
+    """Rows are paired by place: shuffled responses would be fitted to the rows of others."""
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["i", "j", "k"])
+    y = pd.Series([0.5, 1.5, 2.5], index=["i", "j", "k"])
+    shuffled = y.loc[["k", "i", "j"]]
+    with pytest.raises(InputError, match=r"other indices.*y\.loc\[X\.index\]"):
+        GPModel(frame, shuffled, Linear(3.0), Gaussian(0.1))
+    kept = GPModel(frame, shuffled.loc[frame.index], Linear(3.0), Gaussian(0.1))
+    np.testing.assert_array_equal(kept.y, y)
+    np.testing.assert_array_equal(
+        GPModel(frame, shuffled.to_numpy(), Linear(3.0), Gaussian(0.1)).y, shuffled
+    )
+
+
 def test_data_are_copied_and_words_for_responses_refused():
     X = np.random.default_rng(0).random((5, 2))
     m = GPModel(X, LABELS, SE, Probit())

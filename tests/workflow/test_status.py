@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
+from gpmcflow import GPModel, Logistic, Matern32, sample
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import Execution, run
@@ -298,6 +299,19 @@ def test_partial_results_of_a_run_that_goes_on(results):
     assert tree["accepted"].dtype == float
     drop(folder, 0, 0)
     assert partial_results(folder)["chain"].values.tolist() == [4, 5]
+
+
+def test_partial_results_of_a_run_with_a_pilot(tmp_path):
+    """The pilot's chains and draws are not those of the run: it is opened by itself."""
+    model = GPModel(np.arange(6.0), np.tile([1.0, -1.0], 3), Matern32(), Logistic())
+    for name in ("a", "b"):
+        how = Execution(state_dir=tmp_path / name, progress=False)
+        sample(model, n_chains=2, n_draws=20, execution=how)
+    tree = partial_results(tmp_path / "a")
+    assert tree.sizes["draw"] == 20
+    assert tree.children == {}
+    assert partial_results(tmp_path / "a" / "pilot").sizes["chain"] == 1
+    assert {*partial_results(tmp_path).children} == {"a", "b"}
 
 
 def test_partial_results_are_a_group_a_run(results):

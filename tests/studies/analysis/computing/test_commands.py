@@ -338,6 +338,18 @@ def test_quick_is_for_a_file_of_one_analysis(folder, capsys):
         assert "--quick is for a file of one analysis" in line
 
 
+@pytest.mark.parametrize("place", ["results", "results/mine"])
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_results_that_are_a_file_are_told_before_anything_runs(folder, capsys, place, command):
+    path = written({**CONFIG, "quick": True})
+    Path(place).parent.mkdir(exist_ok=True)
+    Path(place).write_text("mine")
+    assert main([command, path]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{place}: results go into a folder of that name" in line
+    assert Path(place).read_text() == "mine"
+
+
 def test_what_stops_a_command_is_no_traceback(folder, monkeypatch, capsys):
     path = written({**CONFIG, "quick": True})
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from gpmcflow.covariances.stationary import Matern32
 from gpmcflow.datasets.columns import describe_columns
@@ -62,6 +64,20 @@ def test_predictions_do_not_go_into_the_file_they_are_of(done, monkeypatch):
     with pytest.raises(InputError, match="the file of the new rows itself"):
         predict_file("mine", "new.csv", folder / "new.csv")
     assert (folder / "new.csv").read_bytes() == before
+
+
+def test_predictions_do_not_go_into_files_of_the_analysis(done, monkeypatch):
+    folder, run = done
+    monkeypatch.chdir(folder)
+    settings = yaml.safe_load((run.folder / "config.yaml").read_text())
+    for output, why in (
+        (settings["data"]["csv"], "a file that the analysis is made of"),
+        (run.folder / "data.nc", "one of the results"),
+    ):
+        before = Path(output).read_bytes()
+        with pytest.raises(InputError, match=why):
+            predict_file("mine", "new.csv", output)
+        assert Path(output).read_bytes() == before
 
 
 def test_numbers_that_are_names_are_shown_as_they_are(done):
