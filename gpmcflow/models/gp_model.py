@@ -96,7 +96,8 @@ class GPModel(WritableArrays, LatentPrior):
             raise InputError(
                 f"model: X has shape {inputs.values.shape}, y {y.shape}; allowed: (n, p) and (n,)"
             )
-        rows, of_y = (getattr(side, "index", None) for side in (self.X, self.y))
+        rows: Any = getattr(self.X, "index", None)
+        of_y: Any = getattr(self.y, "index", None)
         if hasattr(rows, "equals") and hasattr(of_y, "equals") and not rows.equals(of_y):
             raise InputError(
                 "model: X and y have other indices, and rows are paired by their place; give y.loc[X.index], "
