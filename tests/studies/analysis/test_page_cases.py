@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gpmcflow.studies.analysis.page import build_page
 
@@ -166,6 +167,30 @@ def test_trials_are_shown_as_shares(finished):
         page, "answer"
     )
     assert "118 (100 %) lie inside their 95 % interval" in section_of(page, "reliability")
+
+
+@pytest.mark.parametrize(
+    ("in_95", "in_50", "said"),
+    [
+        (30, 9, "The 50 % intervals are too narrow."),
+        (30, 28, "The 50 % intervals are wider than they need be."),
+        (22, 15, "The 95 % intervals are too narrow."),
+        (22, 5, "The intervals are too narrow."),
+        (22, 22, "95 % intervals are too narrow. The 50 % intervals are wider than they need be."),
+    ],
+)
+def test_intervals_that_fail_are_too_narrow_or_too_wide_by_their_own_count(
+    finished, in_95, in_50, said
+):
+    folder, info = finished("machine", uses={"learning": 1470, "held out": 30}, n_test=30)
+    row = np.arange(30)
+    outcome = np.select([row < in_50, row < in_95], [0.0, 1.5], 9.0)
+    limits = {"q025": -2.0, "q25": -1.0, "q50": 0.0, "q75": 1.0, "q975": 2.0}
+    edit(folder, "predictions_test", lambda t: t.head(30).assign(outcome=outcome, **limits))
+    text = section_of(build_page(folder, info), "reliability")
+    assert "Not quite." in text
+    assert said in text
+    assert text.count("intervals are") == said.count("intervals are")
 
 
 def test_a_map_with_other_columns_shows_both(finished):
