@@ -107,6 +107,28 @@ def test_few_held_out_rows_are_too_few_to_judge_by(finished):
     assert "20 rows are too few to judge by" in section_of(page, "reliability")
 
 
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [(0, "None of the 118 rows held out is “yes”"), (1, "All 118 rows held out are “yes”")],
+)
+def test_held_out_rows_of_one_class_judge_nothing(finished, outcome, said):
+    folder, info = finished("patients")
+    probability = abs(outcome - np.linspace(0.001, 0.02, 118))
+    edit(
+        folder,
+        "predictions_test",
+        lambda t: t.assign(outcome=outcome, mean=probability, probability=probability),
+    )
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert f"{said}, so they cannot show how well the model tells “yes” from “no”." in answer
+    assert "is wrong for" not in answer
+    assert f"{said}, so this cannot be judged." in section_of(page, "reliability")
+    assert "Yes, as far as" not in section_of(page, "reliability")
+    edit(folder, "predictions_test", lambda t: t.assign(probability=0.5))
+    assert "Not quite." in section_of(build_page(folder, info), "reliability")
+
+
 def test_without_a_new_file_held_out_rows_are_shown(finished):
     folder, info = finished("machine", new_csv=None)
     predictions = section_of(build_page(folder, info), "predictions")

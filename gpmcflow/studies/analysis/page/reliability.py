@@ -24,6 +24,7 @@ from gpmcflow.studies.analysis.page.judging import (
     quantile_shares,
 )
 from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
+from gpmcflow.studies.analysis.page.standing import one_class
 
 _HEADINGS = {
     "binary": "Can the probabilities be taken at face value?",
@@ -61,6 +62,8 @@ def _source(analysis: Analysis, n: int) -> str:
 def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
     if n < ENOUGH_ROWS:
         return f"{words.rows(n)} are too few to judge by."
+    if good and (one := one_class(analysis)):
+        return f"{one}, so this cannot be judged."
     if good:
         return f"Yes, as far as {words.rows(n)} {verb}."
     return "Not quite."
