@@ -80,8 +80,17 @@ def test_quick_mode_says_what_was_not_checked(finished):
     page = build_page(folder, info)
     assert "quick: approximations only" in page
     assert "its intervals may be too narrow" in section_of(page, "answer")
-    assert "The full answer: gpmcflow run patients.yaml." in section_of(page, "trust")
+    full = "The full answer: gpmcflow run patients.yaml, without quick: true in the file."
+    assert full in section_of(page, "trust")
     assert "R-hat, effective sizes" not in page
+
+
+def test_a_quick_page_is_made_again_by_a_quick_run(finished):
+    again = section_of(build_page(*finished("patients", quick=True)), "again")
+    assert "gpmcflow check patients.yaml --quick gpmcflow run patients.yaml --quick" in again
+    assert "--quick" not in section_of(build_page(*finished("patients")), "again")
+    several = finished("patients", quick=True, yaml="several.yaml")  # allows no --quick
+    assert "--quick" not in section_of(build_page(*several), "again")
 
 
 def test_leave_one_out_is_said_first_without_held_out_rows(finished):
