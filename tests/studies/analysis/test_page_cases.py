@@ -107,6 +107,15 @@ def test_leave_one_out_is_said_first_without_held_out_rows(finished):
     assert "588 + 12 = 600." in section_of(page, "data")
 
 
+def test_errors_are_compared_only_where_the_model_has_one(finished):
+    folder, info = finished("machine", score_by="leave-one-out")
+    assert "typical error" in section_of(build_page(folder, info), "score")
+    edit(folder, "models", lambda t: t.assign(error=t["error"].where(t["role"] != "model")))
+    page = build_page(folder, info)
+    assert "The model beats linear regression: it gave" in section_of(page, "answer")
+    assert "typical error" not in section_of(page, "answer") + section_of(page, "score")
+
+
 def test_few_held_out_rows_are_too_few_to_judge_by(finished):
     folder, info = finished("patients", n_test=20, n_learning=568)
     info["uses"] = {"learning": 568, "held out": 20, "no outcome": 12}

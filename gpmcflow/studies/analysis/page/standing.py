@@ -79,6 +79,9 @@ def simple_name(analysis: Analysis) -> str:
 
 
 def _errors(analysis: Analysis, row: pd.Series) -> str:
+    """The error of a model, beside that of the shown one; nothing where that is not known."""
+    if not math.isfinite(analysis.shown.get("error", math.nan)):
+        return ""
     if analysis.kind == "binary" and math.isfinite(row.get("error", math.nan)):
         return f" (wrong for {row['error']:.0f})"
     if math.isfinite(row.get("error", math.nan)):
