@@ -76,7 +76,10 @@ def models_table(
         loo = model.shown["leave_one_out"].to_dataset()
         density = loo["log_density"].values
         own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
-        mean = None if by == LEAVE_ONE_OUT else model.shown["held_out/response_mean"].values
+        if by == HELD_OUT:
+            mean = model.shown["held_out/response_mean"].values
+        else:
+            mean = left_out_probability(model.shown, data) if data.target.kind == "binary" else None
         rows.append(
             {
                 "name": name,
@@ -106,6 +109,12 @@ def models_table(
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def left_out_probability(shown: xr.DataTree, data: Data) -> np.ndarray:
+    """Probability of a binary outcome in each learning row, had that row been left out."""
+    of_seen = np.exp(shown["leave_one_out/log_density"].values)
+    return np.where(data.learning.outcome > 0.5, of_seen, 1.0 - of_seen)
 
 
 def _evidence(model: Results) -> dict[str, Any]:

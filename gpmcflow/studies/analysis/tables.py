@@ -14,7 +14,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
-from gpmcflow.studies.analysis.scores import Results
+from gpmcflow.studies.analysis.scores import Results, left_out_probability
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
@@ -206,7 +206,6 @@ def hyperparameters(models: Mapping[str, GPModel], results: Mapping[str, Results
 def predictions_loo(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     """Probability of each learning row of a binary outcome, had it been left out."""
     learning = data.learning
-    of_seen = np.exp(shown["leave_one_out/log_density"].values)
-    probability = np.where(learning.outcome > 0.5, of_seen, 1.0 - of_seen)
+    probability = left_out_probability(shown, data)
     table = pd.DataFrame({"row": learning.row, "outcome": learning.outcome, "mean": probability})
     return table.assign(q025=np.nan, q975=np.nan, probability=probability)

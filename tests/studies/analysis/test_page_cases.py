@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from gpmcflow.studies.analysis.page import build_page
 
@@ -79,8 +80,17 @@ def test_quick_mode_says_what_was_not_checked(finished):
     page = build_page(folder, info)
     assert "quick: approximations only" in page
     assert "its intervals may be too narrow" in section_of(page, "answer")
-    assert "The full answer: gpmcflow run patients.yaml." in section_of(page, "trust")
+    full = "The full answer: gpmcflow run patients.yaml, without quick: true in the file."
+    assert full in section_of(page, "trust")
     assert "R-hat, effective sizes" not in page
+
+
+def test_a_quick_page_is_made_again_by_a_quick_run(finished):
+    again = section_of(build_page(*finished("patients", quick=True)), "again")
+    assert "gpmcflow check patients.yaml --quick gpmcflow run patients.yaml --quick" in again
+    assert "--quick" not in section_of(build_page(*finished("patients")), "again")
+    several = finished("patients", quick=True, yaml="several.yaml")  # allows no --quick
+    assert "--quick" not in section_of(build_page(*several), "again")
 
 
 def test_leave_one_out_is_said_first_without_held_out_rows(finished):
@@ -97,6 +107,15 @@ def test_leave_one_out_is_said_first_without_held_out_rows(finished):
     assert "588 + 12 = 600." in section_of(page, "data")
 
 
+def test_errors_are_compared_only_where_the_model_has_one(finished):
+    folder, info = finished("machine", score_by="leave-one-out")
+    assert "typical error" in section_of(build_page(folder, info), "score")
+    edit(folder, "models", lambda t: t.assign(error=t["error"].where(t["role"] != "model")))
+    page = build_page(folder, info)
+    assert "The model beats linear regression: it gave" in section_of(page, "answer")
+    assert "typical error" not in section_of(page, "answer") + section_of(page, "score")
+
+
 def test_few_held_out_rows_are_too_few_to_judge_by(finished):
     folder, info = finished("patients", n_test=20, n_learning=568)
     info["uses"] = {"learning": 568, "held out": 20, "no outcome": 12}
@@ -104,6 +123,28 @@ def test_few_held_out_rows_are_too_few_to_judge_by(finished):
     page = build_page(folder, info)
     assert "too few to judge by" in section_of(page, "score")
     assert "20 rows are too few to judge by" in section_of(page, "reliability")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [(0, "None of the 118 rows held out is “yes”"), (1, "All 118 rows held out are “yes”")],
+)
+def test_held_out_rows_of_one_class_judge_nothing(finished, outcome, said):
+    folder, info = finished("patients")
+    probability = abs(outcome - np.linspace(0.001, 0.02, 118))
+    edit(
+        folder,
+        "predictions_test",
+        lambda t: t.assign(outcome=outcome, mean=probability, probability=probability),
+    )
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert f"{said}, so they cannot show how well the model tells “yes” from “no”." in answer
+    assert "is wrong for" not in answer
+    assert f"{said}, so this cannot be judged." in section_of(page, "reliability")
+    assert "Yes, as far as" not in section_of(page, "reliability")
+    edit(folder, "predictions_test", lambda t: t.assign(probability=0.5))
+    assert "Not quite." in section_of(build_page(folder, info), "reliability")
 
 
 def test_without_a_new_file_held_out_rows_are_shown(finished):
@@ -166,6 +207,30 @@ def test_trials_are_shown_as_shares(finished):
         page, "answer"
     )
     assert "118 (100 %) lie inside their 95 % interval" in section_of(page, "reliability")
+
+
+@pytest.mark.parametrize(
+    ("in_95", "in_50", "said"),
+    [
+        (30, 9, "The 50 % intervals are too narrow."),
+        (30, 28, "The 50 % intervals are wider than they need be."),
+        (22, 15, "The 95 % intervals are too narrow."),
+        (22, 5, "The intervals are too narrow."),
+        (22, 22, "95 % intervals are too narrow. The 50 % intervals are wider than they need be."),
+    ],
+)
+def test_intervals_that_fail_are_too_narrow_or_too_wide_by_their_own_count(
+    finished, in_95, in_50, said
+):
+    folder, info = finished("machine", uses={"learning": 1470, "held out": 30}, n_test=30)
+    row = np.arange(30)
+    outcome = np.select([row < in_50, row < in_95], [0.0, 1.5], 9.0)
+    limits = {"q025": -2.0, "q25": -1.0, "q50": 0.0, "q75": 1.0, "q975": 2.0}
+    edit(folder, "predictions_test", lambda t: t.head(30).assign(outcome=outcome, **limits))
+    text = section_of(build_page(folder, info), "reliability")
+    assert "Not quite." in text
+    assert said in text
+    assert text.count("intervals are") == said.count("intervals are")
 
 
 def test_a_map_with_other_columns_shows_both(finished):

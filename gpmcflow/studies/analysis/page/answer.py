@@ -24,6 +24,7 @@ from gpmcflow.studies.analysis.page.standing import (
     against_simple,
     changes,
     error_unit,
+    one_class,
 )
 
 
@@ -78,6 +79,11 @@ def _score(analysis: Analysis) -> Markup:
         if analysis.by_loo
         else f"On the {words.rows(n)} held out"
     )
+    if one := one_class(analysis):
+        target = analysis.info["target"]
+        return Markup("{}, so they cannot show how well the model tells “{}” from “{}”.").format(
+            one, target["positive"], target["negative"]
+        )
     error = shown.get("error", math.nan)
     parts: list[Markup | str] = []
     if analysis.kind == "binary" and math.isfinite(error):

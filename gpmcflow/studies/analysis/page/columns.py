@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -164,59 +165,86 @@ def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
 
 
 def _shaped(analysis: Analysis, shift: Change) -> Markup:
-    shape = shape_of(
-        analysis["effects"].query("column == @shift.column"), analysis.unit_after(shift.column)
-    )
-    return bold(shift.name) + (f" ({shape})" if shape else "")
+    effects = analysis["effects"].query("column == @shift.column")
+    trend, places = shape_of(effects)
+    parts = [trend] if trend else []
+    for side, row in places.items():
+        place = _near(row, effects)
+        parts.append(f"{side} near {place}{analysis.unit_after(shift.column)}")
+    return bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
 
 
-def shape_of(effects: pd.DataFrame, unit: str = "") -> str:
-    """``highest near 2030``, ``rising``, ``falling``, or nothing where the bands cannot tell."""
-    value = pd.to_numeric(effects["value"], errors="coerce")
-    if len(effects) < 3 or value.isna().any():
-        return ""
-    mean, low, high = (effects[name].to_numpy(float) for name in ("mean", "low", "high"))
+def _near(row: pd.Series, curve: pd.DataFrame) -> str:
+    values = pd.to_numeric(curve["value"])
+    return words.near(float(row["value"]), float(values.max() - values.min()))
+
+
+def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
+    """``rising``, ``falling`` or nothing, and the rows where the curve is ``highest`` and ``lowest``.
+
+    Only what the bands can tell: a trend where the ends differ; a place that stands out from both ends, or
+    both places where they differ from each other and nothing else is seen. Where there are such places, a
+    trend counts only if a straight line describes three quarters of the curve's variance.
+    """
+    value = pd.to_numeric(curve["value"], errors="coerce")
+    if len(curve) < 3 or value.isna().any():
+        return "", {}
+    mean, low, high = (curve[name].to_numpy(float) for name in ("mean", "low", "high"))
     top, foot = int(mean.argmax()), int(mean.argmin())
-    width = float(value.max() - value.min())
+    trend = "rising" if low[-1] > high[0] else "falling" if high[-1] < low[0] else ""
+    places = {}
     if low[top] > max(high[0], high[-1]):
-        return f"highest near {words.near(value.iloc[top], width)}{unit}"
+        places["highest"] = curve.iloc[top]
     if high[foot] < min(low[0], low[-1]):
-        return f"lowest near {words.near(value.iloc[foot], width)}{unit}"
-    if low[-1] > high[0]:
-        return "rising"
-    return "falling" if high[-1] < low[0] else ""
+        places["lowest"] = curve.iloc[foot]
+    if places and np.corrcoef(value, mean)[0, 1] ** 2 < 0.75:
+        trend = ""
+    if not trend and not places and low[top] > high[foot]:
+        places = {"highest": curve.iloc[top], "lowest": curve.iloc[foot]}
+    return trend, places
 
 
 def curve_answer(analysis: Analysis) -> Markup:
-    """Where the curve of the only input is highest or whether it rises, and its two ends."""
-    curve = analysis["curve"].sort_values("value")
+    """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
+    curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
-    shape = shape_of(curve, analysis.unit_after(name))
+    trend, places = shape_of(curve)
+    unit, column = analysis.unit_after(name), bold(label(name))
+    leads = not trend and bool(places)  # with the places, else with the trend and the ends
 
-    def at(row: pd.Series, opening: bool) -> str:
+    def at(row: pd.Series, *, opening: bool = False) -> str:
         if analysis.shares:
             return words.percent_interval(row["mean"], row["low"], row["high"], first=opening)
-        unit = error_unit(analysis)
-        return words.interval(row["mean"], row["low"], row["high"], unit=unit, first=opening)
+        of = error_unit(analysis)
+        return words.interval(row["mean"], row["low"], row["high"], unit=of, first=opening)
 
-    top = curve.iloc[int(curve["mean"].to_numpy(float).argmax())]
-    foot = curve.iloc[int(curve["mean"].to_numpy(float).argmin())]
-    verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}.get(shape)
-    if verb:
-        opening = Markup("The {} {} with {}.").format(analysis.response, verb, bold(label(name)))
-    else:
-        extreme = top if shape.startswith("highest") else foot
-        side, _, place = shape.partition(" near ")
-        opening = Markup("The {} is {} near {} {}, with {}.").format(
-            *(analysis.response, side, bold(label(name)), place, at(extreme, True))
-        )
-    width = float(last["value"] - first["value"])
     ends = (
-        f"At {words.near(first['value'], width)} it is {at(first, bool(verb))}, "
-        f"at {words.near(last['value'], width)} it is {at(last, False)}."
+        f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
+        f"at {_near(last, curve)} it is {at(last)}."
     )
-    return sentences([opening, ends, "" if analysis.shares else _overall(analysis)])
+    extremes = Markup(", and ").join(
+        Markup("{} near {}{}{}, with {}").format(
+            *(side, column + " " if leads and index == 0 else "", _near(row, curve), unit),
+            at(row, opening=leads and index == 0),
+        )
+        for index, (side, row) in enumerate(places.items())
+    )
+    if leads:
+        parts = [Markup("The {} is {}.").format(analysis.response, extremes), ends]
+    else:
+        verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
+        parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
+        parts.append(Markup("In between it is {}.").format(extremes) if places else "")
+    return sentences([*parts, "" if analysis.shares else _overall(analysis)])
+
+
+def _within_the_data(analysis: Analysis) -> pd.DataFrame:
+    """The curve in order, without what lies beyond the learning rows (of those in the rug)."""
+    curve = analysis["curve"].sort_values("value")
+    seen = pd.to_numeric(analysis["rug"]["value"], errors="coerce")
+    inside = curve[curve["value"].between(seen.min(), seen.max())]
+    return curve if len(inside) < 3 else inside
 
 
 def _only_input(analysis: Analysis) -> str:

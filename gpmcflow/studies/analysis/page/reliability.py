@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
@@ -22,6 +24,7 @@ from gpmcflow.studies.analysis.page.judging import (
     quantile_shares,
 )
 from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
+from gpmcflow.studies.analysis.page.standing import one_class
 
 _HEADINGS = {
     "binary": "Can the probabilities be taken at face value?",
@@ -59,6 +62,8 @@ def _source(analysis: Analysis, n: int) -> str:
 def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
     if n < ENOUGH_ROWS:
         return f"{words.rows(n)} are too few to judge by."
+    if good and (one := one_class(analysis)):
+        return f"{one}, so this cannot be judged."
     if good:
         return f"Yes, as far as {words.rows(n)} {verb}."
     return "Not quite."
@@ -100,21 +105,21 @@ def _intervals(analysis: Analysis, judged) -> Markup:
     n = len(judged)
     discrete = analysis.kind != "real"
     wide = n_inside(judged, "q025", "q975")
-    good = inside_as_promised(wide, n, 0.95, discrete=discrete)
+    inside = {95: wide}
     parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
     if {"q25", "q75"} <= set(judged):
-        half = n_inside(judged, "q25", "q75")
-        good = good and inside_as_promised(half, n, 0.5, discrete=discrete)
+        inside[50] = half = n_inside(judged, "q25", "q75")
         parts.append(f" and {half} ({_share(half, n)}) inside their 50 % interval")
-    direction = ""
-    if not good and n >= ENOUGH_ROWS:
-        direction = (
-            "The intervals are too narrow."
-            if wide < 0.95 * n
-            else "The intervals are wider than they need be."
-        )
+    narrow = {
+        percent: count < n * percent / 100
+        for percent, count in inside.items()
+        if not inside_as_promised(count, n, percent / 100, discrete=discrete)
+    }
     text = sentences(
-        [_source(analysis, n), _verdict(analysis, n, good), "".join(parts) + ".", direction]
+        [
+            *(_source(analysis, n), _verdict(analysis, n, not narrow), "".join(parts) + "."),
+            _direction(narrow) if n >= ENOUGH_ROWS else "",
+        ]
     )
     panels, captions = [], []
     name, target = analysis.info["name"], analysis.with_unit(analysis.info["target"]["name"])
@@ -142,6 +147,16 @@ def _intervals(analysis: Analysis, judged) -> Markup:
     if not analysis.info.get("share"):
         panels.append(scatter_panel(f"{name}-scatter", judged, target, caption, counted=discrete))
     return join([paragraph(text), figure(panels, caption)])
+
+
+def _direction(narrow: Mapping[int, bool]) -> str:
+    """How the intervals that do not hold what they promise are wrong: by percent, whether too narrow."""
+    wrong = {True: "too narrow", False: "wider than they need be"}
+    if len(narrow) == 2 and len(set(narrow.values())) == 1:
+        return f"The intervals are {wrong[narrow[95]]}."
+    return " ".join(
+        f"The {percent} % intervals are {wrong[off]}." for percent, off in narrow.items()
+    )
 
 
 def _counts(analysis: Analysis, judged) -> Markup:

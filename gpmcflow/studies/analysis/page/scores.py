@@ -52,6 +52,11 @@ def score_rows(analysis: Analysis) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
+def _has_errors(analysis: Analysis) -> bool:
+    """Whether the shown model has an error; leave-one-out gives only that of a yes/no outcome."""
+    return math.isfinite(analysis.shown.get("error", math.nan))
+
+
 def _introduction(analysis: Analysis) -> Markup:
     n = analysis.n_scored
     if analysis.by_loo:
@@ -70,12 +75,18 @@ def _introduction(analysis: Analysis) -> Markup:
             "<i>Typical probability</i> is what the model had given to what then happened; tossing a "
             "coin gives 50 %."
         ),
-        "real": Markup("The <i>typical error</i> is the root of the mean squared error."),
+        "real": Markup("The <i>typical error</i> is the root of the mean squared error.")
+        if _has_errors(analysis)
+        else "",
     }.get(
         analysis.kind,
         Markup(
             "<i>Typical probability</i> is what the model had given to the very number that was then "
-            "counted; the <i>typical error</i> is the mean distance to it."
+            "counted{}."
+        ).format(
+            Markup("; the <i>typical error</i> is the mean distance to it")
+            if _has_errors(analysis)
+            else ""
         ),
     )
     exposed = ""
@@ -103,7 +114,7 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
     rows = [row for _, row in order.iterrows()]
     if analysis.kind != "real":
         add(Head("typical probability, %", True), [_typical(row) for row in rows])
-    if "error" in order and order["error"].notna().any():
+    if _has_errors(analysis):
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
         if analysis.kind == "binary":
             head = Head(f"wrong of {words.fixed(analysis.n_scored, 0)}", True)

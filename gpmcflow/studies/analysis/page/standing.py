@@ -62,6 +62,16 @@ def against_simple(analysis: Analysis) -> Markup:
     return Markup("{}: it gave {} {}.").format(words.capital(claim), what_came(analysis), size)
 
 
+def one_class(analysis: Analysis) -> str:
+    """That none or all of the rows a yes/no outcome is judged by are positive, or nothing."""
+    outcomes = analysis.judged["outcome"]
+    if analysis.kind != "binary" or outcomes.nunique() != 1:
+        return ""
+    rows = words.rows(len(outcomes)) + " held out" * (not analysis.by_loo)
+    every = f"All {rows} are" if outcomes.iloc[0] > 0.5 else f"None of the {rows} is"
+    return f"{every} “{analysis.info['target']['positive']}”"
+
+
 def simple_name(analysis: Analysis) -> str:
     """Name of the simple model as words."""
     simple = analysis.baseline("simple")
@@ -69,6 +79,9 @@ def simple_name(analysis: Analysis) -> str:
 
 
 def _errors(analysis: Analysis, row: pd.Series) -> str:
+    """The error of a model, beside that of the shown one; nothing where that is not known."""
+    if not math.isfinite(analysis.shown.get("error", math.nan)):
+        return ""
     if analysis.kind == "binary" and math.isfinite(row.get("error", math.nan)):
         return f" (wrong for {row['error']:.0f})"
     if math.isfinite(row.get("error", math.nan)):

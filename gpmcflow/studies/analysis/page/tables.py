@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import pandas as pd
 from markupsafe import Markup
@@ -261,9 +262,11 @@ def again(analysis: Analysis) -> Section:
     """The commands, and what makes the same page again."""
     info = analysis.info
     new = info.get("new_csv") or "new.csv"
+    single = info["name"] == Path(info["yaml"]).stem  # in a file of several, the file says quick
+    quick = " --quick" if info.get("quick") and single else ""
     lines = [
-        f"gpmcflow check {info['yaml']}",
-        f"gpmcflow run {info['yaml']}",
+        f"gpmcflow check {info['yaml']}{quick}",
+        f"gpmcflow run {info['yaml']}{quick}",
         f"gpmcflow predict {info['name']} {new} -o predictions.csv",
     ]
     time = f", {words.duration(info['seconds'])} of its jobs" if info.get("seconds") else ""

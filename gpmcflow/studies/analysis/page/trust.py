@@ -81,8 +81,8 @@ def _quick(analysis: Analysis) -> Markup:
     return Markup(
         "These are approximations only: no random draws were made, so nothing was checked against "
         "them, and the settings of the models are taken as known. Intervals may be too narrow.{} "
-        "The full answer: {}."
-    ).format(passed, code(f"gpmcflow run {info['yaml']}"))
+        "The full answer: {}, without {} in the file."
+    ).format(passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true"))
 
 
 def _agreement(analysis: Analysis) -> str:

@@ -237,8 +237,11 @@ def test_fewer_than_thirty_held_out_rows_are_scored_by_leave_one_out(data):
     assert table.loc["base rate", "test_score"] == pytest.approx(whole["base"].log_density.mean())
     apart = loo - whole["simple"].log_density
     assert table.loc["a", "difference"] == pytest.approx(apart.mean())
-    assert np.isnan(table.loc["a", "error"])
+    assert table.loc["a", "error"] == np.sum(loo <= np.log(0.5))  # less than half for what happened
     assert table.loc["base rate", "error"] > 0
+    counts = data("counts", 40)
+    table = models_table(counts, results(counts, {"a": 0.0}), {"a": ""}).set_index("name")
+    assert np.isnan(table.loc["a", "error"])  # of leave-one-out only densities are known
 
 
 def test_thirty_held_out_rows_are_enough(data):

@@ -1,0 +1,80 @@
+"""What is said of a curve, by its shape within the learning rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpmcflow.studies.analysis.page import build_page
+from gpmcflow.studies.analysis.page.columns import shape_of
+
+from .reading import edit, section_of
+
+X = np.linspace(0.0, 10.0, 41)
+
+
+def curve_of(mean, half=0.5) -> pd.DataFrame:
+    return pd.DataFrame({"value": X, "mean": mean, "low": mean - half, "high": mean + half})
+
+
+@pytest.mark.parametrize(
+    ("mean", "half", "trend", "places"),
+    [
+        (X, 0.5, "rising", {}),
+        (-X, 0.5, "falling", {}),
+        (np.where(X < 9.5, 0.0, 2.0), 0.5, "rising", {}),  # late, with no place that stands out
+        (4 - (X - 5) ** 2 / 10, 0.5, "", {"highest": 5.0}),
+        ((X - 2.5) ** 2 / 5, 0.3, "rising", {"lowest": 2.5}),
+        (np.sin(2 * np.pi * X / 10), 0.2, "", {"highest": 2.5, "lowest": 7.5}),
+        (0.2 * np.sin(X), 0.5, "", {}),  # flat within its band
+        (3 * np.sin(np.pi * X / 4) + 0.1 * X, 0.3, "", {"lowest": 6.0}),
+        (X + 2 * np.sin(np.pi * X), 0.2, "rising", {"highest": 8.5, "lowest": 1.5}),
+    ],
+)
+def test_the_shape_of_a_curve(mean, half, trend, places):
+    found, rows = shape_of(curve_of(mean, half))
+    assert found == trend
+    assert {side: row["value"] for side, row in rows.items()} == places
+
+
+def test_wide_ends_do_not_hide_a_change_in_between():
+    wide = 0.2 + 3 * (np.abs(X - 5) > 4.5)
+    trend, rows = shape_of(curve_of(np.sin(2 * np.pi * X / 10), wide))
+    assert trend == ""
+    assert {side: row["value"] for side, row in rows.items()} == {"highest": 2.5, "lowest": 7.5}
+
+
+def answer_to(finished, curve: pd.DataFrame) -> str:
+    """The answer of a page with this curve as its only input, seen from 1 to 9."""
+    folder, info = finished("machine")
+    curve = curve.assign(predictive_low=curve["low"] - 1, predictive_high=curve["high"] + 1)
+    curve.to_csv(folder / "curve.csv", index=False)
+    edit(folder, "relevance", lambda t: t.head(1))
+    rug = pd.DataFrame({"column": "speed", "value": [9.0, 4.0, 1.0], "outcome": 4.0})
+    rug.to_csv(folder / "rug.csv", index=False)
+    return section_of(build_page(folder, info), "answer")
+
+
+def test_only_places_within_the_data_are_quoted(finished):
+    answer = answer_to(finished, curve_of((X - 5) ** 2 / 5))
+    assert "vibration is lowest near speed 5 rpm, with 0.0 mm/s (95 % interval" in answer
+    assert "At 1 it is 3.2 mm/s (2.7 to 3.7), at 9 it is 3.2 mm/s" in answer
+
+
+def test_highest_and_lowest_are_both_said(finished):
+    answer = answer_to(finished, curve_of(4 * np.sin(np.pi * (X - 1) / 4), 0.2))
+    assert "is highest near speed 3 rpm, with 4.00 mm/s (95 % interval 3.80 to 4.20)" in answer
+    assert ", and lowest near 7 rpm, with −4.00 mm/s (−4.20 to −3.80). At 1 it is" in answer
+
+
+def test_a_trend_with_a_season_rises(finished):
+    answer = answer_to(finished, curve_of(X + 2 * np.sin(np.pi * X), 0.2))
+    assert "vibration rises with speed. At 1 it is 1.00 mm/s (95 % interval 0.80 to 1.20)" in answer
+    assert "In between it is highest near 8.5 rpm, with 10.50 mm/s (10.30 to 10.70), and" in answer
+
+
+def test_a_flat_curve_does_not_clearly_change(finished):
+    answer = answer_to(finished, curve_of(0.2 * np.sin(X)))
+    assert "vibration does not clearly change with speed. At 1 it is" in answer
+    assert "In between" not in answer
