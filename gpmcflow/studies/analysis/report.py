@@ -36,6 +36,7 @@ from gpmcflow.studies.analysis.scores import (
 from gpmcflow.studies.analysis.study import kinds_of
 from gpmcflow.studies.analysis.summaries import Places
 from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.stated_models import likelihood_of
 
 N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
 
@@ -47,10 +48,16 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds_of(settings)}
         trees = {kind: load_results(path) for kind, path in paths.items()}
         seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
-        covariance = model_statement(settings, model, data.target.kind)["covariance"]
+        statement = model_statement(settings, model, data.target.kind)
+        likelihood = likelihood_of(statement, f"models.{model}").name
         own = (trees.get(kind) for kind in ("posterior", "summary"))
         results[model] = Results(
-            covariance, trees["fit"], *own, seconds, evidence=trees.get("evidence")
+            statement["covariance"],
+            trees["fit"],
+            *own,
+            seconds,
+            evidence=trees.get("evidence"),
+            likelihood=likelihood,
         )
     return results
 

@@ -61,9 +61,25 @@ def test_one_model_has_no_odds(finished):
     folder, info = finished("patients")
     edit(folder, "models", lambda t: t[~t["name"].isin(["smooth", "plain"])])
     models = section_of(build_page(folder, info), "models")
-    assert "One model was run, relevance" in models
+    assert (
+        "One model was run, relevance (curves, own weight for each column; yes or no, probit)"
+        in models
+    )
     assert "under models: in patients.yaml" in models
     assert "odds" not in models
+
+
+def test_models_with_one_covariance_are_told_apart_by_their_likelihoods(finished):
+    folder, info = finished("machine")
+    likelihoods = ["student_t", "gaussian", *["gaussian"] * 4]
+    edit(folder, "models", lambda t: t.assign(likelihood=likelihoods, covariance="matern32(speed)"))
+    page = build_page(folder, info)
+    technical = section_of(page, "technical")
+    assert "matern32(speed); errors with heavy tails, Student-t" in technical
+    assert technical.count("matern32(speed); normal errors") == 3
+    assert "curves that may bend sharply; errors with heavy tails, Student-t" in section_of(
+        page, "models"
+    )
 
 
 def test_the_evidence_may_prefer_another_model(finished):
@@ -216,7 +232,7 @@ def test_a_model_ahead_of_the_shown_one_is_said(finished):
     assert "decides here" not in models
     assert "best leave-one-out" not in section_of(build_page(folder, info), "score")
     assert "relevance gave them 50.7 %" in models
-    assert "relevance | curves that may bend sharply | −33.6" in models
+    assert "relevance | curves that may bend sharply; normal errors | −33.6" in models
 
 
 def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
