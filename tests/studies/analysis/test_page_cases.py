@@ -241,6 +241,21 @@ def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
     assert "∞" in section_of(build_page(folder, info), "reach")
 
 
+def test_where_similarity_never_fades_its_reach_is_not_told(finished):
+    folder, info = finished("birds")
+    edit(folder, "reach", lambda frame: frame.assign(distance=np.inf, low=np.inf, high=np.inf))
+    assert 'id="reach"' not in build_page(folder, info)
+
+
+def test_one_length_scale_for_both_directions_is_never_stretched(finished):
+    folder, info = finished("birds")
+    assert "The intervals overlap: whether" in section_of(build_page(folder, info), "reach")
+    quick = section_of(build_page(folder, {**info, "quick": True}), "reach")
+    assert "intervals" not in quick  # one setting of the length scales: no intervals
+    edit(folder, "reach", lambda frame: frame.assign(distance=8.5, low=4.5, high=16.0))
+    assert "intervals" not in section_of(build_page(folder, info), "reach")
+
+
 def test_a_unit_is_text_and_no_markup(finished):
     folder, info = finished("machine")
     info["units"] = {**info["units"], "speed": "<u>{l}"}
