@@ -10,9 +10,9 @@ import numpy as np
 from gpmcflow.datasets.csv_table import CsvTable, number_of
 
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")
-THOUSANDS = re.compile(
-    r"[+-]?[1-9]\d{0,2}(?:[.,]\d{3})+"
-)  # 1,234: grouped digits, or a decimal mark
+THOUSANDS = re.compile(  # grouped digits, as 1,234.50; 1,234 may have a decimal mark
+    r"[+\u2212-]?[1-9]\d{0,2}(?P<mark>[.,'’ ])\d{3}(?:(?P=mark)\d{3})*(?P<rest>(?!(?P=mark))[.,]\d+)?"
+)
 
 
 def missing_cells(cells: Sequence[str], words: Sequence[str], decimal: str = ".") -> np.ndarray:

@@ -121,8 +121,9 @@ class CategoryCode:
         unseen = ~empty & ~np.isin(labels.astype(str), np.array(self.levels, dtype=str))
         for i in np.flatnonzero(unseen):
             notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
+        like = "like the cells empty in learning" if self.has_missing else "as unknown"
         for i in np.flatnonzero(empty):
-            notes[i].append(f"{self.column} is empty: treated as unknown")
+            notes[i].append(f"{self.column} is empty: treated {like}")
         inputs = [(labels == level).astype(float) for level in self.shown_levels]
         if len(self.levels) == 2:
             inputs[0][unseen | empty] = self.shares[1]

@@ -26,8 +26,8 @@ from gpmcflow.datasets.dates import date_formats, date_text, parse_dates
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
-UNITS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
-AMOUNT = re.compile(r"[+-]?\d{1,3}(?:[.,' ]?\d{3})*(?:[.,]\d+)?")  # with either decimal mark
+UNITS = re.compile(r"^([+\u2212-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
+AMOUNT = re.compile(r"[+\u2212-]?\d{1,3}(?:[.,' ]?\d{3})*(?:[.,]\d+)?")  # with either decimal mark
 ID_WORDS = {"id", "ids", "uuid", "guid", "identifier"}
 COUNTER_WORDS = {
     "index",
@@ -153,7 +153,7 @@ def _describe(
     if (dates := _dates(table, few)) is not None:
         return dates
     if problem := _other_decimal(table, text, values, decimal):
-        return replace(text, contents="numbers with another decimal mark", problems=(problem,))
+        return replace(text, contents="numbers in another notation", problems=(problem,))
     all_different = n == filled.sum() > 2
     if n <= MOST_LEVELS and not all_different:
         return replace(few, kind="category", contents=f"{n} categories{gaps}")
@@ -224,7 +224,8 @@ def _other_decimal(table: CsvTable, column: Column, values: np.ndarray, decimal:
     other = "," if decimal == "." else "."
     filled = ~column.missing
     cells = column.labels.tolist()
-    grouped = np.array([THOUSANDS.fullmatch(cell) is not None for cell in cells])
+    groups = [THOUSANDS.fullmatch(cell) for cell in cells]
+    grouped = np.array([match is not None for match in groups])
     readable = np.isfinite(parse_numbers(cells, other)) | np.isfinite(values) | grouped
     if (readable & filled).sum() < MOSTLY * filled.sum():
         return None
@@ -233,11 +234,15 @@ def _other_decimal(table: CsvTable, column: Column, values: np.ndarray, decimal:
     says = (
         f'looks like a number with the decimal mark {other!r}; write decimal: "{other}" under data'
     )
-    if grouped[odd].all():
-        says = (
-            f"has its thousands set off by {other!r}, or that is a decimal mark; take the marks out, "
-            f'or write decimal: "{other}" under data'
-        )
+    found = [match for match, is_odd in zip(groups, odd, strict=True) if match and is_odd]
+    if len(found) == odd.sum():
+        mark = found[0]["mark"]
+        says = f"has its thousands set off by {mark!r}; take the marks out"
+        if mark == other and not any(match["rest"] for match in found):
+            says = (
+                f"has its thousands set off by {other!r}, or that is a decimal mark; take the marks "
+                f'out, or write decimal: "{other}" under data'
+            )
     return f'row {table.rows[place]}, column {column.name}: "{cells[place]}" {says}'
 
 

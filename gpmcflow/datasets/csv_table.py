@@ -170,8 +170,8 @@ def _header_problems(path: Path, names: list[str]) -> list[str]:
 
 
 def number_of(cell: str) -> float:
-    """The number in a cell, NaN where there is none; 1_5 is a name, not 15."""
+    """The number in a cell, with either minus, NaN where there is none; 1_5 is a name, not 15."""
     try:
-        return math.nan if "_" in cell else float(cell)
+        return math.nan if "_" in cell else float(cell.replace("\u2212", "-"))
     except ValueError:
         return math.nan

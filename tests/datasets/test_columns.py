@@ -155,6 +155,33 @@ def test_thousands_are_not_taken_for_decimals():
     assert line.startswith('row 3, column x: "1,200" has its thousands set off')
 
 
+@pytest.mark.parametrize(
+    ("cells", "mark"),
+    [
+        (["848.00", "2,115.20", "-1,020.50"], ","),
+        (["950", "45 000", "1 250 000.5"], " "),
+        (["950", "45'000", "12'000"], "'"),
+    ],
+)
+def test_thousands_are_to_be_mended_whatever_sets_them_off(cells, mark):
+    grouped = column(cells)
+    assert (grouped.kind, grouped.contents) == ("text", "numbers in another notation")
+    line = (
+        f'row 3, column x: "{cells[1]}" has its thousands set off by {mark!r}; take the marks out'
+    )
+    assert grouped.problems == (line,)
+
+
+def test_thousands_with_a_decimal_comma():
+    cells = ["848,00", "2.115,20", "1.020,50"]
+    assert column(cells, decimal=",").problems[0].endswith("set off by '.'; take the marks out")
+    assert 'write decimal: ","' in column(cells).problems[0]
+
+
+def test_a_true_minus_is_a_minus():
+    assert column(["\u22120.25", "0.5", "-1"]).values.tolist() == [-0.25, 0.5, -1.0]
+
+
 def test_words_for_missing_among_dates_with_strokes():
     dates = column(["03/02/2023", "N/A", "04/02/2023", "05/02/2023"])
     assert dates.contents == (

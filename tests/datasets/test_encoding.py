@@ -149,3 +149,5 @@ def test_a_category_of_one_level_counts_by_being_filled_in(tmp_path):
     assert prepare_table(data, tmp_path).encoding.names == ["t"]
     used = prepare_table(data | {"categorical": ["x"]}, tmp_path)
     assert used.train.X["x missing"].tolist() == [1, 0] * 6
+    part = encode_new(used.encoding, write(tmp_path / "new.csv", "t,x\n5,\n5,x\n"))
+    assert part.note == ["x is empty: treated like the cells empty in learning", ""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 
 import gpmcflow
+from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.execution import chain_generators
 from gpmcflow.storage import (
     load_results,
@@ -36,6 +37,7 @@ from gpmcflow.studies.analysis.scores import (
 from gpmcflow.studies.analysis.study import kinds_of
 from gpmcflow.studies.analysis.summaries import Places
 from gpmcflow.studies.frame.job import Job
+from gpmcflow.studies.stated_models import covariance_of, likelihood_of
 
 N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
 
@@ -47,10 +49,16 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds_of(settings)}
         trees = {kind: load_results(path) for kind, path in paths.items()}
         seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
-        covariance = model_statement(settings, model, data.target.kind)["covariance"]
+        statement = model_statement(settings, model, data.target.kind)
+        likelihood = likelihood_of(statement, f"models.{model}").name
         own = (trees.get(kind) for kind in ("posterior", "summary"))
         results[model] = Results(
-            covariance, trees["fit"], *own, seconds, evidence=trees.get("evidence")
+            statement["covariance"],
+            trees["fit"],
+            *own,
+            seconds,
+            evidence=trees.get("evidence"),
+            likelihood=likelihood,
         )
     return results
 
@@ -80,7 +88,10 @@ def write_report(
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
     places = Places.of(data, rng)
     effects = tables.effects_of(own, list(places.swept), data.target.kind)
-    models = models_table(data, results, {m: can_do(settings, m) for m in results})
+    statements = {m: model_statement(settings, m, data.target.kind) for m in results}
+    covariances = {m: covariance_of(stated, f"models.{m}") for m, stated in statements.items()}
+    words = {m: can_do(k, data.encoding.columns) for m, k in covariances.items()}
+    models = models_table(data, results, words)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
         "models": models,
@@ -173,7 +184,7 @@ def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
     }
 
 
-CAN_DO = {  # the last that fits
+CAN_DO = {
     "linear": "straight lines",
     "polynomial": "curves of a fixed form",
     "squared_exponential": "smooth curves",
@@ -185,13 +196,19 @@ CAN_DO = {  # the last that fits
 }
 
 
-def can_do(settings: Mapping, name: str) -> str:
-    """What a model can describe, in words."""
-    text = settings["models"][name]["covariance"]
-    kinds = [words for term, words in CAN_DO.items() if f"{term}(" in text.replace(" ", "")]
-    curved = [words for words in kinds if words != CAN_DO["linear"]]
-    words = " and ".join(dict.fromkeys(curved or kinds)) or "one level"
-    own = "ard=True" in text.replace(" ", "")
-    alike = curved and not own and "," not in text
-    where = "own weight for each column" if own else "all columns alike" if alike else ""
-    return f"{words}, {where}" if where else words
+def can_do(covariance: Covariance, columns: Sequence[str]) -> str:
+    """What a model of the columns can describe, in words."""
+    phrases: dict[str, None] = {}
+    for leaf in covariance.leaves():
+        if leaf.term not in CAN_DO:
+            continue
+        where = ""
+        if len(leaf.columns or columns) > 1:
+            if getattr(leaf, "ard", False) or isinstance(getattr(leaf, leaf.scales), tuple):
+                where = ", own weight for each column"
+            elif leaf.columns is None and leaf.term != "linear":
+                where = ", all columns alike"
+        phrases[CAN_DO[leaf.term] + where] = None
+    *first, last = phrases or ["one level"]
+    comma = "," * (len(first) > 1 or "," in "".join(phrases))
+    return ", ".join(first) + f"{comma} and " * bool(first) + last

@@ -20,10 +20,11 @@ from gpmcflow.studies.analysis.leave_one_out import BAD_K
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
 COLUMNS = (
-    "name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm", "elpd_loo",
-    "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score", "test_score_se",
-    "difference", "difference_se", "base_difference", "base_difference_se", "error", "error_se", "chains",
-    "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
+    "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm",
+    "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score",
+    "test_score_se", "difference", "difference_se", "base_difference", "base_difference_se", "error",
+    "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference",
+    "seconds",
 )  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
@@ -40,6 +41,7 @@ class Results(NamedTuple):
     summary: xr.DataTree | None
     seconds: float
     evidence: xr.DataTree | None = None
+    likelihood: str = ""
 
     @property
     def shown(self) -> xr.DataTree:
@@ -85,6 +87,7 @@ def models_table(
                 "name": name,
                 "role": "model",
                 "covariance": model.covariance,
+                "likelihood": model.likelihood,
                 "can_do": can_do[name],
                 **_evidence(model),
                 "elpd_loo": density.sum(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -17,8 +19,11 @@ from gpmcflow.approximations.predictive import (
     predictive,
     responses,
 )
+from gpmcflow.covariances.expressions import Sum
+from gpmcflow.covariances.leaves import Linear, Polynomial
+from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.likelihoods import Likelihood
-from gpmcflow.models.gp_model import CovarianceAt, GPModel
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.effects import Sweep, sampled_averages, sweeps
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
@@ -169,21 +174,46 @@ def _map_inputs(data: Data, coordinates: list[str]) -> pd.DataFrame:
 def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
     """Distances at which the prior correlation of two places is one half, (sample, direction), natural units.
 
-    At each theta (sample, d). Infinite where it stays above up to twice the side of the map.
+    At each theta (sample, d), of the terms that fade. Infinite where the correlation stays above up to twice
+    the longer side of the map, or no term fades.
     """
     coordinates, X = list(data.encoding.coordinates), data.learning.X
     origin = pd.DataFrame([X.mean()])
     at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)
-    for column, name in enumerate(coordinates):
-        steps = np.linspace(0.0, 2.0 * np.ptp(X[name].to_numpy()), N_DISTANCES + 1)[1:]
+    fading = _fading(model, coordinates)
+    longest = np.ptp(X[coordinates].to_numpy(), axis=0).max()
+    steps = np.linspace(0.0, 2.0 * longest, N_DISTANCES + 1)[1:]
+    for column, name in enumerate(coordinates if fading else []):
         line = pd.concat([origin] * N_DISTANCES, ignore_index=True)
         line[name] += steps
         away, unit = model.new_inputs(line), data.encoding.code(name).scale
         for row, theta in enumerate(thetas):
-            covariance = CovarianceAt(model, model.full(theta))
-            sd = np.sqrt(covariance.diagonal(at) * covariance.diagonal(away))
-            below = np.flatnonzero(covariance(away, at)[:, 0] < HALF * sd)
+            full = model.full(theta)
+            sd = np.sqrt(fading.diagonal(full, at) * fading.diagonal(full, away))
+            below = np.flatnonzero(fading.cross(full, away, at)[:, 0] < HALF * sd)
             if below.size:
                 distances[row, column] = unit * steps[below[0]]
     variables = {"distance": (("sample", "direction"), distances)}
     return xr.DataTree(xr.Dataset(variables, {"direction": np.array(coordinates)}))
+
+
+def _fading(model: GPModel, coordinates: Sequence[str]) -> CovarianceBuffers | None:
+    """The sum of the terms that fade with the distance of two places; None if there is none.
+
+    Constants, straight lines, polynomials and terms of other columns do not.
+    """
+    whole = model.covariance
+    bound = zip(model.leaves, model._columns, model._places, strict=True)
+    kept: list = []
+    for term in whole.operands() if isinstance(whole, Sum) else [whole]:
+        own = list(islice(bound, len(term.leaves())))
+        if any(
+            not isinstance(leaf, (Linear, Polynomial)) and {*(leaf.columns or ())} & {*coordinates}
+            for leaf, _, _ in own
+        ):
+            kept.append((term, own))
+    if not kept:
+        return None
+    _, columns, places = zip(*(part for _, own in kept for part in own), strict=True)
+    terms = reduce(Sum, [term for term, _ in kept])
+    return CovarianceBuffers(Tape(terms, columns, places, model._free, model.X))

@@ -41,12 +41,13 @@ def counts_table(rng, n, rate):
     return frame
 
 
-def models_table(models, simple, base, *, differences, loo_errors, quick, exact=False):
+def models_table(models, simple, base, likelihood, *, differences, loo_errors, quick, exact=False):
     lines = []
     for index, (name, can_do, evidence, elpd, elpd_se, score, error) in enumerate(models):
         lines.append(
             {
                 **{"name": name, "role": "model", "can_do": can_do, "log_evidence": evidence},
+                "likelihood": likelihood,
                 "covariance": f"squared_exponential(ard={index == 0})",
                 **{"log_evidence_se": 0.0 if exact else 0.1, "evidence_alarm": ""},
                 **{"elpd_loo": elpd, "elpd_loo_se": elpd_se},

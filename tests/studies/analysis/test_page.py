@@ -156,7 +156,7 @@ def test_tables_hold_the_stored_numbers(finished):
     models = section_of(page, "models")
     # 470 rows: exp(7.5 / 470) is 1.6 % more, 2.2 / 470 its error
     assert "it gave them 1.6 % (± 0.5) more probability than plain" in models
-    assert "plain | straight lines | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
+    assert "plain | straight lines; yes or no, probit | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
     assert "its lead over smooth is not resolved" in models
     data = section_of(page, "data")
     assert "470 to learn from, 118 held out and 12 without an outcome" in data

@@ -62,9 +62,25 @@ def test_one_model_has_no_odds(finished):
     folder, info = finished("patients")
     edit(folder, "models", lambda t: t[~t["name"].isin(["smooth", "plain"])])
     models = section_of(build_page(folder, info), "models")
-    assert "One model was run, relevance" in models
+    assert (
+        "One model was run, relevance (curves, own weight for each column; yes or no, probit)"
+        in models
+    )
     assert "under models: in patients.yaml" in models
     assert "odds" not in models
+
+
+def test_models_with_one_covariance_are_told_apart_by_their_likelihoods(finished):
+    folder, info = finished("machine")
+    likelihoods = ["student_t", "gaussian", *["gaussian"] * 4]
+    edit(folder, "models", lambda t: t.assign(likelihood=likelihoods, covariance="matern32(speed)"))
+    page = build_page(folder, info)
+    technical = section_of(page, "technical")
+    assert "matern32(speed); errors with heavy tails, Student-t" in technical
+    assert technical.count("matern32(speed); normal errors") == 3
+    assert "curves that may bend sharply; errors with heavy tails, Student-t" in section_of(
+        page, "models"
+    )
 
 
 def test_the_evidence_may_prefer_another_model(finished):
@@ -281,13 +297,28 @@ def test_a_model_ahead_of_the_shown_one_is_said(finished):
     assert "decides here" not in models
     assert "best leave-one-out" not in section_of(build_page(folder, info), "score")
     assert "relevance gave them 50.7 %" in models
-    assert "relevance | curves that may bend sharply | −33.6" in models
+    assert "relevance | curves that may bend sharply; normal errors | −33.6" in models
 
 
 def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
     folder, info = finished("birds")
     edit(folder, "reach", lambda frame: frame.assign(distance=float("inf"), high=float("inf")))
     assert "∞" in section_of(build_page(folder, info), "reach")
+
+
+def test_where_similarity_never_fades_its_reach_is_not_told(finished):
+    folder, info = finished("birds")
+    edit(folder, "reach", lambda frame: frame.assign(distance=np.inf, low=np.inf, high=np.inf))
+    assert 'id="reach"' not in build_page(folder, info)
+
+
+def test_one_length_scale_for_both_directions_is_never_stretched(finished):
+    folder, info = finished("birds")
+    assert "The intervals overlap: whether" in section_of(build_page(folder, info), "reach")
+    quick = section_of(build_page(folder, {**info, "quick": True}), "reach")
+    assert "intervals" not in quick  # one setting of the length scales: no intervals
+    edit(folder, "reach", lambda frame: frame.assign(distance=8.5, low=4.5, high=16.0))
+    assert "intervals" not in section_of(build_page(folder, info), "reach")
 
 
 def test_a_unit_is_text_and_no_markup(finished):

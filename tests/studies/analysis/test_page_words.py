@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from gpmcflow.studies.analysis.models import LIKELIHOODS
 from gpmcflow.studies.analysis.page import words
 
 S = "\u00a0"
@@ -50,6 +51,10 @@ def test_numbers_keep_three_digits_without_an_e(value, text):
 )
 def test_percent(share, text):
     assert words.percent(share) == text
+
+
+def test_every_likelihood_has_words():
+    assert set(words.LIKELIHOODS) == {name for own in LIKELIHOODS.values() for name in own}
 
 
 def test_intervals_of_shares_name_the_sign_once():

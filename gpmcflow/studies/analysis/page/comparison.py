@@ -36,7 +36,7 @@ def which_model(analysis: Analysis) -> Section:
         return Section("models", heading, paragraph(_only_one(analysis)))
     averaged = not analysis["evidence"].empty
     cells = [
-        [label(row["name"]), row["can_do"], _loo_cell(analysis, row)]
+        [label(row["name"]), _can_do(row), _loo_cell(analysis, row)]
         + ([] if averaged else [_odds_cell(analysis, row)])
         for _, row in models.iterrows()
     ]
@@ -57,10 +57,14 @@ def which_model(analysis: Analysis) -> Section:
 
 def _only_one(analysis: Analysis) -> Markup:
     row = analysis.shown
-    can_do = f" ({row['can_do']})" if isinstance(row["can_do"], str) else ""
-    return Markup("One model was run, {}{}; add a second under {} in {} to compare.").format(
-        bold(row["name"]), can_do, code("models:"), code(analysis.info["yaml"])
+    return Markup("One model was run, {} ({}); add a second under {} in {} to compare.").format(
+        bold(row["name"]), _can_do(row), code("models:"), code(analysis.info["yaml"])
     )
+
+
+def _can_do(row: pd.Series) -> str:
+    """What a model can describe, and what it takes the outcome for."""
+    return f"{row['can_do']}; {words.LIKELIHOODS[row['likelihood']]}"
 
 
 def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
@@ -98,9 +102,7 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     n = int(analysis.info["n_learning"])
     opening = Markup(
         "The {} to learn from are predicted {}by {} ({}), when each is predicted from all the others"
-    ).format(
-        words.rows(n), "best " * is_best(analysis), bold(label(shown["name"])), shown["can_do"]
-    )
+    ).format(words.rows(n), "best " * is_best(analysis), bold(label(shown["name"])), _can_do(shown))
     phrases, leads = [], []
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)

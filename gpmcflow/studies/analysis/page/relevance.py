@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
@@ -53,9 +55,9 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
 
 
 def reach(analysis: Analysis) -> Section | None:
-    """Distance over which two places stay similar, one row a direction; none without coordinates."""
+    """Distance over which two places stay similar, one row a direction; none where nothing fades."""
     frame = analysis["reach"]
-    if frame.empty:
+    if (frame["low"] == math.inf).all():  # so without coordinates, too
         return None
     unit = analysis.info["coordinates"][0] if analysis.info.get("coordinates") else ""
     after = analysis.unit_after(unit)
@@ -65,7 +67,8 @@ def reach(analysis: Analysis) -> Section | None:
         cells.append([label(row.direction), f"{middle}{after}", f"{low} to {high}{after}"])
     overlap = frame["low"].max() <= frame["high"].min()
     stretched = ""
-    if len(frame) > 1:
+    shared = (frame[["distance", "low", "high"]].nunique() == 1).all()  # one length scale
+    if not shared and not analysis.info.get("quick"):
         stretched = (
             "The intervals overlap: whether the pattern is stretched is not resolved."
             if overlap

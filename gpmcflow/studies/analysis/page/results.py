@@ -17,7 +17,7 @@ ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _NEEDED = {
     "columns": ("column", "found", "done"),
     "models": (
-        *("name", "role", "covariance", "can_do", "log_evidence", "log_evidence_se"),
+        *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
         *("evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference_se", "loo_bad_share"),
         *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
         *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
@@ -175,7 +175,7 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
             _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
         )
     models = tables["models"]
-    for words in ("covariance", "can_do"):
+    for words in ("covariance", "likelihood", "can_do"):
         models[words] = models[words].fillna("").astype(str)
     if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
         raise InputError(

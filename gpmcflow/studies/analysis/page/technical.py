@@ -176,9 +176,10 @@ def _nats(analysis: Analysis) -> Markup:
             ]
         )
     covariances = [
-        Markup("<dt>{}</dt><dd>{}</dd>").format(label(row["name"]), code(row["covariance"]))
+        Markup("<dt>{}</dt><dd>{}; {}</dd>").format(
+            label(row["name"]), code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
+        )
         for _, row in analysis.models.iterrows()
-        if isinstance(row["covariance"], str)
     ]
     return join([table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(covariances))])
 

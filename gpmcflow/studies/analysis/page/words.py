@@ -14,6 +14,15 @@ from markupsafe import Markup, escape
 SPACE = "\u00a0"  # no break between a number and its unit
 MINUS = "\u2212"
 BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
+LIKELIHOODS = {
+    "gaussian": "normal errors",
+    "student_t": "errors with heavy tails, Student-t",
+    "poisson": "counts, Poisson",
+    "negative_binomial": "overdispersed counts, negative binomial",
+    "binomial": "successes out of trials, binomial",
+    "probit": "yes or no, probit",
+    "logistic": "yes or no, logistic",
+}
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve"
 _COUNTS = tuple(_SMALL.split())
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import StorageError
 from gpmcflow.pipeline.own_data import predict_file, results_folder
 from gpmcflow.storage import load_results
 from gpmcflow.studies.analysis.answers import answers
+from gpmcflow.studies.analysis.models import LIKELIHOODS
 from gpmcflow.studies.analysis.report import can_do
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
@@ -109,6 +111,7 @@ def test_report_and_tables_are_written(done):
     models = pd.read_csv(run.folder / "models.csv")
     own = models[models["role"] == "model"]
     assert info["shown"] == own.loc[own["elpd_loo"].idxmax(), "name"]
+    assert set(own["likelihood"]) == {LIKELIHOODS[data.target.kind][0]}
     assert own["chains"].isna().all() == (case == "quick")
     title, link, answer = next(iter(answers({"analyses": {"mine": None}}, run.folder.parents[1])))
     assert link == "mine/report.html"
@@ -233,7 +236,14 @@ def test_tables_of_an_earlier_run_go(tmp_path, table, analysis):
     [
         ("squared_exponential(ard=True)", "smooth curves, own weight for each column"),
         ("matern32()", "curves that may bend sharply, all columns alike"),
-        ("matern32(age, bmi) + linear()", "curves that may bend sharply"),
+        ("matern32(age, bmi) + linear()", "curves that may bend sharply and straight lines"),
+        ("matern32() + linear()",
+         "curves that may bend sharply, all columns alike, and straight lines"),
+        ("squared_exponential(age) + squared_exponential(bmi)", "smooth curves"),
+        ("squared_exponential(age, ard=True)", "smooth curves"),
+        ("squared_exponential(age) + linear(bmi, ard=True)", "smooth curves and straight lines"),
+        ("linear(bmi) + periodic(age, period=7.0) + squared_exponential(age)",
+         "straight lines, repeating curves, and smooth curves"),
         ("linear() + constant()", "straight lines"),
         ("constant()", "one level"),
         ("matern32(age) * periodic(day, period=7.0)",
@@ -241,4 +251,8 @@ def test_tables_of_an_earlier_run_go(tmp_path, table, analysis):
     ],
 )  # fmt: skip
 def test_what_a_model_can_do_in_words(covariance, words):
-    assert can_do({"models": {"a": {"covariance": covariance}}}, "a") == words
+    assert can_do(parse_covariance(covariance), ["age", "bmi", "day"]) == words
+
+
+def test_one_column_is_alike_to_no_other():
+    assert can_do(parse_covariance("squared_exponential()"), ["age"]) == "smooth curves"

@@ -238,12 +238,26 @@ def test_reach_is_where_the_correlation_is_one_half(data, model, term, half):
     assert distances.shape == (2, 2)
     for k, (name, scale) in enumerate((("east", 0.5), ("north", 1.1))):
         unit = own.encoding.code(name).scale
-        step = 2.0 * np.ptp(own.learning.X[name]) / 400 * unit
+        step = 2.0 * np.ptp(own.learning.X, axis=0).max() / 400 * unit
         assert 0.0 <= distances[0, k] - half * scale * unit <= step
 
 
 def test_reach_is_infinite_where_places_stay_alike(data, model):
     own = data("counts", 40)
-    made = model(own, "matern32(east) + constant(signal_sd=9.0)")
-    theta = made.theta_of({"matern32.length_scale": 0.1, "matern32.signal_sd": 1.0})
-    assert np.all(np.isinf(reach(made, theta[None], own)["distance"]))
+    made = model(own, "matern32(east, length_scale=0.1)")
+    east, north = reach(made, made.prior_median()[None], own)["distance"].values[0]
+    assert np.isfinite(east)
+    assert np.isinf(north)
+    made = model(own, "linear() + constant(signal_sd=9.0)")
+    assert np.all(np.isinf(reach(made, made.prior_median()[None], own)["distance"]))
+
+
+def test_reach_is_of_the_terms_that_fade(data, model, table):
+    own = data("counts", rows=table("counts").assign(tide=np.arange(40) % 7))
+    alone = model(own, "matern32(east, north, length_scale=0.5)")
+    east, north = reach(alone, alone.prior_median()[None], own)["distance"].values[0]
+    assert east == north < np.inf  # one length scale
+    more = " + linear() + constant(signal_sd=9.0) + matern32(tide, signal_sd=9.0)"
+    made = model(own, "matern32(east, north, length_scale=0.5)" + more)
+    distances = reach(made, made.prior_median()[None], own)["distance"].values[0]
+    np.testing.assert_array_equal(distances, [east, north])
