@@ -131,6 +131,15 @@ class Hyperprior:
         low, high = float(np.log(lower)), float(np.log(upper))
         return cls("uniform", {"loc": low, "scale": high - low})
 
+    def divided(self, unit: float) -> Hyperprior:
+        """The hyperprior of h / ``unit``, the same quantity counted in that unit."""
+        loc, scale = (self.parameters.get(name, at) for name, at in (("loc", 0.0), ("scale", 1.0)))
+        if self.scale == "log":
+            changed = {"loc": loc - float(np.log(unit))}
+        else:
+            changed = {"loc": loc / unit, "scale": scale / unit}
+        return Hyperprior(self.distribution, {**self.parameters, **changed}, self.scale)
+
     @cached_property
     def _frozen(self):
         return getattr(scipy.stats, self.distribution)(**self.parameters)

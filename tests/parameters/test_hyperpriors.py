@@ -51,6 +51,14 @@ def test_the_jacobian_of_the_natural_scale():
     assert PRIORS["gamma"].log_density(np.log(0.4)) == pytest.approx(expected, rel=1e-14)
 
 
+def test_of_h_in_another_unit(prior):
+    weeks = prior.divided(7.0)
+    theta = prior.quantile(np.array([0.05, 0.4, 0.9]))
+    assert weeks.quantile(np.array([0.05, 0.4, 0.9])) == pytest.approx(theta - np.log(7.0))
+    for t in theta:
+        assert weeks.log_density(t - np.log(7.0)) == pytest.approx(prior.log_density(t))
+
+
 def test_standard_normal_coordinates(prior):
     x = np.array([-3.0, -0.4, 0.0, 1.2, 3.5])
     theta = prior.transform(x)[0]

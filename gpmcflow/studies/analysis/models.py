@@ -12,13 +12,14 @@ from scipy.special import logit, ndtri
 
 from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
-from gpmcflow.covariances.leaves import Constant, Linear
-from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.covariances.leaves import Constant, Linear, Periodic
+from gpmcflow.datasets.codes import CategoryCode, NumberCode
 from gpmcflow.datasets.columns import term_names
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import Parameter, Setting
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of, priors_of
 
@@ -50,6 +51,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
 
     Columns are those of the file: a covariance of one with categories takes all inputs made of it; with
     ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
+    A period is in units of its column, days for dates, all else in units of the standardised inputs.
     With ``structure: basis`` the marks of missing cells are not among the inputs of a curve or a surface, but
     slopes of their own. Straight lines are basis functions without an error: ``auto`` takes them as such
     where they are fewer than half of the rows.
@@ -179,6 +181,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
             f"{where}.covariance: found {leaf.term}({', '.join(columns)}); columns of categories are inputs "
             "of any other covariance; write, say, squared_exponential(..) of them"
         )
+    if isinstance(leaf, Periodic):
+        return _periodic_over_inputs(leaf, columns, encoding, where)
     groups = {
         column: tuple(encoding.inputs_of(column))
         for column in columns
@@ -201,3 +205,36 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     for factor in factors[1:]:
         product = Product(product, factor)
     return product
+
+
+def _periodic_over_inputs(
+    leaf: Periodic, columns: list[str], encoding: Encoding, where: str
+) -> Periodic:
+    """The term over the input of its column, whose mark of missing cells has no period."""
+    code = encoding.code(columns[0])
+    if len(columns) > 1 or not isinstance(code, NumberCode):
+        raise InputError(
+            f"{where}.covariance: found periodic({', '.join(columns)}); allowed: one column of numbers "
+            "or dates"
+        )
+    period = _divided(leaf.period, code.scale)
+    return replace(leaf, columns=(code.inputs[0],), period=period)
+
+
+def _divided(setting: Any, scale: float) -> Setting:
+    """A setting of h as one of h / scale."""
+    if isinstance(setting, Parameter):
+        return replace(setting, value=_divided(setting.value, scale))
+    return setting.divided(scale) if isinstance(setting, Hyperprior) else setting / scale
+
+
+def units_of_parameters(model: GPModel, encoding: Encoding) -> dict[str, float]:
+    """Units, by name, of the free parameters that are stated in those of a column: periods."""
+    names = dict(zip(model.free.tolist(), model.names, strict=True))
+    units = {}
+    for group, leaf in enumerate(model.leaves):
+        if isinstance(leaf, Periodic):
+            place = int(model.parameters.places(group)[leaf.parameters().index("period")])
+            if place in names:
+                units[names[place]] = encoding.code(str(leaf.columns[0])).scale
+    return units

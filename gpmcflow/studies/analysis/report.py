@@ -99,7 +99,7 @@ def write_report(
         "effects": tables.curves(effects, data),
         "rug": tables.rug(list(effects)[: tables.N_CURVES], data),
         "hyperparameters": tables.hyperparameters(
-            {m: build_model(settings, m, data, name) for m in results}, results
+            {m: build_model(settings, m, data, name) for m in results}, results, data.encoding
         ),
     }
     evidences = {name: model.evidence for name, model in results.items() if model.evidence}

@@ -10,10 +10,12 @@ import xarray as xr
 from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
+from gpmcflow.studies.analysis.models import units_of_parameters
 from gpmcflow.studies.analysis.scores import Results, left_out_probability
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
@@ -178,13 +180,18 @@ def reach(shown: xr.DataTree) -> pd.DataFrame:
     return pd.DataFrame({"direction": group["direction"].values, **names})
 
 
-def hyperparameters(models: Mapping[str, GPModel], results: Mapping[str, Results]) -> pd.DataFrame:
-    """Quantiles of each free parameter before the data (prior) and after (posterior), in its own units."""
+def hyperparameters(
+    models: Mapping[str, GPModel], results: Mapping[str, Results], encoding: Encoding
+) -> pd.DataFrame:
+    """Quantiles of each free parameter before the data (prior) and after (posterior).
+
+    Periods are in units of their column, the others in those of standardised inputs and outcomes.
+    """
     levels, rows = np.array([0.025, 0.5, 0.975]), []
     for name, model in models.items():
         if results[name].draws is None:
             continue
-        own = parameters(results[name].draws)
+        own, units = parameters(results[name].draws), units_of_parameters(model, encoding)
         for k, parameter in enumerate(model.names):
             prior = np.asarray(model.parameters.free_priors[k].quantile(levels))
             if model.parameters.is_log[model.free[k]]:
@@ -193,7 +200,8 @@ def hyperparameters(models: Mapping[str, GPModel], results: Mapping[str, Results
             quantiles = zip(("q025", "q50", "q975"), prior, posterior, strict=True)
             row = {"model": name, "parameter": parameter}
             for level, before, after in quantiles:
-                row |= {f"prior_{level}": before, level: after}
+                unit = units.get(parameter, 1.0)
+                row |= {f"prior_{level}": before * unit, level: after * unit}
             rows.append(row)
     names = [
         "model",

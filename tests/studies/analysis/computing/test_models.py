@@ -46,6 +46,23 @@ def test_without_columns_all_inputs_count(data, model):
     np.testing.assert_allclose(matrix(made, **{"linear.sd": 3.0}), 9.0 * X @ X.T + 4.0, atol=1e-10)
 
 
+@pytest.mark.parametrize("column", ["day", "age"])
+def test_a_period_is_in_units_of_its_column(data, model, column):
+    own = data("binary")
+    made = model(own, f"periodic({column}, period=7.0)")
+    x = own.encoding.natural(column, own.learning.X[column].to_numpy())
+    expected = np.exp(-2.0 * np.sin(np.pi * (x[:, None] - x) / 7.0) ** 2 / 0.25)
+    np.testing.assert_allclose(matrix(made, length_scale=0.5), expected, atol=1e-10)
+
+
+def test_a_period_needs_one_column_of_numbers(data, model):
+    allowed = "; allowed: one column of numbers or dates"
+    with pytest.raises(InputError, match="periodic.ward." + allowed):
+        model(data("binary"), "periodic(ward, period=7.0)")
+    with pytest.raises(InputError, match="periodic.age, ward, smoker, day." + allowed):
+        model(data("binary"), "periodic(period=7.0)")
+
+
 def test_ard_has_one_length_scale_for_all_levels_of_a_column(data, model):
     own = data("binary")
     made = model(own, "squared_exponential(ard=True)")

@@ -213,7 +213,7 @@ def test_hyperparameters_before_and_after(data, model, draw):
     made = model(own, "matern32(age, signal_sd=size)", priors=prior)
     draws = draw(made, 40)
     results = {"a": Results("", None, draws, None, 0.0), "b": Results("", None, None, None, 0.0)}
-    table = tables.hyperparameters({"a": made, "b": made}, results)
+    table = tables.hyperparameters({"a": made, "b": made}, results, own.encoding)
     assert list(table["parameter"]) == ["length_scale", "signal_sd", "noise_sd"]
     assert set(table["model"]) == {"a"}
     table = table.set_index("parameter")
@@ -231,10 +231,24 @@ def test_prior_of_a_mean_is_no_log(data, model, draw):
     own = data("binary", 20)
     made = model(own, "linear(age)")
     results = {"a": Results("", None, draw(made, 20), None, 0.0)}
-    row = tables.hyperparameters({"a": made}, results).set_index("parameter").loc["mean"]
+    table = tables.hyperparameters({"a": made}, results, own.encoding)
+    row = table.set_index("parameter").loc["mean"]
     level = made.natural(made.prior_median())["mean"]
     prior = stats.norm(level, 1.0).ppf([0.025, 0.5, 0.975])
     np.testing.assert_allclose(row[["prior_q025", "prior_q50", "prior_q975"]].astype(float), prior)
+
+
+@pytest.mark.parametrize("shape", ["periodic(day, {})", "periodic(day, {}) + linear(age)"])
+def test_a_free_period_is_told_in_units_of_its_column(data, model, draw, shape):
+    own = data("many", 24)
+    week = {"distribution": "norm", "parameters": {"loc": np.log(7.0), "scale": 0.1}}
+    made = model(own, shape.format("period=week"), priors={"week": week})
+    results = {"a": Results("", None, draw(made, 40), None, 0.0)}
+    table = tables.hyperparameters({"a": made}, results, own.encoding).set_index("parameter")
+    row = table[table.index.str.endswith("period")].iloc[0]
+    assert row["prior_q50"] == pytest.approx(7.0)
+    assert 5.5 < row["q025"] < row["q975"] < 9.0
+    assert table.filter(like="length_scale", axis=0)["prior_q50"].iloc[0] == pytest.approx(1.0)
 
 
 def models(**changes):
