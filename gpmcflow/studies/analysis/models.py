@@ -176,10 +176,14 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     for column in columns:
         if column not in encoding.columns:
             raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
-    if leaf.levels_allowed:
+    if leaf.term == "categorical":
         raise InputError(
-            f"{where}.covariance: found {leaf.term}({', '.join(columns)}); columns of categories are inputs "
-            "of any other covariance; write, say, squared_exponential(..) of them"
+            f"{where}.covariance: found categorical({', '.join(columns)}); columns of categories are inputs "
+            "of any other covariance; write, say, squared_exponential(..) or group(..) of them"
+        )
+    if leaf.term == "group" and leaf.columns is None:
+        raise InputError(
+            f"{where}.covariance: group() names no columns; name one of {', '.join(columns)}"
         )
     if isinstance(leaf, Periodic):
         return _periodic_over_inputs(leaf, columns, encoding, where)

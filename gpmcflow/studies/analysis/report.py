@@ -193,6 +193,7 @@ CAN_DO = {
     "matern32": "curves that may bend sharply",
     "matern12": "rough curves",
     "periodic": "repeating curves",
+    "group": "a level of its own for each group",
 }
 
 
@@ -204,7 +205,9 @@ def can_do(covariance: Covariance, columns: Sequence[str]) -> str:
             continue
         where = ""
         if len(leaf.columns or columns) > 1:
-            if getattr(leaf, "ard", False) or isinstance(getattr(leaf, leaf.scales), tuple):
+            if getattr(leaf, "ard", False) or isinstance(
+                getattr(leaf, leaf.scales or "", None), tuple
+            ):
                 where = ", own weight for each column"
             elif leaf.columns is None and leaf.term != "linear":
                 where = ", all columns alike"

@@ -245,6 +245,7 @@ def test_tables_of_an_earlier_run_go(tmp_path, table, analysis):
         ("linear(bmi) + periodic(age, period=7.0) + squared_exponential(age)",
          "straight lines, repeating curves, and smooth curves"),
         ("linear() + constant()", "straight lines"),
+        ("linear(age) + group(bmi, day)", "straight lines and a level of its own for each group"),
         ("constant()", "one level"),
         ("matern32(age) * periodic(day, period=7.0)",
          "curves that may bend sharply and repeating curves"),

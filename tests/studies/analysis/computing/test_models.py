@@ -46,6 +46,24 @@ def test_without_columns_all_inputs_count(data, model):
     np.testing.assert_allclose(matrix(made, **{"linear.sd": 3.0}), 9.0 * X @ X.T + 4.0, atol=1e-10)
 
 
+@pytest.mark.parametrize("column", ["ward", "smoker"])
+@pytest.mark.parametrize("structure", ["auto", "basis"])
+def test_groups_are_the_levels_of_a_column(data, model, column, structure):
+    own = data("binary")
+    made = model(own, f"group({column}) + linear(age, sd=1.0)", structure=structure)
+    inputs = [name for name in ALL if name.startswith(column)]
+    same = apart(own, *inputs) == 0.0
+    ages = own.learning.X[["age", "age missing"]].to_numpy()
+    expected = 2.25 * same + ages @ ages.T
+    theta = made.theta_of({"group.signal_sd": 1.5, "mean": 0.0})
+    K = CovarianceAt(made, made.full(theta))(made.X)
+    np.testing.assert_allclose(K, expected, atol=1e-12)
+    new = own.learning.X.iloc[:2].copy()
+    new[inputs] = 0.3 if column == "smoker" else 0.0  # as the encoding has levels not seen
+    K = CovarianceAt(made, made.full(theta))(made.new_inputs(new), made.X)
+    np.testing.assert_allclose(K, (new[["age", "age missing"]].to_numpy() @ ages.T), atol=1e-12)
+
+
 @pytest.mark.parametrize("column", ["day", "age"])
 def test_a_period_is_in_units_of_its_column(data, model, column):
     own = data("binary")
@@ -144,6 +162,8 @@ def test_categories_have_no_covariance_of_levels(data, model):
         InputError, match="columns of categories are inputs of any other covariance"
     ):
         model(data("binary"), "categorical(ward)")
+    with pytest.raises(InputError, match=r"covariance: group.. names no columns; name one of age"):
+        model(data("binary"), "group()")
 
 
 @pytest.mark.parametrize(
