@@ -31,7 +31,7 @@ from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
 N_EFFECTS = 120  # joint draws of the latent function that effects of columns are averaged over
 LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
 MAP_POINTS = 41  # of the grid along the longer side of a map
-CURVE_POINTS = 101
+CURVE_POINTS, CURVE_ROWS = 101, 300  # places of a curve: evenly spread, and of learning rows
 HALF = 0.5  # correlation at which similarity has faded: how far it reaches
 N_DISTANCES = 400
 
@@ -46,20 +46,14 @@ class Places:
 
     @classmethod
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
-        """Places of a data set: a map if it has coordinates, a curve if its one column holds numbers."""
+        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.columns if column not in coordinates]
         kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
         if coordinates:
             return cls(data, kept, _map_inputs(data, coordinates))
-        inputs = data.encoding.names
-        dates = len(columns) == 1 and data.encoding.code(columns[0]).kind == "date"
-        if len(inputs) == 1 and inputs == columns and not dates:
-            z = data.learning.X[inputs[0]].to_numpy()
-            margin = 0.05 * np.ptp(z)
-            line = np.linspace(z.min() - margin, z.max() + margin, CURVE_POINTS)
-            return cls(data, kept, pd.DataFrame({inputs[0]: line}))
-        return cls(data, kept, None)
+        line = _line(data, columns[0]) if data.encoding.names == columns[:1] else None
+        return cls(data, kept, None if line is None else pd.DataFrame({columns[0]: line}))
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -67,6 +61,25 @@ class Places:
         rows = {"held_out": self.data.held_out, "new": self.data.new}
         tables = {name: part.X for name, part in rows.items() if part is not None and len(part.X)}
         return tables if self.grid is None else {**tables, "grid": self.grid}
+
+
+def _line(data: Data, column: str) -> np.ndarray | None:
+    """Inputs of a curve over the learning rows and a little beyond; None for dates with times, no days.
+
+    Some of the rows are among them, so that what repeats faster than evenly spread ones show is seen.
+    """
+    encoding = data.encoding
+    seen = np.unique(encoding.natural(column, data.learning.X[column].to_numpy()))
+    margin = 0.05 * np.ptp(seen)
+    even = np.linspace(seen[0] - margin, seen[-1] + margin, CURVE_POINTS)
+    code = encoding.code(column)
+    if code.kind == "date":
+        first = np.floor(code.origin + 1e-6) - code.origin
+        if np.abs(seen - first - np.round(seen - first)).max() > 1e-6:
+            return None
+        seen, even = (first + np.round(days - first) for days in (seen, even))
+    rows = np.linspace(0, len(seen) - 1, min(CURVE_ROWS, len(seen))).astype(int)
+    return encoding.standardised(column, np.union1d(even, seen[rows]))
 
 
 def describe(

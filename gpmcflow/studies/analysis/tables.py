@@ -157,7 +157,9 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
             factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
         return "map", pd.DataFrame({"x": places[0], "y": places[1], **limits, "factor": factor})
     (name,) = inputs.columns
-    value = data.encoding.natural(name, inputs[name].to_numpy())
+    value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
+    if data.encoding.code(name).kind == "date":
+        value = [value_text(data, name, day) for day in value]
     predictive = {"predictive_low": quantiles["q025"], "predictive_high": quantiles["q975"]}
     if kind == "binomial":  # a share of how many is not said
         predictive = dict.fromkeys(predictive, np.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,6 +74,24 @@ def test_a_trend_with_a_season_rises(finished):
     answer = answer_to(finished, curve_of(X + 2 * np.sin(np.pi * X), 0.2))
     assert "vibration rises with speed. At 1 it is 1.00 mm/s (95 % interval 0.80 to 1.20)" in answer
     assert "In between it is highest near 8.5 rpm, with 10.50 mm/s (10.30 to 10.70), and" in answer
+
+
+def test_days_are_told_by_their_month(finished):
+    days = pd.date_range("2015-01-01", periods=41, freq="30D").strftime("%Y-%m-%d")
+    folder, info = finished("machine")
+    curve = curve_of(4 * np.sin(np.pi * (X - 1) / 4), 0.2).assign(value=days)
+    curve = curve.assign(predictive_low=curve["low"] - 1, predictive_high=curve["high"] + 1)
+    curve.to_csv(folder / "curve.csv", index=False)
+    edit(folder, "relevance", lambda t: t.head(1))
+    rug = pd.DataFrame({"column": "speed", "value": days[[4, 20, 36]], "outcome": 4.0})
+    rug.to_csv(folder / "rug.csv", index=False)
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert "is highest near speed 2015-12" in answer
+    assert ", and lowest near 2017-04" in answer
+    assert "At 2015-05 it is" in answer
+    assert "at 2017-12 it is" in answer
+    assert len(set(re.findall(r">\s*(201\d-\d\d)\s*<", page))) >= 2
 
 
 def test_a_flat_curve_does_not_clearly_change(finished):

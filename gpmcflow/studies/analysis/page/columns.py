@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import bold, italic, sentences
-from gpmcflow.studies.analysis.page.results import Analysis, label
+from gpmcflow.studies.analysis.page.results import Analysis, is_date, label, positions
 from gpmcflow.studies.analysis.page.standing import Change, against_base, changes, error_unit
 
 _SPELLED = 2  # columns whose change is spelled out
@@ -175,8 +175,10 @@ def _shaped(analysis: Analysis, shift: Change) -> Markup:
 
 
 def _near(row: pd.Series, curve: pd.DataFrame) -> str:
-    values = pd.to_numeric(curve["value"])
-    return words.near(float(row["value"]), float(values.max() - values.min()))
+    width = float(np.ptp(positions(curve["value"])))
+    if is_date(curve["value"]):
+        return words.near_date(row["value"], width)
+    return words.near(float(row["value"]), width)
 
 
 def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
@@ -186,8 +188,8 @@ def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
     both places where they differ from each other and nothing else is seen. Where there are such places, a
     trend counts only if a straight line describes three quarters of the curve's variance.
     """
-    value = pd.to_numeric(curve["value"], errors="coerce")
-    if len(curve) < 3 or value.isna().any():
+    value = positions(curve["value"])
+    if len(curve) < 3 or value is None:
         return "", {}
     mean, low, high = (curve[name].to_numpy(float) for name in ("mean", "low", "high"))
     top, foot = int(mean.argmax()), int(mean.argmin())
@@ -242,7 +244,9 @@ def curve_answer(analysis: Analysis) -> Markup:
 def _within_the_data(analysis: Analysis) -> pd.DataFrame:
     """The curve in order, without what lies beyond the learning rows (of those in the rug)."""
     curve = analysis["curve"].sort_values("value")
-    seen = pd.to_numeric(analysis["rug"]["value"], errors="coerce")
+    seen = analysis["rug"]["value"]
+    if len(seen) and not is_date(curve["value"]):
+        seen = pd.to_numeric(seen, errors="coerce")
     inside = curve[curve["value"].between(seen.min(), seen.max())]
     return curve if len(inside) < 3 else inside
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 from matplotlib.axes import Axes
-from matplotlib.dates import date2num, num2date
+from matplotlib.dates import num2date
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from gpmcflow.studies.analysis.page.canvas import (
@@ -22,10 +22,10 @@ from gpmcflow.studies.analysis.page.canvas import (
     top_left,
     wrapped,
 )
-from gpmcflow.studies.analysis.page.words import number, percent
+from gpmcflow.studies.analysis.page.results import is_date, positions
+from gpmcflow.studies.analysis.page.words import MANY_DAYS, number, percent
 
 _MOST_ACROSS = 6  # levels whose names fit side by side
-_MANY_DAYS = 120  # months say where in a range of so many days a tick is
 _FEW_VALUES = 8  # whole numbers with up to so many values are dots, not a line
 
 
@@ -49,8 +49,8 @@ def effect_panels(
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         points = rug[rug["column"] == column]
-        position = None if column in categories else _values(part["value"])
-        dates = position is not None and _is_date(part["value"])
+        position = None if column in categories else positions(part["value"])
+        dates = position is not None and is_date(part["value"])
         levels, more = _level_names(part["value"]) if position is None else ([], 0)
         with Canvas(244 + more) as canvas:
             axes = canvas.axes(50, 26, 12, 44 + more)
@@ -70,11 +70,7 @@ def effect_panels(
             if position is None:
                 axes.set_xticks(x, levels, rotation=90 if len(levels) > _MOST_ACROSS else 0)
             elif dates:
-                axes.xaxis.set_major_locator(MaxNLocator(4))
-                form = "%Y-%m" if np.ptp(position) > _MANY_DAYS else "%m-%d"
-                axes.xaxis.set_major_formatter(
-                    lambda day, _, form=form: num2date(day).strftime(form)
-                )
+                _date_axis(axes, position)
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
             if share:
@@ -105,7 +101,7 @@ def curve_panel(
     """Average response over the only input, with the bands of the mean and of one new row."""
     with Canvas(270) as canvas:
         axes = canvas.axes(50, 26, 12, 44)
-        x = curve["value"].to_numpy(float)
+        x, dates = positions(curve["value"]), is_date(curve["value"])
         if kind != "binary":
             axes.fill_between(
                 x, curve["predictive_low"], curve["predictive_high"], color=ACCENT, alpha=0.1, lw=0
@@ -115,17 +111,26 @@ def curve_panel(
         if kind == "binary":
             axes.set_ylim(-0.07, 1.07)
         elif not rug.empty:
-            axes.plot(rug["value"].astype(float), rug["outcome"], ".", color=MUTED, markersize=3.5)
+            axes.plot(positions(rug["value"]), rug["outcome"], ".", color=MUTED, markersize=3.5)
         if kind in ("binary", "binomial"):
             percent_axis(axes.yaxis)
         axes.set_xlim(x.min(), x.max())
-        few_ticks(axes, y=None if kind == "binary" else 6)
+        few_ticks(axes, x=None if dates else 6, y=None if kind == "binary" else 6)
+        if dates:
+            _date_axis(axes, x)
         if kind == "binary":
             axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
             _rug(axes, rug, curve["value"], x, kind, ("", ""))
         top_left(axes, response)
         axes.set_xlabel(wrapped(name, 48, 1))
         return canvas.svg(key, caption)
+
+
+def _date_axis(axes: Axes, days: np.ndarray) -> None:
+    """Ticks at days, told by their months where there are many."""
+    form = "%Y-%m" if np.ptp(days) > MANY_DAYS else "%m-%d"
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(lambda day, _: num2date(day).strftime(form))
 
 
 def _rug(
@@ -143,7 +148,7 @@ def _rug(
         place = {str(value): float(index) for index, value in enumerate(values)}
         x = points["value"].astype(str).map(place).to_numpy(float)
     else:
-        x = _values(points["value"])
+        x = positions(points["value"])
         if x is None:
             return
     y = points["outcome"].to_numpy(float)
@@ -207,18 +212,6 @@ def _label_base(axes, base, name, part, x, limits) -> None:
         color=MUTED,
         fontsize=10,
     )
-
-
-def _values(column: pd.Series) -> np.ndarray | None:
-    """Numbers of a column of text, days of one of dates, or None for levels."""
-    if _is_date(column):
-        return date2num(pd.to_datetime(column.astype(str)).to_numpy())
-    numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
-    return None if np.isnan(numeric).any() else numeric
-
-
-def _is_date(column: pd.Series) -> bool:
-    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d\d-\d\d([ T].*)?").all())
 
 
 def _level_names(column: pd.Series) -> tuple[list[str], int]:

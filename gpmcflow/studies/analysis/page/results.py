@@ -162,6 +162,20 @@ def label(column: str) -> str:
     return " ".join(str(column).replace("_", " ").split())
 
 
+def is_date(column: pd.Series) -> bool:
+    """Whether all cells are dates, YYYY-MM-DD with or without a time."""
+    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d\d-\d\d([ T].*)?").all())
+
+
+def positions(column: pd.Series) -> np.ndarray | None:
+    """Numbers of a column, days since 1970-01-01 of one of dates, or None for levels."""
+    if is_date(column):
+        dates = pd.to_datetime(column.astype(str), format="ISO8601")
+        return ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(float)
+    numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
+    return None if np.isnan(numeric).any() else numeric
+
+
 def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
     """Tables of the analysis in ``folder``.
 

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 SPACE = "\u00a0"  # no break between a number and its unit
 MINUS = "\u2212"
+MANY_DAYS = 120  # months say where in a range of so many days a date is
 BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
 LIKELIHOODS = {
     "gaussian": "normal errors",
@@ -127,6 +128,11 @@ def near(value: float, width: float) -> str:
         place = math.floor(math.log10(width / 20.0))
         digits = max(digits, math.floor(math.log10(abs(value))) - place + 1)
     return number(value, digits)
+
+
+def near_date(date: str, days: float) -> str:
+    """A date on an axis of so many days: the month of many, else the day."""
+    return date[:7] if days > MANY_DAYS else date[:10]
 
 
 def ends(low: str, high: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, special, stats
 
@@ -215,10 +216,24 @@ def test_a_curve_for_one_column_of_numbers(data):
     own = data("real")
     z = own.learning.X["dose"]
     line = Places.of(own, np.random.default_rng(0)).grid["dose"]
-    assert len(line) == 101
+    assert 101 <= len(line) <= 101 + len(z)
+    assert abs(line.to_numpy()[:, None] - z.to_numpy()).min(0).max() < 1e-12  # of all rows
+    assert np.diff(line).max() < 0.0111 * np.ptp(z)
     assert line.min() == pytest.approx(z.min() - 0.05 * np.ptp(z))
     assert line.max() == pytest.approx(z.max() + 0.05 * np.ptp(z))
     assert Places.of(data("many"), np.random.default_rng(0)).grid is None
+
+
+def test_a_curve_for_one_column_of_days_and_none_of_times(data):
+    days = pd.date_range("2008-01-01", periods=60, freq="MS")
+    rows = pd.DataFrame({"month": days.strftime("%Y-%m-%d"), "yield": np.sin(np.arange(60.0))})
+    own = data("real", rows=rows)
+    line = Places.of(own, np.random.default_rng(0)).grid["month"].to_numpy()
+    days = own.encoding.natural("month", line)
+    np.testing.assert_allclose(days, np.round(days), atol=1e-9)
+    times = [f"2020-01-{k // 24 + 1:02d} {k % 24:02d}:00" for k in range(60)]
+    own = data("real", rows=rows.assign(month=times))
+    assert Places.of(own, np.random.default_rng(0)).grid is None
 
 
 @pytest.mark.parametrize(

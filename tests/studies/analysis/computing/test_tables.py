@@ -197,6 +197,19 @@ def test_curve_of_a_real_outcome_is_in_its_units(data, model):
     assert table["value"].min() == pytest.approx(doses.min() - 0.05 * np.ptp(doses))
 
 
+def test_a_curve_over_days_tells_them_as_dates(data, model):
+    days = pd.date_range("2008-01-01", periods=48, freq="MS").strftime("%Y-%m-%d")
+    season = np.sin(2.0 * np.pi * np.arange(48) / 12.0) + 0.01 * np.arange(48) % 0.03
+    own = data("real", rows=pd.DataFrame({"month": days, "yield": season.round(3)}))
+    tree, places = fitted(own, model, "periodic(month, period=365.25) + constant()")
+    _, table = tables.grid(tree, places.grid, own)
+    assert table["value"].is_monotonic_increasing
+    dates = pd.to_datetime(table["value"])
+    for month, expected in (("2009-04-01", 1.0), ("2010-10-01", -1.0), ("2011-04-01", 1.0)):
+        nearest = (dates - pd.Timestamp(month)).abs().argmin()
+        assert table["mean"][nearest] == pytest.approx(expected, abs=0.15)
+
+
 def test_curve_of_successes_is_of_their_share(data, model):
     own = data("binomial", 40)
     tree, places = fitted(own, model, "matern32()")
