@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
-from gpmcflow.datasets.columns import as_argument, name_words, yaml_text
+from gpmcflow.datasets.columns import Column, as_argument, name_words, yaml_text
 from gpmcflow.datasets.large_models import STRAIGHT, WIDTHS
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
 }  # fmt: skip
+TWO_YEARS = 730  # days; dates over so many are offered a season
 LIKELIHOODS = {
     "binary": "yes or no; logistic is the other choice",
     "counts": "counts; negative_binomial if they vary more than Poisson counts do",
@@ -34,12 +37,20 @@ KIND_WORDS = {
 }
 
 
-def models_of(inputs: Sequence[str], coordinates: Sequence[str]) -> dict[str, str]:
+def models_of(
+    columns: Mapping[str, Column], inputs: Sequence[str], coordinates: Sequence[str]
+) -> dict[str, str]:
     """Return models to start from, name -> covariance, for the columns used."""
     if coordinates and len(inputs) == 2:
         return {"map": "matern32(ard=True)", "round": "matern32()", "trend": STRAIGHT}
     if len(inputs) == 1:
-        return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
+        models = {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
+        column = columns[inputs[0]]
+        days = column.values if column.kind == "date" else None
+        if days is not None and np.nanmax(days) - np.nanmin(days) >= TWO_YEARS:
+            date = as_argument(column.name)
+            models["seasons"] = f"squared_exponential({date}) + periodic({date}, period=365.25)"
+        return models
     models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
     if coordinates:
         places = ", ".join(as_argument(name) for name in coordinates)
@@ -52,6 +63,7 @@ MODEL_WORDS = {
     "smooth": "curves, all columns alike",
     "rough": "a curve with more bends",
     "plain": "straight lines",
+    "seasons": "a slow curve, and a season that repeats after so many days",
     "curves": "a curve of each column",
     "surface": "a surface over both columns",
     "map": "a surface, each direction with its own reach",
@@ -118,7 +130,9 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
     structure = "" if suggestion.large is None else ", structure: basis"
     for model, covariance in suggestion.models.items():
-        words = MODEL_WORDS[model]
+        words = MODEL_WORDS[model].removesuffix(
+            ", all columns alike" * ("rough" in suggestion.models)
+        )
         if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)

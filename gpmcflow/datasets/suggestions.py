@@ -153,7 +153,7 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         settings,
         coded,
         uses,
-        models_of(inputs, settings.coordinates) if large is None else large.covariances,
+        models_of(columns, inputs, settings.coordinates) if large is None else large.covariances,
         _outcome_counts(columns[target], coded, outcome),
         bad_cells,
         large,

@@ -45,6 +45,15 @@ def patients(tmp_path):
     return write(tmp_path, header, PATIENTS, "patients.csv")
 
 
+@pytest.mark.parametrize(("n", "season"), [(30, True), (20, False)])
+def test_dates_of_two_years_are_offered_a_season(tmp_path, n, season):
+    rows = [f"{2019 + k // 12}-{k % 12 + 1:02d}-01,{k * 37 % 11}.5" for k in range(n)]
+    loaded, _ = config(suggest(write(tmp_path, "day of,y", rows), "y"))
+    stated = "squared_exponential('day of') + periodic('day of', period=365.25)"
+    assert (loaded["models"].get("seasons") == {"covariance": stated}) is season
+    assert {"smooth", "rough", "plain"} <= set(loaded["models"])
+
+
 def test_summary(patients):
     assert suggest(patients, "readmitted").summary() == (
         "patients.csv: 60 rows, 7 columns\n"
