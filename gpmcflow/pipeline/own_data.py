@@ -14,18 +14,18 @@ from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
-from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError, refuse_unfit
+from gpmcflow.errors import InputError, InputErrors, StorageError, refuse_unfit
 from gpmcflow.pipeline.config import check_config, config_problems, load_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
-from gpmcflow.pipeline.run import require_results_folders
+from gpmcflow.pipeline.run import analysis_problems, require_results_folders
 from gpmcflow.storage import csv_text, load_results, write_text
 from gpmcflow.storage.input_files import load_json, load_yaml, user_path
 from gpmcflow.studies.analysis import tables
-from gpmcflow.studies.analysis.data import data_of, data_tree, rows_of
+from gpmcflow.studies.analysis.data import data_of, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
 from gpmcflow.studies.analysis.models import build_model
-from gpmcflow.studies.analysis.reading import cells_of, prepare
+from gpmcflow.studies.analysis.reading import cells_of
 from gpmcflow.studies.analysis.study import RESERVED
 from gpmcflow.studies.analysis.summaries import predictions_of
 from gpmcflow.studies.stated_models import check_models
@@ -65,8 +65,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
         config = check_config(config, where=where, folder=folder, path=path)
         check_models(config, where=where)
         require_results_folders(config, folder)
-        for name, settings in config["analyses"].items():
-            problems += _analysis_problems(name, settings, folder, config["seed"])
+        problems += analysis_problems(config, folder)
     if problems:
         raise InputErrors([line.removeprefix(f"{where}: ") for line in problems], where)
     lines = []
@@ -79,24 +78,6 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
         lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
         lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
     return lines
-
-
-def _analysis_problems(name: str, settings: Mapping, folder: Path, seed: int) -> Iterator[str]:
-    try:
-        if "table" in settings["data"]:
-            return
-        data = data_of(data_tree(prepare(name, settings, folder, seed, "data")))
-    except InputErrors as errors:
-        yield from errors.problems
-        return
-    except InputError as error:
-        yield str(error)
-        return
-    for model in settings["models"]:
-        try:
-            build_model(settings, model, data, name)
-        except GpmcflowError as error:
-            yield str(error).removeprefix(f"{name}.")
 
 
 def results_folder(name: str) -> Path:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpmcflow.errors import ResourceError, StorageError
+from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.verify import verify
@@ -43,6 +43,16 @@ def check_for_run(
     return config
 
 
+def analysis_problems(config: Mapping, folder: Path) -> list[str]:
+    """All that is wrong with the files and the models of the analyses of a checked config."""
+    from gpmcflow.studies.analysis.reading import problems_of
+
+    problems: list[str] = []
+    for name, settings in config["analyses"].items():
+        problems += problems_of(name, settings, folder, config["seed"])
+    return problems
+
+
 def require_results_folders(config: Mapping, folder: str | Path) -> None:
     """Raise `StorageError` where a folder that results go into is something else."""
     results = Path(folder) / "results"
@@ -65,10 +75,13 @@ def run(
     ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
     printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
     ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
+    Raises `InputErrors` with all that is wrong with the files and models of analyses, before any job runs.
     Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
     every result file is compared with its checksum; a damaged or missing one is a line, and exit code 1.
     """
     checked, config = check_for_run(path, quick=quick), Path(path).resolve()
+    if problems := analysis_problems(checked, config.parent):
+        raise InputErrors(problems, str(path))
     if quick:
         options = ("--config", "quick=True", *options)
     elif checked["analyses"]:

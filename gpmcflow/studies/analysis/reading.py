@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import xarray as xr
 from gpmcflow.datasets.own_settings import read_settings
 from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
 from gpmcflow.datasets.scikit_tables import scikit_table
-from gpmcflow.errors import unknown_name
+from gpmcflow.errors import GpmcflowError, InputError, InputErrors, unknown_name
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
-from gpmcflow.studies.analysis.data import beside_predictions, data_tree
+from gpmcflow.studies.analysis.data import beside_predictions, data_of, data_tree
+from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.frame.job import Job
 
 
@@ -25,6 +26,25 @@ def read(job: Job) -> xr.DataTree:
     table = prepare(name, settings, ".", job.seed, f"analyses.{name}.data")
     write_rows(Path(job.output.rows).parent, table)
     return tree_of(name, settings, table, job.seed)
+
+
+def problems_of(name: str, settings: Mapping[str, Any], folder: Path, seed: int) -> Iterator[str]:
+    """All that is wrong with the file and the models of an analysis, a line each."""
+    if "table" in settings["data"]:
+        return
+    try:
+        data = data_of(data_tree(prepare(name, settings, folder, seed, "data")))
+    except InputErrors as errors:
+        yield from errors.problems
+        return
+    except InputError as error:
+        yield str(error)
+        return
+    for model in settings["models"]:
+        try:
+            build_model(settings, model, data, name)
+        except GpmcflowError as error:
+            yield str(error).removeprefix(f"{name}.")
 
 
 def prepare(

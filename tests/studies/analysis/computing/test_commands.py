@@ -120,7 +120,7 @@ def test_problems_of_the_file_come_at_once(folder):
     ]
 
 
-def test_problems_of_each_model(folder):
+def test_problems_of_each_model(folder, capsys):
     config = {**CONFIG, "models": {"a": {"covariance": "matern32(aeg)"}, "b": {"covariance": "linear(",},
                                    "c": {"covariance": "linear()", "likelihood": "poisson"},
                                    "d": {"covariance": "linear(age)"}}}  # fmt: skip
@@ -130,6 +130,9 @@ def test_problems_of_each_model(folder):
     ]  # fmt: skip
     assert "did you mean 'age'?" in lines[0]
     assert not any("\n" in line for line in lines)
+    assert main(["run", "mine.yaml", "--quick"]) == 1
+    assert [line.strip() for line in capsys.readouterr().err.splitlines()[1:]] == lines
+    assert set(os.listdir(folder)) == {"file.csv", "mine.yaml"}  # no job has run
 
 
 def test_a_file_that_is_not_there(folder):
