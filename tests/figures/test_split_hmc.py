@@ -222,6 +222,9 @@ def test_missing_costs_are_left_out(costs):
     nothing = costs.assign(**{c: np.nan for c in costs.columns[2:]})
     figure = cost_comparison(nothing)
     assert [axes.texts[0].get_text() for axes in figure.axes] == ["no cost was found"] * 2
+    assert legend(figure)[:3] == [f"{method} (no finite time)" for method in METHODS]
+    one = costs.assign(tau_g=costs["tau_g"].where(costs["method"] != METHODS[0], np.inf))
+    assert legend(cost_comparison(one))[:3] == METHODS  # of the other panel
 
 
 def test_autocorrelations_are_means_over_chains_with_bands(series):

@@ -63,7 +63,9 @@ def cost_comparison(table: pd.DataFrame) -> Figure:
     panels[0].set_ylabel("problem")
     _cost_axis(panels, table)
     grey = Look("0.3", "o", "none")
-    handles = [handle(name, linestyle="none", **look[name].points()) for name in methods]
+    times = np.isfinite(table[list(_COSTS)]).any(axis=1).groupby(table["method"]).any()
+    words = {name: name if times[name] else f"{name} (no finite time)" for name in methods}
+    handles = [handle(words[name], linestyle="none", **look[name].points()) for name in methods]
     handles += [
         handle("ours, 95 % interval", markersize=5, color="0.3", **grey.points()),
         handle("printed", linestyle="none", **_printed(grey)),
