@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 JITTER = 1e-6
+_Term = tuple[Covariance, list[tuple[int, ...]], list[np.ndarray]]
 
 
 class LatentPrior(ModelCoordinates):
@@ -130,24 +132,38 @@ class LatentPrior(ModelCoordinates):
         everything = np.unique(np.concatenate(self._places))
         if self._axes is not None:
             return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
-        terms = (
-            self.covariance.operands() if isinstance(self.covariance, Sum) else [self.covariance]
-        )
-        bound = list(zip(self._columns, self._places, strict=True))
-        constants: list[tuple[Covariance, list]] = []
-        inner: list[tuple[Covariance, list]] = []
-        for term in terms:
-            own, bound = bound[: len(term.leaves())], bound[len(term.leaves()) :]
-            (constants if isinstance(term, Constant) else inner).append((term, own))
+        terms = self._terms
+        inner = [own for own in terms if not isinstance(own[0], Constant)]
         if len(inner) == 1:
-            columns, places = zip(*inner[0][1], strict=True)
-            tape = Tape(inner[0][0], columns, places, self._free, self.X)
+            tape = self._tape_of(inner)
             if tape.common_scale is not None:
-                at = np.array([int(own[0][1][0]) for _, own in constants], dtype=int)
+                constants = [own for own in terms if isinstance(own[0], Constant)]
+                at = np.array([int(places[0][0]) for _, _, places in constants], dtype=int)
                 buffers = CovarianceBuffers(tape, self.epsilon)
-                return np.concatenate(places), tape.common_scale, at, buffers
+                return np.concatenate(inner[0][2]), tape.common_scale, at, buffers
         buffers = CovarianceBuffers(self._tape, self.epsilon)
         return everything, None, np.empty(0, dtype=int), buffers
+
+    def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
+        """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
+        kept = [own for own in self._terms if wanted(own[0])]
+        return CovarianceBuffers(self._tape_of(kept)) if kept else None
+
+    @property
+    def _terms(self) -> list[_Term]:
+        """Terms of the sum, with the columns and the places in ``full`` of each of their leaves."""
+        whole = self.covariance
+        columns, places = iter(self._columns), iter(self._places)
+        terms = []
+        for term in whole.operands() if isinstance(whole, Sum) else [whole]:
+            n = len(term.leaves())
+            terms.append((term, list(islice(columns, n)), list(islice(places, n))))
+        return terms
+
+    def _tape_of(self, terms: Sequence[_Term]) -> Tape:
+        parts, columns, places = zip(*terms, strict=True)
+        bound = list(chain(*columns)), list(chain(*places))
+        return Tape(reduce(Sum, parts), *bound, self._free, self.X)
 
     @property
     def kronecker(self) -> bool:

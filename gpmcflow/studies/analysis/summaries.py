@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -19,9 +17,8 @@ from gpmcflow.approximations.predictive import (
     predictive,
     responses,
 )
-from gpmcflow.covariances.expressions import Sum
 from gpmcflow.covariances.leaves import Linear, Polynomial
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape
+from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.data import Data, Rows
@@ -215,18 +212,10 @@ def _fading(model: GPModel, coordinates: Sequence[str]) -> CovarianceBuffers | N
 
     Constants, straight lines, polynomials and terms of other columns do not.
     """
-    whole = model.covariance
-    bound = zip(model.leaves, model._columns, model._places, strict=True)
-    kept: list = []
-    for term in whole.operands() if isinstance(whole, Sum) else [whole]:
-        own = list(islice(bound, len(term.leaves())))
-        if any(
-            not isinstance(leaf, (Linear, Polynomial)) and {*(leaf.columns or ())} & {*coordinates}
-            for leaf, _, _ in own
-        ):
-            kept.append((term, own))
-    if not kept:
-        return None
-    _, columns, places = zip(*(part for _, own in kept for part in own), strict=True)
-    terms = reduce(Sum, [term for term, _ in kept])
-    return CovarianceBuffers(Tape(terms, columns, places, model._free, model.X))
+    places = {*coordinates}
+    return model.terms_that(
+        lambda term: any(
+            not isinstance(leaf, (Linear, Polynomial)) and places & {*(leaf.columns or ())}
+            for leaf in term.leaves()
+        )
+    )
