@@ -45,9 +45,19 @@ class NumberCode:
             return parse_dates(cells, self.date_format) - self.origin
         return parse_numbers(cells, decimal)
 
+    @property
+    def has_times(self) -> bool:
+        """Whether the dates of the learning rows have times of day, by those known."""
+        days = np.array([self.low, self.median, self.high]) + self.origin
+        middle = 2.0 * days[1]  # of two days, it may be noon
+        known = np.array([days[0], middle, days[2]])
+        return bool(self.date_format) and bool((np.abs(known - np.round(known)) > 1e-6).any())
+
     def text(self, value: float) -> str:
         """Return a value in natural units as people write it."""
-        return date_text(value + self.origin) if self.date_format else f"{value:.10g}"
+        if not self.date_format:
+            return f"{value:.10g}"
+        return date_text(value + self.origin, times=self.has_times)
 
     def encode(
         self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]

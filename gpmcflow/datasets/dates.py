@@ -54,8 +54,14 @@ def date_formats(cells: Sequence[str]) -> dict[str, np.ndarray]:
     return distinct
 
 
-def date_text(days: float) -> str:
-    """Return the date of days since 1970-01-01 as YYYY-MM-DD, rounding errors of midnight aside."""
+def date_text(days: float, *, times: bool = False) -> str:
+    """Return the date of days since 1970-01-01 as YYYY-MM-DD, with ``times`` YYYY-MM-DD HH:MM.
+
+    Rounding errors of midnight aside, days begin at midnight; times are to the nearest minute.
+    """
+    if times:
+        minutes = np.timedelta64(round(days * 1440.0), "m")
+        return str(np.datetime64("1970-01-01T00:00") + minutes).replace("T", " ")
     return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(days + 1e-6)), "D"))
 
 

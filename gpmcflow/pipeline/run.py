@@ -47,10 +47,12 @@ def analysis_problems(config: Mapping, folder: Path) -> list[str]:
     """All that is wrong with the files and the models of the analyses of a checked config."""
     from gpmcflow.studies.analysis.reading import problems_of
 
-    problems: list[str] = []
-    for name, settings in config["analyses"].items():
-        problems += problems_of(name, settings, folder, config["seed"])
-    return problems
+    analyses = config["analyses"]
+    return [
+        f"analyses.{name}: {line}" if len(analyses) > 1 else line
+        for name, settings in analyses.items()
+        for line in problems_of(name, settings, folder, config["seed"])
+    ]
 
 
 def require_results_folders(config: Mapping, folder: str | Path) -> None:

@@ -14,6 +14,7 @@ from gpmcflow.studies.analysis.data import Data
 
 N_ROWS = 40  # learning rows that averages are taken over
 N_POINTS = 14  # of a curve, beside the ends of the usual range
+N_ALONE = 151  # of that of the only column
 FEW_VALUES = 8  # a column of at most so many whole numbers is shown value by value
 MOST_LEVELS = 20  # of a category, the most frequent ones
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
@@ -43,12 +44,14 @@ class Effect(NamedTuple):
 
 def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
     """A sweep of every column that inputs are made of, over the same random learning rows."""
-    X = data.learning.X
+    X, columns = data.learning.X, data.encoding.columns
     chosen = np.sort(rng.choice(len(X), min(N_ROWS, len(X)), replace=False))
-    return [_sweep(data, column, X.iloc[chosen]) for column in data.encoding.columns]
+    if len(columns) == 1:  # all rows of a value are the same; more values see what repeats fast
+        return [_sweep(data, columns[0], X.iloc[chosen[:1]], N_ALONE)]
+    return [_sweep(data, column, X.iloc[chosen], N_POINTS) for column in columns]
 
 
-def _sweep(data: Data, column: str, rows: pd.DataFrame) -> Sweep:
+def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
     encoding = data.encoding
     code, names = encoding.code(column), encoding.inputs_of(column)
     if isinstance(code, CategoryCode):
@@ -67,7 +70,7 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame) -> Sweep:
             low, high = np.quantile(seen, SHOWN)
             if low == high:  # nearly all rows have one value
                 low, high = different[[0, -1]]
-            points = np.union1d(np.linspace(low, high, N_POINTS), ends)
+            points = np.union1d(np.linspace(low, high, n_points), ends)
         values = tuple(float(value) for value in points)
         usual = tuple(int(np.argmin(np.abs(points - end))) for end in ends)
         if usual[0] == usual[1]:

@@ -67,6 +67,13 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             f"{path}.likelihood: found {likelihood.name} for an outcome that is {kind}; allowed: "
             f"{', '.join(LIKELIHOODS[kind])}"
         )
+    own = settings["models"][name].get("likelihood") or settings["likelihood"]
+    for unit in ("exposure", "trials"):
+        if isinstance(own, Mapping) and unit in (own.get(likelihood.name) or {}):
+            raise InputError(
+                f"{path}.likelihood: found {unit} among the settings of {likelihood.name}; allowed: the name "
+                f"of a column of the file, as {unit} below data"
+            )
     structure = statement.get("structure", "auto")
     covariance = covariance_of(statement, path)
     if structure == "basis":
@@ -181,10 +188,17 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
             f"{where}.covariance: found categorical({', '.join(columns)}); columns of categories are inputs "
             "of any other covariance; write, say, squared_exponential(..) or group(..) of them"
         )
-    if leaf.term == "group" and leaf.columns is None:
-        raise InputError(
-            f"{where}.covariance: group() names no columns; name one of {', '.join(columns)}"
-        )
+    if leaf.term == "group":
+        for column in columns if leaf.columns else ():
+            if not isinstance(encoding.code(column), CategoryCode):
+                raise InputError(
+                    f"{where}.covariance: found group({column}), of numbers or dates; allowed: a column of "
+                    "categories; name it under data.categorical"
+                )
+        if leaf.columns is None:
+            raise InputError(
+                f"{where}.covariance: group() names no columns; name one of {', '.join(columns)}"
+            )
     if isinstance(leaf, Periodic):
         return _periodic_over_inputs(leaf, columns, encoding, where)
     groups = {

@@ -17,7 +17,7 @@ from gpmcflow.approximations.predictive import (
     predictive,
     responses,
 )
-from gpmcflow.covariances.leaves import Linear, Polynomial
+from gpmcflow.covariances.leaves import Linear, Periodic, Polynomial
 from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
@@ -49,8 +49,11 @@ class Places:
         kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
         if coordinates:
             return cls(data, kept, _map_inputs(data, coordinates))
-        line = _line(data, columns[0]) if data.encoding.names == columns[:1] else None
-        return cls(data, kept, None if line is None else pd.DataFrame({columns[0]: line}))
+        if len(columns) > 1 or data.encoding.code(columns[0]).kind == "category":
+            return cls(data, kept, None)
+        line = pd.DataFrame({columns[0]: _line(data, columns[0])})
+        marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
+        return cls(data, kept, line.assign(**marks))
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -60,21 +63,20 @@ class Places:
         return tables if self.grid is None else {**tables, "grid": self.grid}
 
 
-def _line(data: Data, column: str) -> np.ndarray | None:
-    """Inputs of a curve over the learning rows and a little beyond; None for dates with times, no days.
+def _line(data: Data, column: str) -> np.ndarray:
+    """Inputs of a curve over the learning rows and a little beyond; dates without times at whole days.
 
     Some of the rows are among them, so that what repeats faster than evenly spread ones show is seen.
     """
     encoding = data.encoding
-    seen = np.unique(encoding.natural(column, data.learning.X[column].to_numpy()))
+    X = data.learning.X
+    filled = X[encoding.names[1:]].to_numpy().sum(1) > 0.0
+    seen = np.unique(encoding.natural(column, X[column].to_numpy()[~filled]))
     margin = 0.05 * np.ptp(seen)
     even = np.linspace(seen[0] - margin, seen[-1] + margin, CURVE_POINTS)
     code = encoding.code(column)
-    if code.kind == "date":
-        first = np.floor(code.origin + 1e-6) - code.origin
-        if np.abs(seen - first - np.round(seen - first)).max() > 1e-6:
-            return None
-        seen, even = (first + np.round(days - first) for days in (seen, even))
+    if code.kind == "date" and not code.has_times:
+        seen, even = np.round(seen), np.round(even)
     rows = np.linspace(0, len(seen) - 1, min(CURVE_ROWS, len(seen))).astype(int)
     return encoding.standardised(column, np.union1d(even, seen[rows]))
 
@@ -184,16 +186,17 @@ def _map_inputs(data: Data, coordinates: list[str]) -> pd.DataFrame:
 def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
     """Distances at which the prior correlation of two places is one half, (sample, direction), natural units.
 
-    At each theta (sample, d), of the terms that fade. Infinite where the correlation stays above up to twice
-    the longer side of the map, or no term fades.
+    At each theta (sample, d), of the terms that fade in the direction. Infinite where the correlation stays
+    above up to twice the longer side of the map, or no term fades.
     """
     coordinates, X = list(data.encoding.coordinates), data.learning.X
     origin = pd.DataFrame([X.mean()])
     at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)
-    fading = _fading(model, coordinates)
     longest = np.ptp(X[coordinates].to_numpy(), axis=0).max()
     steps = np.linspace(0.0, 2.0 * longest, N_DISTANCES + 1)[1:]
-    for column, name in enumerate(coordinates if fading else []):
+    for column, name in enumerate(coordinates):
+        if (fading := _fading(model, name)) is None:
+            continue
         line = pd.concat([origin] * N_DISTANCES, ignore_index=True)
         line[name] += steps
         away, unit = model.new_inputs(line), data.encoding.code(name).scale
@@ -207,15 +210,15 @@ def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
     return xr.DataTree(xr.Dataset(variables, {"direction": np.array(coordinates)}))
 
 
-def _fading(model: GPModel, coordinates: Sequence[str]) -> CovarianceBuffers | None:
-    """The sum of the terms that fade with the distance of two places; None if there is none.
+def _fading(model: GPModel, coordinate: str) -> CovarianceBuffers | None:
+    """The sum of the terms that fade with the distance along a coordinate; None if there is none.
 
-    Constants, straight lines, polynomials and terms of other columns do not.
+    Constants, straight lines, polynomials, periodic terms and those of other columns do not.
     """
-    places = {*coordinates}
     return model.terms_that(
         lambda term: any(
-            not isinstance(leaf, (Linear, Polynomial)) and places & {*(leaf.columns or ())}
+            not isinstance(leaf, (Linear, Polynomial, Periodic))
+            and coordinate in (leaf.columns or ())
             for leaf in term.leaves()
         )
     )

@@ -156,7 +156,7 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
         return "map", pd.DataFrame({"x": places[0], "y": places[1], **limits, "factor": factor})
-    (name,) = inputs.columns
+    name = inputs.columns[0]
     value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
     if data.encoding.code(name).kind == "date":
         value = [value_text(data, name, day) for day in value]

@@ -131,9 +131,8 @@ def _real_answer(
     less = [shift for shift in seen[1:] if shift.value < most / 2]
     unit = error_unit(analysis)
     number = words.capital(words.count(len(seen)))
-    opening = Markup("{} of the {} matter{} for {}{}: ").format(
-        number,
-        "one column" if n_columns == 1 else f"{words.count(n_columns)} columns",
+    opening = Markup("{} matter{} for {}{}: ").format(
+        "The column" if n_columns == 1 else f"{number} of the {words.count(n_columns)} columns",
         "s" * (len(seen) == 1),
         analysis.target,
         ", but only just" * only_just,
@@ -212,7 +211,8 @@ def curve_answer(analysis: Analysis) -> Markup:
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
     trend, places = shape_of(curve)
-    unit, column = analysis.unit_after(name), bold(label(name))
+    unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
+    column = bold(label(name))
     leads = not trend and bool(places)  # with the places, else with the trend and the ends
 
     def at(row: pd.Series, *, opening: bool = False) -> str:

@@ -23,9 +23,10 @@ from gpmcflow.studies.analysis.page.canvas import (
     wrapped,
 )
 from gpmcflow.studies.analysis.page.results import is_date, positions
-from gpmcflow.studies.analysis.page.words import MANY_DAYS, number, percent
+from gpmcflow.studies.analysis.page.words import FEW_DAYS, number, percent
 
 _MOST_ACROSS = 6  # levels whose names fit side by side
+_MONTHS = 120  # days of an axis from which ticks are told by months
 _FEW_VALUES = 8  # whole numbers with up to so many values are dots, not a line
 
 
@@ -127,8 +128,9 @@ def curve_panel(
 
 
 def _date_axis(axes: Axes, days: np.ndarray) -> None:
-    """Ticks at days, told by their months where there are many."""
-    form = "%Y-%m" if np.ptp(days) > MANY_DAYS else "%m-%d"
+    """Ticks at days, told by their months where there are many, by times of day where there are few."""
+    width = np.ptp(days)
+    form = "%Y-%m" if width > _MONTHS else "%m-%d" if width > FEW_DAYS else "%m-%d %H:%M"
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(lambda day, _: num2date(day).strftime(form))
 

@@ -171,7 +171,8 @@ def positions(column: pd.Series) -> np.ndarray | None:
     """Numbers of a column, days since 1970-01-01 of one of dates, or None for levels."""
     if is_date(column):
         dates = pd.to_datetime(column.astype(str), format="ISO8601")
-        return ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).to_numpy(float)
+        since = dates.dt.as_unit("us") - pd.Timestamp(0).as_unit("us")
+        return (since / pd.Timedelta(days=1)).to_numpy(float)
     numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
     return None if np.isnan(numeric).any() else numeric
 

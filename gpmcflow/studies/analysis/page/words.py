@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 SPACE = "\u00a0"  # no break between a number and its unit
 MINUS = "\u2212"
-MANY_DAYS = 120  # months say where in a range of so many days a date is
+MANY_DAYS, FEW_DAYS = 1000, 3  # of a range: months say where in it a date is; times of day do
 BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
 LIKELIHOODS = {
     "gaussian": "normal errors",
@@ -131,8 +131,8 @@ def near(value: float, width: float) -> str:
 
 
 def near_date(date: str, days: float) -> str:
-    """A date on an axis of so many days: the month of many, else the day."""
-    return date[:7] if days > MANY_DAYS else date[:10]
+    """A date on an axis of so many days: the month of many, the time of day of few, else the day."""
+    return date[:7] if days > MANY_DAYS else date[:10] if days > FEW_DAYS else date
 
 
 def ends(low: str, high: str) -> tuple[str, str]:

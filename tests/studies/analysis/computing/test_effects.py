@@ -158,9 +158,17 @@ def test_few_values_are_shown_one_by_one(data, table):
 
 
 def test_averages_are_over_at_most_so_many_rows(data):
+    for sweep in sweeps(data("many", 80, test_fraction=0.0), np.random.default_rng(0)):
+        assert len(sweep.inputs) == N_ROWS * len(sweep.values)
+
+
+def test_a_column_alone_has_many_values_and_one_row(data):
     own = data("real", 80, test_fraction=0.0)
     (sweep,) = sweeps(own, np.random.default_rng(0))
-    assert len(sweep.inputs) == N_ROWS * len(sweep.values)
+    assert len(sweep.inputs) == len(sweep.values)
+    assert np.diff(sweep.values).max() < 0.007 * np.ptp(
+        own.encoding.natural("dose", own.learning.X["dose"])
+    )
 
 
 def effect_of(averages, kind, sweep_kind="number", usual=(1, 3)):

@@ -162,6 +162,8 @@ def test_categories_have_no_covariance_of_levels(data, model):
         InputError, match="columns of categories are inputs of any other covariance"
     ):
         model(data("binary"), "categorical(ward)")
+    with pytest.raises(InputError, match=r"found group\(age\), of numbers .*data\.categorical"):
+        model(data("binary"), "group(age)")
     with pytest.raises(InputError, match=r"covariance: group.. names no columns; name one of age"):
         model(data("binary"), "group()")
 
@@ -186,12 +188,16 @@ def test_stated_likelihoods_of_one_model_and_of_all(data):
         "likelihood": "negative_binomial",
         "priors": {},
     }
-    settings["models"]["b"]["likelihood"] = {"poisson": {"exposure": 1.0}}
+    settings["models"]["b"]["likelihood"] = "poisson"
     own = data("counts")
     made = {name: build_model(settings, name, own, "mine") for name in "ab"}
     assert made["a"].likelihood.name == "negative_binomial"
     assert made["b"].likelihood.name == "poisson"
     np.testing.assert_array_equal(made["b"].likelihood.exposure, own.learning.unit)
+    settings["models"]["b"]["likelihood"] = {"poisson": {"exposure": 2.0}}
+    message = r"mine\.models\.b\.likelihood: found exposure .* the name of a column of the file"
+    with pytest.raises(InputError, match=message):
+        build_model(settings, "b", own, "mine")
 
 
 def rows(outcome, unit=None):

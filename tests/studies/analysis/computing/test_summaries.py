@@ -224,7 +224,7 @@ def test_a_curve_for_one_column_of_numbers(data):
     assert Places.of(data("many"), np.random.default_rng(0)).grid is None
 
 
-def test_a_curve_for_one_column_of_days_and_none_of_times(data):
+def test_a_curve_for_one_column_of_days_or_times(data):
     days = pd.date_range("2008-01-01", periods=60, freq="MS")
     rows = pd.DataFrame({"month": days.strftime("%Y-%m-%d"), "yield": np.sin(np.arange(60.0))})
     own = data("real", rows=rows)
@@ -233,7 +233,19 @@ def test_a_curve_for_one_column_of_days_and_none_of_times(data):
     np.testing.assert_allclose(days, np.round(days), atol=1e-9)
     times = [f"2020-01-{k // 24 + 1:02d} {k % 24:02d}:00" for k in range(60)]
     own = data("real", rows=rows.assign(month=times))
-    assert Places.of(own, np.random.default_rng(0)).grid is None
+    line = Places.of(own, np.random.default_rng(0)).grid["month"].to_numpy()
+    assert np.diff(own.encoding.natural("month", line)).max() <= 1.1 * (59.0 / 24.0) / 100.0
+    code = own.encoding.code("month")
+    assert code.text(0.25 - code.origin % 1.0) == "2020-01-01 06:00"
+
+
+def test_a_curve_for_one_column_with_empty_cells(data):
+    rows = pd.DataFrame({"dose": [*range(40), *[""] * 10], "yield": np.sin(np.arange(50.0))})
+    own = data("real", rows=rows.astype(object))
+    grid = Places.of(own, np.random.default_rng(0)).grid
+    assert list(grid) == ["dose", "dose missing"]
+    assert (grid["dose missing"] == 0.0).all()
+    assert own.encoding.natural("dose", grid["dose"]).max() > 39.0
 
 
 @pytest.mark.parametrize(
