@@ -160,7 +160,9 @@ def test_held_out_rows_of_one_class_judge_nothing(finished, outcome, said):
     assert f"{said}, so this cannot be judged." in section_of(page, "reliability")
     assert "Yes, as far as" not in section_of(page, "reliability")
     edit(folder, "predictions_test", lambda t: t.assign(probability=0.5))
-    assert "Not quite." in section_of(build_page(folder, info), "reliability")
+    reliability = section_of(build_page(folder, info), "reliability")
+    assert "Not quite." in reliability
+    assert "ranking" not in reliability  # one class ranks nothing
 
 
 def test_without_a_new_file_held_out_rows_are_shown(finished):

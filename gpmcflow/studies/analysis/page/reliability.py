@@ -80,7 +80,7 @@ def _calibration(analysis: Analysis, judged) -> Markup:
         for index, k in enumerate(sorted(set(picks)))
     ]
     advice = ""
-    if not good and n >= ENOUGH_ROWS:
+    if not good and n >= ENOUGH_ROWS and not one_class(analysis):
         advice = "Take the probabilities as a ranking rather than at face value."
     caption = (
         f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows in {words.count(len(groups))} "
