@@ -20,25 +20,36 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from tests import tiers
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("gpmcflow")
+    group.addoption("--all", action="store_true", help="run slow tests, too")
+    group.addoption("--write-durations", metavar="CSV", help="write what each slow test takes")
 
 
 def pytest_configure(config):
     """Compile once, not in every worker, and not in a test; a thread of BLAS each, as workers share cores."""
+    config.option.markexpr = tiers.mark_expression(config)
+    if path := config.option.write_durations:
+        complete = config.option.all and config.args == config.getini("testpaths")
+        config.pluginmanager.register(tiers.Durations(path, complete))
     if not hasattr(config, "workerinput"):
         load_passes()
     threadpool_limits(1, "blas")
 
 
-LONG = ("tests/workflow/", "tests/statistical/", "tests/evidence/", "tests/execution/")
-
-
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Folders with the longest files first, so that workers end together."""
-
-    def place(item) -> int:
-        return next((k for k, folder in enumerate(LONG) if folder in item.nodeid), len(LONG))
-
-    items.sort(key=lambda item: (place(item), "test_run.py" not in item.nodeid))
+    """Mark what is slow before marks are selected, then put the longest files first."""
+    slow = tiers.read_durations()
+    for item in items:
+        if item.nodeid in slow:
+            item.add_marker("slow")
+    yield
+    place = tiers.longest_first(item.nodeid for item in items)
+    items.sort(key=lambda item: place[item.nodeid.partition("::")[0]])
 
 
 @pytest.fixture

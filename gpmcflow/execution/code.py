@@ -54,8 +54,10 @@ def code_digest(*entries: str, root: str | Path | None = None) -> str:
     return digest.hexdigest()
 
 
-def code_of(*entries: str, root: str | Path | None = None) -> dict[str, Source]:
-    """The modules that count for `code_digest`, by their path in the package, in order."""
+def code_of(
+    *entries: str, root: str | Path | None = None, harmless: tuple[str, ...] = HARMLESS
+) -> dict[str, Source]:
+    """The modules that entries reach, without ``harmless`` ones, by their path in the package, in order."""
     folder = _FOLDER if root is None else Path(root)
     waiting = [_parts(entry.partition(":")[0]) for entry in entries]
     reached: dict[str, Source] = {}
@@ -65,7 +67,7 @@ def code_of(*entries: str, root: str | Path | None = None) -> dict[str, Source]:
         if name in reached:
             continue
         reached[name] = source = _source(path)
-        waiting += _reached(folder, source.imports)
+        waiting += _reached(folder, source.imports, harmless)
     return dict(sorted(reached.items()))
 
 
@@ -83,13 +85,15 @@ def _file(folder: Path, module: str) -> Path:
 
 
 @functools.cache
-def _reached(folder: Path, imports: tuple[tuple[str, str], ...]) -> list[str]:
+def _reached(
+    folder: Path, imports: tuple[tuple[str, str], ...], harmless: tuple[str, ...]
+) -> list[str]:
     """The modules that imports lead to and that count, for the digests of many rules."""
-    harmless = tuple(f"{name}." for name in HARMLESS)
-    return [m for m in _modules(folder, imports) if not f"{m}.".startswith(harmless)]
+    left_out = tuple(f"{name}." for name in harmless)
+    return [m for m in imported_modules(folder, imports) if not f"{m}.".startswith(left_out)]
 
 
-def _modules(folder: Path, imports: Iterable[tuple[str, str]]) -> Iterator[str]:
+def imported_modules(folder: Path, imports: Iterable[tuple[str, str]]) -> Iterator[str]:
     """The modules that imports lead to: through a package to the one that a name is from."""
     for module, name in imports:
         module = _parts(module)
@@ -109,7 +113,7 @@ def _from_package(folder: Path, package: Path, module: str, name: str) -> Iterat
     path = package / "__init__.py"
     for source, imported in _source(path).imports:
         if imported == name:
-            yield from _modules(folder, [(source, name)])
+            yield from imported_modules(folder, [(source, name)])
             return
     lazy = _lazy(path.read_bytes()).get(name)
     yield f"{module}.{lazy}" if lazy else module

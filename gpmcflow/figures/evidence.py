@@ -138,7 +138,7 @@ def _draw_lanes(
 
     Points for whose labels there is no room share one, with their lowest and highest value.
     """
-    low, high = np.log(axes.get_xlim())
+    low, high = np.log(axes.get_xlim()) if len(points) else (0.0, 1.0)
     for lane, name in enumerate(reversed(names)):
         rows = points[points["series"] == name]
         for point in rows.to_dict("records"):

@@ -26,7 +26,11 @@ from . import valid
 
 ROOT = valid.ROOT
 OURS = sorted(
-    {*ROOT.glob("gpmcflow/**/*.py"), *ROOT.glob("workflow/**/*.py"), *ROOT.glob("**/*.smk")}
+    {
+        *ROOT.glob("gpmcflow/**/*.py"),
+        *ROOT.glob("workflow/**/*.py"),
+        *ROOT.glob("workflow/**/*.smk"),
+    }
 )
 MODULES = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 CALLS = {

@@ -1,4 +1,4 @@
-"""A few hundred changed inputs of each reader; ``python -m tests.fuzz`` gives thousands."""
+"""A hundred changed inputs of each reader; ``python -m tests.fuzz`` gives thousands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .__main__ import count, in_a_child
 from .outcome import TooSlowError, outcome
 from .readers import IN_A_CHILD, readers
 
-EXAMPLES = 200
-FEWER = {"tables of an analysis": 100}  # a page with its pictures each time
+EXAMPLES = 100
+FEWER = {"tables of an analysis": 50}  # a page with its pictures each time
 
 
 @pytest.mark.parametrize("name", sorted(readers().keys() - set(IN_A_CHILD)))

@@ -134,7 +134,7 @@ def exact_draws(p: Problem, rng: np.random.Generator, n: int) -> np.ndarray:
     return np.concatenate(accepted)
 
 
-@lru_cache(maxsize=20)
+@lru_cache(maxsize=32)  # a megabyte each
 def start_and_fresh(p: Problem, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two independent sets of exact draws (N_CHAINS, d), for all samplers: the draws cost the most."""
     draws = exact_draws(p, np.random.default_rng([seed, 1]), 2 * N_CHAINS)

@@ -29,12 +29,9 @@ from gpmcflow.samplers.joint.representations import (
     representation,
 )
 from gpmcflow.samplers.joint.workspace import JointWorkspace
-from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
 from gpmcflow.samplers.sampling import sample
 
-from .invariance import LOG_LIKELIHOODS, SETTINGS, problem, run_cell
-
-LIMIT = 4.0  # |z|
+LIMIT, CAUGHT = 4.0, 8.0  # |z| of right samplers, and of wrong ones
 LENGTH, SIGNAL = Hyperprior.log_uniform(0.1, 10.0), Hyperprior.log_uniform(0.3, 3.0)
 MEAN = Hyperprior("norm", {"loc": np.log(2.0), "scale": 0.5})
 HALF, SLOPE = (Hyperprior("norm", {"loc": m, "scale": s}) for m, s in ((-0.5, 0.5), (0.5, 0.8)))
@@ -84,23 +81,34 @@ def observations(rng, chain, f):
     return likelihood.simulate(rng, f + chain.point.offset)
 
 
-def largest_z(name, rep, move, n, seed=0):
+def largest_mean_z(change, n, until=np.inf):
+    """Largest |z| of the means of n independent changes; fewer of them once it is above ``until``."""
+    changes = []
+    while len(changes) < n:
+        changes += [change() for _ in range(min(250, n - len(changes)))]
+        mean, sd = np.mean(changes, axis=0), np.std(changes, axis=0)
+        z = float(np.max(np.abs(mean[sd > 0]) / sd[sd > 0] * np.sqrt(len(changes))))
+        if z > until:
+            break
+    return z
+
+
+def largest_z(name, rep, move, n, seed=0, until=np.inf):
     """Largest |z| of mean changes of the statistics over n moves from exact draws."""
     rng = np.random.default_rng(seed)
     chain = JointWorkspace(small_model(name), rep)
-    changes = []
-    for _ in range(n):
+
+    def change():
         draw_exact(rng, chain)
         before = statistics(chain)
         move(rng, chain)
-        changes.append(statistics(chain) - before)
-    changes = np.array(changes)
-    sd = changes.std(0)
-    return float(np.max(np.abs(changes.mean(0)[sd > 0]) / sd[sd > 0] * np.sqrt(n)))
+        return statistics(chain) - before
+
+    return largest_mean_z(change, n, until)
 
 
 SLICE = SliceUpdate()
-N = 1500
+N = 1000  # of which half show each mutant below
 CELLS = [
     (name, rep)
     for name in LIKELIHOODS
@@ -201,7 +209,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_sweeps_are_caught(mutant):
     name, rep, update = MUTANTS[mutant]
-    assert largest_z(name, rep, update.sweep, 2 * N, 0) > 2 * LIMIT
+    assert largest_z(name, rep, update.sweep, 3 * N, 0, CAUGHT) > CAUGHT
 
 
 def test_a_dropped_constant_of_a_likelihood_whose_parameter_moves_is_caught(monkeypatch):
@@ -210,7 +218,7 @@ def test_a_dropped_constant_of_a_likelihood_whose_parameter_moves_is_caught(monk
         NegativeBinomial, "compiled", lambda self, y: whole(self, y)._replace(constant=0.0)
     )
     rep = representation("prior-white")
-    assert largest_z("dispersion", rep, SLICE.sweep, N, 0) > 2 * LIMIT
+    assert largest_z("dispersion", rep, SLICE.sweep, 2 * N, 0, CAUGHT) > CAUGHT
 
 
 def test_a_wrong_elliptical_update_is_caught():
@@ -220,13 +228,13 @@ def test_a_wrong_elliptical_update_is_caught():
         chain.update_latents(rng, 1)
         chain.point.sd = sd
 
-    assert largest_z("poisson", Fixed(), move, 2 * N, 0) > 2 * LIMIT
+    assert largest_z("poisson", Fixed(), move, 3 * N, 0, CAUGHT) > CAUGHT
 
 
 # -- Geweke's joint test ---------------------------------------------------------------------------
 
 
-def joint_z(name, rep, n_chains, length, seed):
+def joint_z(name, rep, n_chains, length, seed, until=np.inf):
     """Largest |z| of changes of means along chains in which y is drawn anew after every iteration.
 
     Chains start from exact draws, so that each one's mean minus its first value has mean zero; they are
@@ -234,8 +242,9 @@ def joint_z(name, rep, n_chains, length, seed):
     """
     rng = np.random.default_rng(seed)
     chain = JointWorkspace(small_model(name), rep)
-    model, changes = chain.model, []
-    for _ in range(n_chains):
+    model = chain.model
+
+    def change():
         draw_exact(rng, chain)
         first, total = statistics(chain), 0.0
         for _ in range(length):
@@ -244,9 +253,9 @@ def joint_z(name, rep, n_chains, length, seed):
             model.y[:] = observations(rng, chain, chain.point.f)
             chain.start(chain.theta, chain.point.f)
             total = total + statistics(chain)
-        changes.append(total / length - first)
-    changes = np.array(changes)
-    return float(np.max(np.abs(changes.mean(0)) / changes.std(0) * np.sqrt(n_chains)))
+        return total / length - first
+
+    return largest_mean_z(change, n_chains, until)
 
 
 @pytest.mark.parametrize("rep", ["prior-white", "surr-site", "post-site", "post-taylor"])
@@ -265,7 +274,7 @@ def test_joint_distribution_of_labels():
 
 @pytest.mark.parametrize("rep", [TwiceLogPrecisions(), NoDeterminant()], ids=["surr", "post"])
 def test_the_joint_test_catches_wrong_samplers(rep):
-    assert joint_z("poisson", rep, 500, 8, 1) > 2 * LIMIT
+    assert joint_z("poisson", rep, 500, 8, 1, CAUGHT) > CAUGHT
 
 
 # -- exact posteriors ------------------------------------------------------------------------------
@@ -305,7 +314,8 @@ def small_posterior(rep, n_draws, n_elliptical=10, seed=0):
     }
 
 
-@pytest.mark.parametrize("rep", REPRESENTATIONS)
+# each representation is exact by the cells above; here and below chains of a few are whole runs
+@pytest.mark.parametrize("rep", ["fixed", "surr-site", "surr-taylor"])
 def test_reference_posterior(rep):
     found = small_posterior(rep, 4000 if rep == "fixed" else 2000)
     for name, (mean, error) in found.items():
@@ -343,22 +353,11 @@ def regression():
     return model, w @ thetas, w @ thetas**2, w @ np.array(means)
 
 
-@pytest.mark.parametrize("rep", ["fixed", "prior-white", "surr-site", "post-site"])
+@pytest.mark.parametrize("rep", ["prior-white", "post-site"])
 def test_regression_posterior(regression, rep):
     model, mean, square, latents = regression
-    n = 6000 if rep == "fixed" else 2500
-    tree = sample(model, SurrogateSlice(rep), n_chains=4, n_draws=n, n_warmup=200, seed=2)
+    tree = sample(model, SurrogateSlice(rep), n_chains=4, n_draws=2500, n_warmup=200, seed=2)
     theta, f = (np.moveaxis(tree.posterior[v].values, -1, 0) for v in ("theta", "latent"))
     for draws, expected in ((theta, mean), (theta**2, square), (f, latents)):
         error = np.sqrt(draws.var((1, 2)) / effective_size(draws).sum(1))
         assert np.all(np.abs(draws.mean((1, 2)) - expected) < 4 * error + 2e-3)
-
-
-# -- elliptical slice sampling of any target -------------------------------------------------------
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("model", LOG_LIKELIHOODS)
-def test_elliptical_slice_on_every_model_and_setting(model, setting):
-    outcome = run_cell(EllipticalSlice(), problem(model, setting), 7, n_chains=5000)
-    assert outcome.passed, outcome

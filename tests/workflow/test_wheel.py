@@ -115,7 +115,10 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
     )
     assert dry.returncode == 0, dry.stderr
     assert "build_report" in dry.stdout + dry.stderr
-    assert str(ROOT) not in dry.stdout + dry.stderr
+    shown = (dry.stdout + dry.stderr).replace(
+        sys.prefix, ""
+    )  # the environment may lie in the clone
+    assert str(ROOT) not in shown
     table = ROOT / "docs" / "results" / "split_hmc" / "parts"
     verdict = in_wheel(
         unpacked, tmp_path, sys.executable, "-c", CODE, "verdict", "split_hmc", str(table)

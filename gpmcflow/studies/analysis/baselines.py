@@ -47,7 +47,8 @@ def baselines(data: Data, rows: Rows) -> list[Baseline]:
         rate = np.full(len(X_new), base)
     elif kind == "counts":
         model = PoissonRegressor(alpha=SLIGHT, max_iter=1000).fit(X, outcome / weight, weight)
-        rate = model.predict(X_new)
+        log_rate = X_new @ model.coef_ + model.intercept_
+        rate = np.exp(np.minimum(log_rate, np.log(LARGEST_RATE)))
     else:
         twice, labels = np.vstack([X, X]), np.repeat([1.0, 0.0], len(X))
         counts = np.concatenate([outcome, weight - outcome])
@@ -55,7 +56,7 @@ def baselines(data: Data, rows: Rows) -> list[Baseline]:
         model = LogisticRegression(max_iter=1000).fit(twice[used], labels[used], counts[used])
         rate = model.predict_proba(X_new)[:, 1]
 
-    # a value far outside the learning rows may make a rate 0, 1 or infinite
+    # a value far outside the learning rows may make a rate 0, 1 or larger than any
     tiny = np.finfo(float).eps
     rate = np.clip(rate, tiny, LARGEST_RATE if kind == "counts" else 1.0 - tiny)
 

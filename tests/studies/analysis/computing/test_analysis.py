@@ -18,12 +18,8 @@ from gpmcflow.studies.analysis.report import can_do
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
 EVIDENCE = {"temperatures": 3, "particles": 8}
-CASES = {
-    "binary": (
-        {"target": "ill", "new": "new.csv"},
-        {"age": {"covariance": "squared_exponential(age)"}, "plain": {"covariance": "linear()"}},
-        {},
-    ),
+QUICK = {"quick": True}
+CASES = {  # two by Monte Carlo, the others by their fits
     "counts": (
         {"target": "count", "exposure": "hours", "coordinates": ["east", "north"], "new": "new.csv"},
         {"map": {"covariance": "matern32()"}},
@@ -32,18 +28,22 @@ CASES = {
     "binomial": (
         {"target": "sick", "trials": "tested", "new": "new.csv"},
         {"smooth": {"covariance": "matern32()"}},
-        {},
+        QUICK,
     ),
-    "real": ({"target": "yield", "new": "new.csv"}, {"smooth": {"covariance": "matern32()"}}, {}),
+    "real": (
+        {"target": "yield", "new": "new.csv"},
+        {"smooth": {"covariance": "matern32()"}},
+        QUICK,
+    ),
     "many": (
         {"target": "yield", "new": "new.csv"},
         {"relevance": {"covariance": "squared_exponential(ard=True)"}},
-        {"share": True, "title": "How much does it yield?"},
+        {"share": True, "title": "How much does it yield?", **QUICK},
     ),
     "nothing held out": (
         {"target": "ill", "test_fraction": 0.0, "new": "new.csv"},
         {"age": {"covariance": "matern32(age)"}},
-        {},
+        QUICK,
     ),
     "averaged": (
         {"target": "ill", "new": "new.csv"},
@@ -53,7 +53,7 @@ CASES = {
     "quick": (
         {"target": "count", "exposure": "hours", "new": "new.csv"},
         {"smooth": {"covariance": "matern32()"}, "plain": {"covariance": "linear()"}},
-        {"quick": True},
+        QUICK,
     ),
 }  # fmt: skip
 KIND = {"nothing held out": "binary", "averaged": "binary", "quick": "counts"}
@@ -93,26 +93,23 @@ def test_report_and_tables_are_written(done):
     expected |= EXTRA.get(case, set())
     if case != "nothing held out":
         expected |= {"predictions_test"}
-    if case == "binary":  # fewer held-out rows than 30
-        expected |= {"predictions_loo"}
-    if case == "quick":
-        expected -= {"map", "points", "reach"}
     assert tables == expected
     assert info["target"]["kind"] == data.target.kind
     assert info["n_learning"] == len(data.learning.row)
     assert info["n_test"] == (0 if data.held_out is None else len(data.held_out.row))
-    seconds = {"quick": 1.0, "averaged": 15.0}.get(case, 7.0)
+    quick = run.settings["quick"]
+    seconds = 1.0 if quick else 15.0 if case == "averaged" else 7.0
     assert info["seconds"] == len(run.settings["models"]) * seconds
     unit = 1.0 if data.learning.unit is None else data.learning.unit
     base = data.learning.outcome.sum() / np.sum(np.ones(len(data.learning.row)) * unit)
     assert info["base"] == pytest.approx(base)
     assert info["score_by"] == "leave-one-out"
-    assert info["quick"] == (case == "quick")
+    assert info["quick"] == quick
     models = pd.read_csv(run.folder / "models.csv")
     own = models[models["role"] == "model"]
     assert info["shown"] == own.loc[own["elpd_loo"].idxmax(), "name"]
     assert set(own["likelihood"]) == {LIKELIHOODS[data.target.kind][0]}
-    assert own["chains"].isna().all() == (case == "quick")
+    assert own["chains"].isna().all() == quick
     title, link, answer = next(iter(answers({"analyses": {"mine": None}}, run.folder.parents[1])))
     assert link == "mine/report.html"
     assert data.target.name in answer
@@ -149,7 +146,7 @@ def test_ids_are_left_out_of_a_page_to_share(done):
     if case == "many":
         assert "P000" not in page
         assert "How much does it yield?" in page
-    elif case in ("binary", "averaged"):
+    elif case == "averaged":
         assert "P000" in page
 
 
