@@ -12,6 +12,7 @@ import pytest
 
 import gpmcflow
 from gpmcflow import errors
+from tests.each import for_each
 
 PUBLIC = {name: getattr(gpmcflow, name) for name in gpmcflow.__all__}
 PUBLIC = {name: value for name, value in PUBLIC.items() if callable(value)}
@@ -25,7 +26,7 @@ DOCUMENTED = PUBLIC | {
 REFUSE_NOTHING = {"second_order_correction"}
 ORDER = ["Parameters", "Attributes", "Returns", "Raises", "Examples"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-each = pytest.mark.parametrize("name", sorted(DOCUMENTED))
+each = for_each("name", sorted(DOCUMENTED))
 
 
 def own_doc(thing: Callable) -> str:
@@ -112,7 +113,7 @@ def test_errors_are_told(name):
         assert error in told
 
 
-@each
+@pytest.mark.parametrize("name", sorted(DOCUMENTED))
 def test_examples_run_as_printed(name):
     thing = DOCUMENTED[name]
     finder = doctest.DocTestFinder(recurse=False)

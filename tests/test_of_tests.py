@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import random
 
+import pytest
+
 from tests import affected, mutants, tiers
+from tests.each import for_each
 
 
 def test_a_complete_run_renews_the_table_and_a_part_changes_its_own_rows(tmp_path):
@@ -63,3 +67,18 @@ def test_every_mutant_is_a_program_and_another_one():
     for mutant in random.Random(0).sample(list(mutants.mutants()), 150):
         before = ast.dump(ast.parse((affected.ROOT / mutant.path).read_bytes()))
         assert ast.dump(ast.parse(mutant.source())) != before, mutant
+
+
+def test_a_case_that_fails_in_a_loop_is_named():
+    seen = []
+
+    @for_each("a, b", [(1, 2), (3, 4), (5, 6)])
+    def check(a, b, more):
+        seen.append((a, b, more))
+        assert a != 3
+
+    assert list(inspect.signature(check).parameters) == ["more"]
+    with pytest.raises(AssertionError) as caught:
+        check(more=0)
+    assert seen == [(1, 2, 0), (3, 4, 0)]
+    assert caught.value.__notes__ == ["a, b: (3, 4)"]

@@ -23,6 +23,7 @@ from gpmcflow.models.log_density import FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import SAMPLERS, UnivariateSlice
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
+from tests.each import for_each
 
 X, NEW = np.linspace(0.0, 1.0, 6), [0.2, 0.7]
 TINY = {"n_chains": 2, "n_draws": 3, "n_warmup": 0}
@@ -123,7 +124,7 @@ VERBS = {
 WRONG = [(verb, thing) for verb, (_, more) in VERBS.items() for thing in (*NO_MODEL, *more)]
 
 
-@pytest.mark.parametrize(("verb", "thing"), WRONG)
+@for_each("verb, thing", WRONG)
 def test_wrong_objects_are_named_and_what_is_allowed(things, verb, thing):
     call, found = VERBS[verb][0], things[thing]
     words = (f"found {type(found).__name__}; allowed: ", "a GPModel")

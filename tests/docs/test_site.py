@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import gpmcflow
+from tests.each import for_each
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -35,7 +36,7 @@ def test_every_public_name_has_one_api_page():
     assert sorted(listed + linked) == sorted(gpmcflow.__all__)
 
 
-@pytest.mark.parametrize("name", sorted(gpmcflow.__all__))
+@for_each("name", sorted(gpmcflow.__all__))
 def test_every_public_name_has_an_example(name):
     """Those of docstrings are run by tests/test_docstrings.py, those of pages here."""
     if name not in PAGES:

@@ -17,6 +17,7 @@ from gpmcflow.likelihoods import (
     StudentT,
 )
 from gpmcflow.likelihoods.tilted import central_moments_to_cumulants, tilted_mode
+from tests.each import for_each
 
 MEAN = np.array([-3.0, -0.7, 0.0, 0.9, 4.1, 2.0])
 VARIANCE = np.array([0.05, 1.0, 30.0, 1e3, 6.0, 1e-4])
@@ -373,7 +374,7 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize("case", EXACT, ids=lambda case: "-".join(f"{v}" for v in case[:5]))
+@for_each("case", EXACT)
 def test_log_z_and_its_derivatives_to_1e_8_relative(case):
     name, parameter, y, mean, variance, *exact = case
     tilted = FAMILIES[name](parameter).tilted(*(np.array([float(v)]) for v in (y, mean, variance)))

@@ -25,6 +25,7 @@ from gpmcflow.samplers import (
     SplitHMC,
 )
 from gpmcflow.samplers.latent.hamiltonian import HamiltonianSampler, UnitMass, hamiltonian
+from tests.each import for_each
 
 # Every Hamiltonian sampler, and the one whose motion is not the flow of its own step size.
 INTEGRATORS = {
@@ -413,8 +414,8 @@ WRONG_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "setting", "value"),
+@for_each(
+    "name, setting, value",
     # each sampler with the settings that it has
     [
         (n, *w)

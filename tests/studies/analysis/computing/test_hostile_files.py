@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from html.parser import HTMLParser
+from itertools import product
 
 import pytest
 
@@ -11,6 +12,7 @@ from gpmcflow.report.page import Answer, build_report
 from gpmcflow.studies.analysis.answers import answers
 from gpmcflow.studies.analysis.page import html
 from gpmcflow.studies.analysis.page.canvas import Canvas, plain, top_left
+from tests.each import for_each
 
 EVIL = (
     "<script>alert(1)</script>",
@@ -180,8 +182,7 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("evil", EVIL)
-@pytest.mark.parametrize("piece", PIECES)
+@for_each("piece, evil", product(PIECES, EVIL))
 def test_each_piece_of_a_page_shows_markup_as_text(piece, evil):
     page = Page(PIECES[piece](evil))
     require_harmless(page, Page(PIECES[piece]("plain" + "n" * (len(evil) - 5))))
