@@ -6,8 +6,6 @@ The public names are imported on first use, so that a Snakefile can read the con
 from __future__ import annotations
 
 import importlib
-import os
-import tempfile
 from typing import Any
 
 __version__ = "0.1.0"
@@ -95,21 +93,6 @@ _HOME = {
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
-
-
-def _place_for_compiled_code() -> None:
-    """Name a temporary folder to Numba where the package's and the user's cannot be written."""
-    if "NUMBA_CACHE_DIR" in os.environ or os.access(os.path.dirname(__file__), os.W_OK):
-        return
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    try:
-        os.makedirs(os.path.join(cache, "numba"), exist_ok=True)
-    except OSError:
-        folder = os.path.join(tempfile.gettempdir(), f"gpmcflow-numba-{os.getuid()}")
-        os.environ["NUMBA_CACHE_DIR"] = folder
-
-
-_place_for_compiled_code()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from scipy.linalg import lapack
 
 from gpmcflow.approximations.low_rank import LOG_2PI
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.models.regression_density import ModelDensity
+from gpmcflow.numerics.code_cache import compiled
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _rounded_sum(E, diagonal, out):
     """E + diag(diagonal) in float32, lower triangle (column, row)."""
     n = out.shape[0]

@@ -124,9 +124,10 @@ gpmcflow.partial_results(state_dir) opens them as an xarray.DataTree; --json has
 job's state_dir."""
 
 VERIFY = """Compare each file below the results folder with the SHA-256 it had when it was written: NetCDF
-files and their sidecars (.nc.json), tables, figures, pages. A line for each that is damaged or missing, and
-exit code 1 then. Delete what is damaged and run the workflow again: the same file comes back. A job refuses
-damaged files by itself, and gpmcflow run ends with this check."""
+files and their sidecars (.nc.json), tables, figures, pages. A line for each that is damaged or missing, or
+was made of a file, such as your CSV file, that has changed since, and exit code 1 then. Delete what is
+damaged and run the workflow again: the same file comes back. A job refuses damaged files by itself, and
+gpmcflow run ends with this check of the files that its config makes."""
 
 CLEAN = """Show the state folders below the results folder, with size, age and job, and mark those that
 nothing needs any more; with --yes, remove these. A state folder holds the finished segments of one job,

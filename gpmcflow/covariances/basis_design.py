@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 
 from gpmcflow.covariances.arrow_matrix import ArrowMatrix
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock, LevelBlock
 from gpmcflow.covariances.sine_series import TILE, SineSeries
+from gpmcflow.numerics.code_cache import compiled
 
 
 class BasisDesign:
@@ -121,7 +121,7 @@ class BasisDesign:
         return [self._columns[rows], *(series.tile(k, size) for _, series in self._series)]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _add_rows(codes, rows, out):
     """out[codes_i] += rows_i."""
     for i in range(codes.size):

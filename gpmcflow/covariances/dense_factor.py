@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 
-import numba
 import numpy as np
 
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.numerics import lapack
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.lapack import ROUTINES
 
 stamps = itertools.count(1)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def weighted_gram(routines, matrix, weights, scale, out):
     """scale^2 L' diag(weights) L into the lower triangle of ``out`` (column, row), by dlauum."""
     n = weights.size

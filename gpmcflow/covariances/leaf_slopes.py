@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gpmcflow.covariances.leaf_values import power
@@ -26,9 +25,10 @@ from gpmcflow.covariances.nodes import (
     SLOT,
     SQUARED_EXPONENTIAL,
 )
+from gpmcflow.numerics.code_cache import compiled
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dot(a, b):
     total = 0.0
     for i in range(a.size):
@@ -36,7 +36,7 @@ def _dot(a, b):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dot_of_squares(weight, begin, Z, row, j, m, column):
     """sum_i W_i (z_i - z_column)^2 of a row of Z from ``j`` on."""
     k, top, begin, at, total = np.uint64(row), np.uint64(j), np.uint64(begin), Z[row, column], 0.0
@@ -46,7 +46,7 @@ def _dot_of_squares(weight, begin, Z, row, j, m, column):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _dots(weight, begin, Z, row, p, j, m, column, rows, out):
     """rows_i += W_i and rows_column += sum_i W_i; out_d += z_d,column sum_i W_i z_di, four at a time."""
     size, top, begin, total = np.uint64(m), np.uint64(j), np.uint64(begin), 0.0
@@ -80,7 +80,7 @@ def _dots(weight, begin, Z, row, p, j, m, column, rows, out):
         d += 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _periodic_slope(bar, value, Z, row, j, c, m):
     """Sum of bar k v sin v cos v over a column, v = pi (x - x') / p."""
     sines, cosines, phases = Z[row, j : j + m], Z[row + 1, j : j + m], Z[row + 2, j : j + m]
@@ -93,7 +93,7 @@ def _periodic_slope(bar, value, Z, row, j, c, m):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _weigh(code, alpha, bar, value, h, u):
     """bar becomes bar * w, the derivative of k by log l_c being w (x_c - x'_c)^2 / l_c^2."""
     if code in (SQUARED_EXPONENTIAL, CATEGORICAL, PERIODIC):
@@ -115,7 +115,7 @@ def _weigh(code, alpha, bar, value, h, u):
             bar[i] *= value[i] / (1.0 + u[i] / (2.0 * alpha))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, crossed, slopes):
     """Add the derivatives of a leaf for a panel to ``slopes``; ``bar`` is used up."""
     code, row, p, first = table[k, CODE], table[k, ROW], table[k, N_COLUMNS], table[k, SCALE]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gpmcflow.covariances.nodes import (
@@ -32,12 +31,13 @@ from gpmcflow.covariances.nodes import (
     SQUARED_EXPONENTIAL,
     WHITE,
 )
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponentials, logarithms
 
 
 # Loops below index by unsigned numbers: a signed index might be negative, which keeps the compiler from using
 # vector instructions, and a slice is a counted reference, as dear as ten numbers.
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _squares(Zr, Zc, row, p, top, m, at, out, begin):
     """out_i = sum_d (z_di - z_d,at)^2 of p rows of Z, from ``begin`` on."""
     size, top, begin, k = np.uint64(m), np.uint64(top), np.uint64(begin), np.uint64(row)
@@ -66,7 +66,7 @@ def _squares(Zr, Zc, row, p, top, m, at, out, begin):
         k += np.uint64(4)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _products(Zr, Zc, row, p, top, m, at, out, begin):
     """out_i = sum_d z_di z_d,at of p rows of Z, from ``begin`` on."""
     size, top, begin = np.uint64(m), np.uint64(top), np.uint64(begin)
@@ -81,7 +81,7 @@ def _products(Zr, Zc, row, p, top, m, at, out, begin):
                 out[begin + i] += Zr[k, top + i] * x
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def put(values, begin, m, matrix, column, top):
     """matrix[column, top : top + m] = given[begin : begin + m]."""
     k, top, begin = np.uint64(column), np.uint64(top), np.uint64(begin)
@@ -89,7 +89,7 @@ def put(values, begin, m, matrix, column, top):
         matrix[k, top + i] = values[begin + i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def get(matrix, column, top, m, out, begin):
     """out[begin : begin + m] = matrix[column, top : top + m]."""
     k, top, begin = np.uint64(column), np.uint64(top), np.uint64(begin)
@@ -97,28 +97,28 @@ def get(matrix, column, top, m, out, begin):
         out[begin + i] = matrix[k, top + i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _moved(x, at, change, before, out):
     for i in range(x.size):
         z = x[i] - at
         out[i] = max(before[i] + change * z * z, 0.0)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _sines(sines, cosines, sine, cosine, rate, out):
     for i in range(sines.size):
         s = sines[i] * cosine - cosines[i] * sine
         out[i] = rate * s * s
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_mismatches(x, at, amount, out, first):
     for i in range(x.size):
         differs = amount if x[i] != at else 0.0
         out[i] = differs if first else out[i] + differs
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _matern(code, argument, value):
     """Times the polynomial in a = argument / 2."""
     second = 1.0 / 12.0 if code == MATERN52 else 0.0
@@ -127,7 +127,7 @@ def _matern(code, argument, value):
         value[i] *= 1.0 + 0.5 * h + second * h * h
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def power(base, degree, out):
     """out = base to a whole power."""
     for i in range(base.size):
@@ -137,7 +137,7 @@ def power(base, degree, out):
             out[i] *= base[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, out):
     """Sums of squares or products of a leaf for a panel, kept in its slot where it has one."""
     slot, products = table[k, SLOT], table[k, CODE] == POLYNOMIAL
@@ -162,7 +162,7 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
             put(out, c * m, m, slots[slot], j + c, top)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def leaf_values(
     table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given, K, jitter,
     value, argument, second,

@@ -12,7 +12,6 @@ they cover above the diagonal are overwritten.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gpmcflow.covariances.leaf_slopes import pull_leaf
@@ -41,9 +40,10 @@ from gpmcflow.covariances.nodes import (
     SLOT,
     SUM,
 )
+from gpmcflow.numerics.code_cache import compiled
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _combine(product, a, b, out):
     if product:
         for i in range(out.size):
@@ -53,7 +53,7 @@ def _combine(product, a, b, out):
             out[i] = a[i] + b[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _seed(S, diagonal, shift, j, w, m, out):
     """Adjoint of the root: of K_ij for i > j both triangles, nothing above the diagonal."""
     top, size = np.uint64(j), np.uint64(m)
@@ -66,7 +66,7 @@ def _seed(S, diagonal, shift, j, w, m, out):
         out[c * m + c] = diagonal * (S[j + c, j + c] + shift)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def sweep(
     mode, table, params, wanted, Zr, Zc, source, change, old, slots, given, twins, K, jitter, shift,
     matrix, slopes,
@@ -151,7 +151,7 @@ def sweep(
     return trace
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def prepare(table, columns, params, source, Xt, centre, Z):
     """Fill the rows of Z (rows, n) that the leaves read, from X' (p, n); O(n p).
 

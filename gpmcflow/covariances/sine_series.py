@@ -9,13 +9,14 @@ Source: Clenshaw (1955), A note on the summation of Chebyshev series.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+
+from gpmcflow.numerics.code_cache import compiled
 
 TILE = 512  # cases: the vectors of a tile stay in the innermost cache
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _add(c, s, b, work, q, out):
     """out_i += q_i sum_j b_j sin(j t_i) of a tile: s = sin(t) times Clenshaw's sum, c = 2 cos(t)."""
     size, first, second = np.uint64(TILE), work[0], work[1]
@@ -43,7 +44,7 @@ def _add(c, s, b, work, q, out):
         out[i] += q[i] * s[i] * first[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _sum(c, s, g, work, q, out):
     """out_j += sum_i g_i q_i sin(j t_i) of a tile."""
     size, before, now, m = np.uint64(TILE), work[0], work[1], out.size
@@ -80,7 +81,7 @@ def _sum(c, s, g, work, q, out):
         j += 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _functions(C, S, sizes, base, Q):
     """Products of the functions of the first columns of a tile, times ``base``, into Q; their number.
 
@@ -111,7 +112,7 @@ def _functions(C, S, sizes, base, Q):
     return count
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_all(C, S, sizes, b, out):
     last = sizes.size - 1
     work, Q, total = np.empty((2, TILE)), np.empty((b.size // sizes[last], TILE)), np.empty(TILE)
@@ -124,7 +125,7 @@ def _add_all(C, S, sizes, b, out):
         tile += total[: tile.size]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _sum_all(C, S, sizes, g, out):
     last = sizes.size - 1
     work, Q, padded = np.empty((2, TILE)), np.empty((out.size // sizes[last], TILE)), np.zeros(TILE)
@@ -136,7 +137,7 @@ def _sum_all(C, S, sizes, g, out):
             _sum(C[k, last], S[k, last], padded, work, Q[j], out[j * m : (j + 1) * m])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _tile(C, S, sizes, size):
     """All functions of a tile (size, functions)."""
     Q = np.empty((np.prod(sizes), TILE))

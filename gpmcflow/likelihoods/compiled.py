@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba import types
 from numba.core.ccallback import CFunc
 from numba.extending import overload
 
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.numerics.code_cache import compiled, compiled_callback
 from gpmcflow.numerics.lapack import call
 
 _SIGNATURE = types.void(*[types.CPointer(types.float64)] * 5)
@@ -20,9 +20,8 @@ _SIGNATURE = types.void(*[types.CPointer(types.float64)] * 5)
 
 @cache
 def _compiled(loop: Callable) -> CFunc:
-    """Compile a likelihood's own loop, once in a process; on disk for the next."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    return numba.cfunc(_SIGNATURE, cache=True, **options)(loop)
+    """Compile a likelihood's own loop, once in a process."""
+    return compiled_callback(loop, _SIGNATURE, fastmath={"contract"})
 
 
 class LikelihoodCode(NamedTuple):
@@ -137,19 +136,19 @@ def _evaluate_compiled(code, f, head):
     return evaluate
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _log_likelihood(code, f, offset):
     return _evaluate(code, f, np.array([f.size, offset, 0.0]))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _rotate(f, nu, angle, proposal):
     cosine, sine = np.cos(angle), np.sin(angle)
     for i in range(f.size):
         proposal[i] = f[i] * cosine + nu[i] * sine
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _updates(rng, code, offset, f, value, draws, proposal):
     head = np.array([f.size, offset, 0.0])
     n_evaluations = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from scipy.special import gammaln
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.numerics.code_cache import compiled_elementwise
 
 _LOG_FACTORIALS = gammaln(np.arange(1.0, 1025.0))
 LARGEST_RATE = 1e18  # of simulated counts, which NumPy draws as 64-bit integers
@@ -24,7 +24,7 @@ def validate_counts(where: str, y: np.ndarray) -> None:
         )
 
 
-@numba.vectorize(cache=True)
+@compiled_elementwise
 def log_factorial(y):
     """Log y! of counts, elementwise: from a table where they are small, else they take most of a gradient."""
     return _LOG_FACTORIALS[int(y)] if y < _LOG_FACTORIALS.size else math.lgamma(y + 1.0)

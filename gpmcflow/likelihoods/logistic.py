@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.special import expit
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
 from gpmcflow.likelihoods.tilted import logistic_moments
+from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.exponentials import exponential, sum_of_logs
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _slopes(eta, y, slope):  # y sigma(-y eta)
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
@@ -23,7 +23,7 @@ def _slopes(eta, y, slope):  # y sigma(-y eta)
             slope[p, i] = y[i] * (e if y[i] * eta[p, i] >= 0.0 else 1.0) / (1.0 + e)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _values_and_slopes(eta, y, value, slope):
     factors = np.empty(eta.shape[1])  # log1p would be exact for large z, and much slower
     for p in range(eta.shape[0]):
@@ -46,7 +46,7 @@ def _value(head, f, y, constants, phi):
     head[2] = total
 
 
-@numba.vectorize(cache=True)
+@compiled_elementwise
 def logistic_overlap(k):
     """q(k) = integral of sigma(f) sigma(-f) N(f; 0, k) df, elementwise, by the trapezoid rule.
 

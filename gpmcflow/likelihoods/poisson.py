@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.likelihoods.sites import Sites, thresholded
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponential
 
 
@@ -21,7 +21,7 @@ def _value(head, f, y, constants, phi):  # constants are log exposures
     head[2] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _values_and_slopes(eta, y, log_exposure, value, slope):
     one, constant = log_exposure.size == 1, 0.0
     for i in range(y.size):
@@ -37,7 +37,7 @@ def _values_and_slopes(eta, y, log_exposure, value, slope):
         value[p] = total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def wright_omega(a):
     """z > 0 with z + log z = a, by Newton steps z (1 + a - log z) / (1 + z)."""
     if a < -40.0:
@@ -51,7 +51,7 @@ def wright_omega(a):
     return z
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _laplace(y, k, c, same, w, b):
     """Mode mu with mu = k (y - e^(mu + c)): z = k e^(mu + c) is the Wright omega of log k + k y + c."""
     largest = 0

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponential, sum_of_logs
 
 # (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
@@ -49,14 +50,14 @@ def _factor_and_slope(z: float) -> tuple[float, float]:  # Phi(z), times exp(z^2
     return (0.5 * e, below) if z < 0.0 else (1.0 - tail, above)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _slopes(eta, y, slope):  # y lambda(y eta)
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
             slope[p, i] = y[i] * _factor_and_slope(y[i] * eta[p, i])[1]
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _values_and_slopes(eta, y, value, slope):
     factors = np.empty(eta.shape[1])  # log1p would be exact for large z, and much slower
     for p in range(eta.shape[0]):

@@ -16,10 +16,10 @@ from __future__ import annotations
 from math import comb
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from gpmcflow.likelihoods.sites import bracket
+from gpmcflow.numerics.code_cache import compiled
 
 if TYPE_CHECKING:
     from gpmcflow.likelihoods.base import Likelihood
@@ -209,7 +209,7 @@ def tilted_mode(
     return eta
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def logistic_moments(y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """`tilted_moments` of sigma(y eta) by the same rule with its bend at 0, compiled; shape (3, n)."""
     n = mean.size

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 from scipy.linalg import blas
 
 from gpmcflow.likelihoods import Likelihood
+from gpmcflow.numerics.code_cache import compiled
 
 # Predictors of a row block: 256 KB, so that they stay in the cache between the two products. Measured:
 # 1.1 times the bare products at (10000, 101) and 16 chains, 1.25 without blocks.
@@ -141,7 +141,7 @@ def subtract_sites(
     return slope
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def _subtract_sites(slope, eta, precision, shift):
     for p in range(slope.shape[0]):
         for i in range(slope.shape[1]):

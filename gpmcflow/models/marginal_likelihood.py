@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.numerics import lapack
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.lapack import ROUTINES
 
 LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def scaled_sum(E, factor, constant, noise, out):
     """factor E + constant + diag(noise), lower triangle (column, row)."""
     n = out.shape[0]
@@ -34,7 +34,7 @@ def scaled_sum(E, factor, constant, noise, out):
         column[0] += noise[j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _log_normal(routines, E, factor, constant, noise, C, u):
     """log N(u; 0, factor E + constant + diag(noise)); its factor into C, L^-1 u over u."""
     scaled_sum(E, factor, constant, noise, C)
@@ -45,7 +45,7 @@ def _log_normal(routines, E, factor, constant, noise, C, u):
     return -0.5 * np.dot(u, u) - log_det - u.size * _HALF_LOG_2PI
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _slope_matrix(routines, C, u):
     """S = (a a' - C^-1) / 2 over the factor in C, lower triangle, and a over u; its trace, and its sum."""
     lapack.triangular_solve(routines, C, True, u)

@@ -12,15 +12,15 @@ transposes are in Fortran order, and of symmetric ones the lower triangle counts
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gpmcflow.numerics import lapack
+from gpmcflow.numerics.code_cache import compiled
 
 TILE = 32  # side of the squares in which a matrix and its transpose are added
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
     """Log Z; fills the factor of B, a, alpha = P gamma, L^-1 f = z_1 + L'a, and f; nan where B fails."""
     n = omega.size
@@ -51,7 +51,7 @@ def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
     return -0.5 * np.dot(gamma, alpha) - log_det
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
     """Gradients by z_1 and z_2 of a function of f with gradient rho; and v-bar = rho - P K rho."""
     n = omega.size
@@ -68,7 +68,7 @@ def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
     lapack.triangular_product(routines, L, True, slope1)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _rank_one_triangle(inverse, p, z, out):
     """Phi(p z') L^-1 from L^-1, Phi the lower triangle with half its diagonal: sums down each column."""
     n = p.size
@@ -82,7 +82,7 @@ def _rank_one_triangle(inverse, p, z, out):
             total += term
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(fastmath={"contract", "reassoc"})
 def _assemble(K, out, S, omega, alpha, a, adjoint):
     """K-bar, lower triangle, over B^-1 in ``out``; S is L^-T Phi(p z') L^-1. Returns sum_ij K-bar_ij K_ij."""
     n, inner, on_diagonal = omega.size, 0.0, 0.0
@@ -101,7 +101,7 @@ def _assemble(K, out, S, omega, alpha, a, adjoint):
     return 2.0 * inner - on_diagonal
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, z1):
     """K-bar into ``B``, which comes as the factor of B; ``inverse`` is L^-1.
 

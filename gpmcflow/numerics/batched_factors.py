@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from gpmcflow.numerics import lapack
+from gpmcflow.numerics.code_cache import compiled
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def factor_case_matrices(routines, gram, root, slots, keep, factors, active, sizes, log_det):
     """Cholesky factors of B = I + D^(1/2) K D^(1/2), one for each chain, on its active rows.
 
@@ -38,7 +38,7 @@ def factor_case_matrices(routines, gram, root, slots, keep, factors, active, siz
         log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix[:m])
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
     """D^(1/2) B^(-1) D^(1/2) x of each chain into ``out`` (chain, n), from `factor_case_matrices`."""
     work = np.empty(x.shape[1])
@@ -54,7 +54,7 @@ def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
             out[p, rows[a]] = root[p, rows[a]] * work[a]
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def case_inverse_diagonals(routines, slots, factors, active, sizes, out):
     """(B^(-1))_ii = |L_B^(-1) e_i|^2 of each chain into ``out`` (chain, n); 1 in inactive rows."""
     n = factors.shape[1]
@@ -73,7 +73,7 @@ def case_inverse_diagonals(routines, slots, factors, active, sizes, out):
             out[p, active[slot, b]] = total
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
     """Cholesky factors of I + U' D U, one for each chain, lower triangles in Fortran order.
 
@@ -95,7 +95,7 @@ def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
         log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix)
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def solve_coordinate_matrices(routines, slots, factors, x):
     """(I + U' D U)^(-1) x of each chain, in place, from `factor_coordinate_matrices`."""
     for p in range(x.shape[0]):
@@ -103,7 +103,7 @@ def solve_coordinate_matrices(routines, slots, factors, x):
         lapack.triangular_solve(routines, factors[slots[p]], True, x[p])
 
 
-@numba.njit(error_model="numpy", nogil=True, cache=True)
+@compiled
 def coordinate_variances(routines, design, slots, factors, out):
     """(U (I + U' D U)^(-1) U')_ii = |L^(-1) u_i|^2 of each chain into ``out`` (chain, n)."""
     n, d = design.shape

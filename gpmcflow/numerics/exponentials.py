@@ -11,6 +11,8 @@ import math
 import numba
 import numpy as np
 
+from gpmcflow.numerics.code_cache import compiled
+
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 _MAGIC = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest whole number in the low bits
 _MANTISSA, _ONE = np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FF0000000000000)
@@ -32,7 +34,7 @@ def exponential(x: float) -> float:
     return 0.0 if x < -708.0 else np.int64(bits).view(np.float64)  # 2^k went into the exponent
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def exponentials(squared, out):
     """out = exp(-squared / 2), squared >= 0.
 
@@ -42,7 +44,7 @@ def exponentials(squared, out):
         out[i] = exponential(max(-0.5 * squared[i], -300.0))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def logarithms(x, out):
     """out = log(x), x >= 1 (normal, finite), relative error 1e-15.
 
@@ -63,7 +65,7 @@ def logarithms(x, out):
         out[i] = k * 0.6931471805599453 + 2.0 * s * p
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def sum_of_logs(x):
     """Sum of log(x), x in (1e-18, 1e18): the logarithm of a product of 16 in place of 16 logarithms."""
     total, whole = 0.0, x.size - x.size % 16

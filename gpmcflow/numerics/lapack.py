@@ -6,12 +6,13 @@ matrix only the lower triangle counts, which is ``matrix[column, row]`` for row 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
+
+from gpmcflow.numerics.code_cache import compiled
 
 _LAPACK = ("dpotrf", "dpotri", "dtrtri", "dlauum")
 _BLAS = ("dtrsv", "dtrmv", "dtrmm", "dsyrk")
@@ -52,7 +53,7 @@ def call(typingctx, address, arguments):
     return types.int64(types.int64, arguments), codegen
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def in_place(routine, triangle, matrix):
     """Overwrite the triangle (a letter) of ``matrix`` by dpotrf, dpotri or dlauum; LAPACK's info.
 
@@ -61,14 +62,14 @@ def in_place(routine, triangle, matrix):
     return call(routine, (triangle, matrix.shape[0], matrix, matrix.shape[1], 0))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def on_vector(routine, triangle, transposed, matrix, vector):
     """T v or T'v by dtrmv, T^-1 v or T^-T v by dtrsv, in place, T a triangle (a letter) of ``matrix``."""
     letter = TRANSPOSED if transposed else PLAIN
     call(routine, (triangle, letter, PLAIN, vector.size, matrix, matrix.shape[1], vector, 1))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def factorise(routines, triangle, matrix):
     """Cholesky factor over a triangle (a letter) of ``matrix``; log of its determinant, nan if it fails."""
     info, total = in_place(routines[POTRF], triangle, matrix), 0.0
@@ -77,13 +78,13 @@ def factorise(routines, triangle, matrix):
     return total if info == 0 else np.nan
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def factorise_lower(routines, matrix):
     """Cholesky factor over the lower triangle of ``matrix``; log of its determinant, nan if it fails."""
     return factorise(routines, LOWER, matrix)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def factorise_copy(routines, matrix, factor):
     """Cholesky factor of ``matrix`` into ``factor``; log of its determinant, nan where it fails."""
     for j in range(matrix.shape[0]):
@@ -91,26 +92,26 @@ def factorise_copy(routines, matrix, factor):
     return factorise_lower(routines, factor)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def triangular_product(routines, matrix, transposed, vector):
     """L v or L'v in place."""
     on_vector(routines[TRMV], LOWER, transposed, matrix, vector)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def triangular_solve(routines, matrix, transposed, vector):
     """L^-1 v or L^-T v in place."""
     on_vector(routines[TRSV], LOWER, transposed, matrix, vector)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def triangular_products(routines, matrix, transposed, scale, rows):
     """scale * L v, or L'v, of each row v of ``rows`` (k, n), in place: one dtrmm."""
     letter, (k, n) = TRANSPOSED if transposed else PLAIN, rows.shape
     call(routines[TRMM], (LEFT, LOWER, letter, PLAIN, n, k, scale, matrix, n, rows, n))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def invert_lower(routines, matrix):
     """Inverse of a lower triangle, in place.
 

@@ -15,18 +15,20 @@ from gpmcflow.approximations.predictive import mixture
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors, StorageError, refuse_unfit
+from gpmcflow.execution.code import code_digest
 from gpmcflow.pipeline.config import check_config, config_problems, load_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.pipeline.run import analysis_problems, require_results_folders
-from gpmcflow.storage import csv_text, load_results, write_text
+from gpmcflow.storage import csv_text, load_results, read_sidecar, write_text
 from gpmcflow.storage.input_files import load_json, load_yaml, user_path
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import cells_of
-from gpmcflow.studies.analysis.study import RESERVED
+from gpmcflow.studies.analysis.report import made_of
+from gpmcflow.studies.analysis.study import DRAW, FIT, RESERVED
 from gpmcflow.studies.analysis.summaries import predictions_of
 from gpmcflow.studies.stated_models import check_models
 
@@ -104,7 +106,8 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
     no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
-    that cannot be read.
+    that cannot be read, `StorageError` also for results that are not all of one run, or of another version
+    of the package.
     """
     folder = results_folder(name)
     info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
@@ -112,6 +115,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     _refuse_to_write_over(Path(output), Path(csv), folder, [path for path in read if path])
     of_the_run, advice = f"{folder}: a file of the analysis", "run it again"
     with refuse_unfit(of_the_run, advice):
+        _require_one_run(folder, info)
         data = data_of(load_results(folder / "data.nc"))
     part = encode_new(data.encoding, Path(csv))
     rows = rows_of(part)
@@ -129,6 +133,22 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
     write_text(csv_text(table), Path(output))
     return list(_told(table, part, info, Path(output)))
+
+
+def _require_one_run(folder: Path, info: Mapping) -> None:
+    """Raise `StorageError` unless data, fits and settings are those of the report, and made by this code."""
+    run = f"run gpmcflow run {info['yaml']}{' --quick' * bool(info['quick'])}"
+    kind, stage = ("fit", FIT) if info["quick"] else ("posterior", DRAW)
+    used = f"{info['shown']}/{kind}.nc"
+    for path, digest in made_of(folder, [used]).items():
+        if info.get("made_of", {}).get(path) != digest:
+            raise StorageError(
+                f"{folder}: {path} is not what the report was made of: a later run has not come to its "
+                f"end; {run}"
+            )
+    code = read_sidecar(folder / used).get("code")
+    if code is not None and code != code_digest(stage.entry, *stage.code):
+        raise StorageError(f"{folder}: made by another version of gpmcflow than this one; {run}")
 
 
 def _refuse_to_write_over(output: Path, csv: Path, folder: Path, stated: list[str]) -> None:

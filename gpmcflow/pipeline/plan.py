@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpmcflow.pipeline.config import portable
+from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
-from gpmcflow.studies.frame.study import PlannedJob, Stage
+from gpmcflow.studies.frame.study import Files, PlannedJob, Stage, listed
 from gpmcflow.studies.registry import STUDIES, studies_of
 
 PREPARE = Stage(
@@ -65,12 +66,27 @@ def count_runs(config: Mapping[str, Any]) -> int:
     )
 
 
+def outputs_of(jobs: Iterable[PlannedJob]) -> list[str]:
+    """All files that jobs write, sidecars among them."""
+    return [path.format(**job.wildcards) for job in jobs for path in job.stage.files.values()]
+
+
 class Plan:
-    """The jobs of a checked config as rules of Snakemake ask for them: by stage and wildcards."""
+    """The jobs of a checked config as rules of Snakemake ask for them: by stage and wildcards.
+
+    Files that no job makes are no inputs of Snakemake, which would go by their times: `mv` and `unzip` keep
+    them. Their content decides: the jobs have its digest among their params. Raises `StorageError` for one
+    that cannot be read.
+    """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config, self.jobs = config, planned_jobs(config)
         self._jobs = {self._key(job.stage, job.wildcards): job for job in self.jobs}
+        self._made = set(self.outputs)
+        needed = {
+            path for job in self.jobs for files in job.inputs.values() for path in listed(files)
+        }
+        self._digests = {path: read_sha256(path) for path in sorted(needed - self._made)}
 
     @staticmethod
     def _key(stage: Stage, wildcards: Mapping[str, str]) -> tuple:
@@ -84,8 +100,7 @@ class Plan:
     @property
     def outputs(self) -> list[str]:
         """All files the jobs write: one that was deleted comes back, whatever was made of it."""
-        patterns = ((job, path) for job in self.jobs for path in job.stage.files.values())
-        return [path.format(**job.wildcards) for job, path in patterns]
+        return outputs_of(self.jobs)
 
     def constraints(self, stage: Stage) -> dict[str, str]:
         """Wildcard -> expression of its values."""
@@ -95,8 +110,26 @@ class Plan:
         }
 
     def inputs(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
-        """Files by name, as a function of wildcards."""
-        return lambda wildcards: dict(self._job(stage, wildcards).inputs)
+        """Files of other jobs by name, as a function of wildcards."""
+
+        def inputs(wildcards: Any) -> dict[str, Files]:
+            own = self._job(stage, wildcards).inputs
+            return {name: files for name, files in own.items() if self._made >= set(listed(files))}
+
+        return inputs
+
+    def sources(self, stage: Stage) -> Callable[[Any], dict[str, dict[str, str]]]:
+        """Path -> SHA-256 of all other files by name, as a function of wildcards."""
+
+        def sources(wildcards: Any) -> dict[str, dict[str, str]]:
+            own = self._job(stage, wildcards).inputs
+            return {
+                name: {path: self._digests[path] for path in listed(files)}
+                for name, files in own.items()
+                if not self._made >= set(listed(files))
+            }
+
+        return sources
 
     def settings(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
         """What the job is told, as a function of wildcards."""

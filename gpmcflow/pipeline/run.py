@@ -16,7 +16,9 @@ from pathlib import Path
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.pipeline.config import check_config, load_config
+from gpmcflow.pipeline.plan import outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
+from gpmcflow.storage.cache_folder import user_caches
 from gpmcflow.studies.frame.installation import workflow_home
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
@@ -79,29 +81,31 @@ def run(
     ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
     Raises `InputErrors` with all that is wrong with the files and models of analyses, before any job runs.
     Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
-    every result file is compared with its checksum; a damaged or missing one is a line, and exit code 1.
+    every file that this config makes is compared with its checksum; a damaged or missing one is a line, and
+    exit code 1.
     """
     checked, config = check_for_run(path, quick=quick), Path(path).resolve()
     if problems := analysis_problems(checked, config.parent):
         raise InputErrors(problems, str(path))
-    if quick:
-        options = ("--config", "quick=True", *options)
-    elif checked["analyses"]:
+    if checked["analyses"] and not quick:
         from gpmcflow.pipeline.forecast import forecast, require_fit
 
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
         require_fit(cost)
         print("\n".join([cost.in_words, *cost.notes]), flush=True)
-    reported = not options or (quick and len(options) == 2)
+    reported = not options
     began = time.monotonic()
     messages = Messages(config.parent) if reported else None
-    code, came = _snakemake(snakemake_command(config, cores, options), config.parent, messages)
+    own = ("--config", "quick=True") if quick else ()
+    command = snakemake_command(config, cores, one_config([*options, *own]))
+    code, came = _snakemake(command, config.parent, messages)
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
     elif code and messages is not None:
         print("\n".join(messages.failure()), file=sys.stderr)
     elif code == 0 and (results := config.parent / "results").is_dir():
-        problems = verify(os.path.relpath(results)).problems
+        outputs = outputs_of(planned_jobs(checked))
+        problems = verify(os.path.relpath(results), outputs).problems
         for line in problems:
             print(f"gpmcflow run: {line}", file=sys.stderr)
         code = 1 if problems else 0
@@ -127,6 +131,7 @@ def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> t
             text=True,
             start_new_session=True,
             preexec_fn=_hear_interrupts,
+            env=_with_caches(),
             pass_fds=[lock],
         )
         threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
@@ -154,6 +159,12 @@ def _alone(folder: Path) -> Iterator[int]:
         yield lock
 
 
+def _with_caches() -> dict[str, str]:
+    """The environment, with a folder of caches that can be written, for Snakemake ends without one."""
+    folder = user_caches()
+    return dict(os.environ) | ({} if folder is None else {"XDG_CACHE_HOME": str(folder)})
+
+
 def _end_orphans(process: subprocess.Popen) -> None:
     """When Snakemake was killed, stop the jobs it leaves behind; they save what they have."""
     process.wait()
@@ -179,6 +190,25 @@ def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -
             *options,
         ),
     ]
+
+
+def one_config(options: Sequence[str]) -> list[str]:
+    """Options of Snakemake with the settings of every ``--config`` in one: of several it takes the last."""
+    settings, rest, inside = [], [], False
+    for word in options:
+        if word in ("--config", "-C"):
+            inside = True
+        elif word.startswith(("--config=", "-C")):
+            settings.append(word.removeprefix("--config=").removeprefix("-C"))
+            inside = False
+        elif inside and not word.startswith("-"):
+            settings.append(word)
+        else:
+            rest.append(word)
+            inside = False
+    return (
+        [*rest, "--config", *settings] if settings else rest
+    )  # a target after it would be a setting
 
 
 class Messages:

@@ -1,15 +1,22 @@
-"""Compare each result file with the SHA-256 it had when it was written: `gpmcflow verify`."""
+"""Compare each result file, and what it was made of, with the SHA-256 of then: `gpmcflow verify`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from gpmcflow.errors import StorageError
-from gpmcflow.storage.checksums import OF_SIDECAR, parse_sidecar, require_unchanged
+from gpmcflow.storage.checksums import (
+    OF_SIDECAR,
+    parse_sidecar,
+    read_sha256,
+    recorded_checksum,
+    require_unchanged,
+)
 
+_RESULTS = "results"  # first part of the path of every output
 _NO_RESULTS = {"logs", "benchmarks"}  # Snakemake's, and our jobs' messages
 
 
@@ -17,7 +24,7 @@ class Verification(NamedTuple):
     """What became of the files below a results folder."""
 
     unchanged: int
-    problems: list[str]  #: a line for each file that is damaged or missing
+    problems: list[str]  #: a line for each file that is damaged or missing, or made of other files
     unknown: list[str]  #: files that have no checksum
 
     @property
@@ -25,24 +32,36 @@ class Verification(NamedTuple):
         """The last line of `gpmcflow verify`."""
         total = self.unchanged + len(self.problems) + len(self.unknown)
         return (
-            f"{total} files: {self.unchanged} as written, {len(self.problems)} damaged or missing, "
-            f"{len(self.unknown)} without a checksum"
+            f"{total} files: {self.unchanged} as written, {len(self.problems)} damaged, missing or "
+            f"outdated, {len(self.unknown)} without a checksum"
         )
 
 
-def verify(results: str | os.PathLike = "results") -> Verification:
+def verify(
+    results: str | os.PathLike = "results", outputs: Iterable[str] | None = None
+) -> Verification:
     """Read every file below a results folder and compare it with its SHA-256.
 
-    State of unfinished jobs, logs and benchmarks are left out: a run compares the checksums of its own
-    segments. Raises `StorageError` if there is no such folder.
+    So is each file that a results file was made of, where it is still there: the user's, and results of
+    earlier jobs. With ``outputs``, paths that begin with ``results/``, only these files are compared, and not
+    what they were made of: a run of some jobs leaves the others as they are. State of unfinished jobs, logs
+    and benchmarks are left out: a run compares the checksums of its own segments. Raises `StorageError` if
+    there is no such folder.
     """
     if not Path(results).is_dir():
         raise StorageError(f"{results}: no such folder; give the one the workflow writes to.")
+    folder = Path(results)
+    own = None if outputs is None else {_place(path, folder) for path in outputs}
     unchanged, problems, unknown = 0, [], []
-    for path in sorted(_files(Path(results))):
+    for path in sorted(_files(folder)):
+        if own is not None and path not in own:
+            continue
         try:
             if path.name.endswith(".nc.json"):
-                known = OF_SIDECAR in parse_sidecar(path)
+                sidecar = parse_sidecar(path)
+                if own is None:
+                    _require_same_origin(path, sidecar.get("made_of", {}), folder)
+                known = OF_SIDECAR in sidecar
             else:
                 known = require_unchanged(path)
         except StorageError as error:
@@ -52,6 +71,24 @@ def verify(results: str | os.PathLike = "results") -> Verification:
         if not known:
             unknown.append(str(path))
     return Verification(unchanged, problems, unknown)
+
+
+def _require_same_origin(sidecar: Path, made_of: dict[str, str], folder: Path) -> None:
+    """Raise `StorageError` for a results file that was made of another file than is there now."""
+    for path, digest in made_of.items():
+        source = _place(path, folder)
+        made = path.startswith(f"{_RESULTS}/") and recorded_checksum(source)
+        if source.is_file() and (made or read_sha256(source)) != digest:
+            raise StorageError(
+                f"{sidecar.with_suffix('')}: made of another {source} than is there now (its SHA-256 is "
+                "another); run again."
+            )
+
+
+def _place(path: str, folder: Path) -> Path:
+    """Where a path of a run is, whose results lie in this folder now."""
+    parts = Path(path).parts
+    return Path(folder, *parts[1:]) if parts[0] == _RESULTS else folder.parent / path
 
 
 def _files(folder: Path) -> Iterator[Path]:

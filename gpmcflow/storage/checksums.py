@@ -26,6 +26,14 @@ def sha256_of(path: str | os.PathLike) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def read_sha256(path: str | os.PathLike) -> str:
+    """Return `sha256_of` a file of the user's. Raises `StorageError` for one that cannot be read."""
+    try:
+        return sha256_of(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 @contextlib.contextmanager
 def recorded_path(path: str | os.PathLike) -> Iterator[Path]:
     """Give a temporary path as `atomic_path` does, and keep the checksum of what is written there."""

@@ -19,6 +19,7 @@ from gpmcflow.storage import write_text
 from gpmcflow.studies.frame.installation import workflow_home
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.frame.parts import part_name, parts_of
+from gpmcflow.studies.frame.study import PUBLISHED as PRINTED
 from gpmcflow.studies.frame.study import Study
 from gpmcflow.studies.registry import PAPERS
 
@@ -43,9 +44,8 @@ def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
 
 def summarise_job(job: Job) -> dict[str, pd.DataFrame]:
     """`summarise` the results files of a job."""
-    published = job.input.published
-    paths = [path for path in job.input if path != published]
-    return summarise(job.settings["study"], paths, published)
+    (published,) = job.sources[PRINTED]
+    return summarise(job.settings["study"], job.input, published)
 
 
 def summarise(

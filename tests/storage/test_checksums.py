@@ -31,6 +31,7 @@ from gpmcflow.storage import (
     write_results,
     writing,
 )
+from gpmcflow.storage.checksums import sha256_of
 from gpmcflow.storage.input_files import load_yaml
 
 LIBRARY = standard_attributes(settings={}, seed=1, data_checksum="a")
@@ -75,7 +76,7 @@ def test_whole_files_pass(results, capsys):
     assert verification == (5, [], [])
     assert main(["verify", str(results)]) == 0
     assert capsys.readouterr().out == (
-        "5 files: 5 as written, 0 damaged or missing, 0 without a checksum\n"
+        "5 files: 5 as written, 0 damaged, missing or outdated, 0 without a checksum\n"
     )
 
 
@@ -97,12 +98,34 @@ def test_a_thousand_flips_are_caught(results, size):
     assert verify(results) == (5, [], [])
 
 
+def test_what_a_file_was_made_of_is_compared_too(results, capsys):
+    project, made = results.parent, results / "study" / "run.nc"
+    (project / "own.csv").write_text("a\n1\n")
+    sources = {"own.csv": sha256_of(project / "own.csv"), "gone.csv": "0" * 64}
+    origin = sources | {"results/study/run.nc": sha256_of(made)}
+    write_results(tree(1.0), results / "fit.nc", sidecar={"made_of": origin})
+    assert verify(results) == (7, [], [])  # the file that has gone is not compared
+    seen = (project / "own.csv").stat()
+    (project / "own.csv").write_text("a\n2\n")
+    os.utime(project / "own.csv", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    (problem,) = verify(results).problems
+    assert problem.startswith(f"{results / 'fit.nc'}: made of another {project / 'own.csv'} than")
+    own = ["results/study/table.csv", "results/report.html", "results/fit.nc.json"]
+    assert verify(results, own) == (3, [], [])  # a run of some jobs leaves the others as they are
+    (project / "own.csv").unlink()
+    write_results(tree(2.0), made, sidecar={})
+    assert main(["verify", str(results)]) == 1
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"gpmcflow: {results / 'fit.nc'}: made of another {made} than")
+    assert "6 as written, 1 damaged, missing or outdated" in printed.out
+
+
 def test_a_missing_file_is_told(results, capsys):
     for name in ("study/run.nc", "study/table.csv"):
         (results / name).unlink()
     assert main(["verify", str(results)]) == 1
     printed = capsys.readouterr()
-    assert "3 as written, 2 damaged or missing" in printed.out
+    assert "3 as written, 2 damaged, missing or outdated" in printed.out
     for name in ("run.nc", "table.csv"):
         assert f"{name}: no such file, though its checksum is there" in printed.err
 

@@ -39,10 +39,11 @@ def main(path: str) -> None:
     plan = Plan(config)
     digests = {stage.rule: code_digest(stage.entry, *stage.code) for stage in plan.stages}
     for job in plan.jobs:
-        stage = job.stage
+        stage, wildcards = job.stage, named(job.wildcards)
         params = {
             "entry": stage.entry,
             "settings": dict(job.settings),
+            "sources": plan.sources(stage)(wildcards),
             "seed": config["seed"],
             "block_size": config["execution"]["block_size"] if stage.in_blocks else None,
             "code": digests[stage.rule],
@@ -56,8 +57,8 @@ def main(path: str) -> None:
                 config=config,
                 rule=stage.rule,
                 params=named(params),
-                wildcards=named(job.wildcards),
-                input=files_of(job.inputs),
+                wildcards=wildcards,
+                input=files_of(plan.inputs(stage)(wildcards)),
                 output=named(files),
                 log=[str(log)],
                 threads=1,

@@ -37,7 +37,7 @@ def snakemake(tmp_path, monkeypatch):
         output=[],
         config={"seed": 1},
         wildcards=Named(problem="a"),
-        params=Named(method={"particles": 8}),
+        params=Named(method={"particles": 8}, sources={"csv": {"file.csv": "1f"}}),
     )
 
 
@@ -96,6 +96,7 @@ def test_what_may_go_better_is_tried(snakemake, change):
     [
         (NumericalError("not positive definite"), False),
         (StorageError("data.nc: the file is truncated; delete it and run again."), False),
+        (StorageError("file.csv: has changed since the run began; run again"), False),
         (StorageError("out.nc: cannot be written: the disk is full."), True),
         (ResourceError("a worker process died"), True),
     ],

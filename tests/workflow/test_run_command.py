@@ -6,14 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from gpmcflow.cli import main
-from gpmcflow.pipeline.run import Messages, snakemake_command
+from gpmcflow.pipeline import run as run_module
+from gpmcflow.pipeline.run import Messages, one_config, snakemake_command
 from gpmcflow.pipeline.verify import verify
+from gpmcflow.storage import load_results, write_csv
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "import sys; from gpmcflow.cli import main; sys.exit(main())"]
@@ -50,9 +55,11 @@ Error in rule prepare:
 """
 
 
-def gpmcflow(folder: Path, *arguments: str, stop: int | None = None) -> subprocess.CompletedProcess:
+def gpmcflow(
+    folder: Path, *arguments: str, stop: int | None = None, **environ: str
+) -> subprocess.CompletedProcess:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("SNAKEMAKE")}
-    environment["PYTHONPATH"] = str(ROOT)
+    environment |= {"PYTHONPATH": str(ROOT), **environ}
     process = subprocess.Popen(
         [*COMMAND, *arguments],
         stdout=subprocess.PIPE,
@@ -111,6 +118,63 @@ def test_results_lie_beside_the_config_and_each_step_is_a_line(project):
     assert gpmcflow(project, "run", "own/mine.yaml").returncode == 0
     assert b"is_ep" in table.read_bytes()
     assert first.read_bytes() == content
+
+
+def test_the_content_of_an_input_decides_and_not_its_time(tmp_path, snakemake):
+    """`mv`, `cp -p` and `unzip` keep times, older ones and those of a clock that is ahead."""
+    config, own, results = tmp_path / "mine.yaml", tmp_path / "mine.csv", tmp_path / "results"
+    config.write_text(CONFIG)
+    own.write_text(ROWS)
+
+    def run(seconds: float, *options: str) -> str:
+        os.utime(own, (time.time() + seconds,) * 2)
+        done = snakemake(tmp_path, "results/data/mine.nc", *options, config=config)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr
+
+    run(2e8)
+    first = load_results(results / "data" / "mine.nc")["X"].values
+    assert "Nothing to be done" in run(-2e8, "--dry-run")
+    assert "Nothing to be done" in run(2e8, "--dry-run")
+    own.write_text(ROWS.replace("0.5,", "4.5,"))
+    (line,) = verify(results).problems
+    assert line.startswith(f"{results / 'data' / 'mine.nc'}: made of another {own} than")
+    run(-2e8)
+    assert not np.array_equal(load_results(results / "data" / "mine.nc")["X"].values, first)
+    assert verify(results).problems == []
+
+
+def test_a_run_is_judged_by_its_own_files(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    calls = []
+    monkeypatch.setattr(run_module, "_snakemake", lambda *call: calls.append(call) or (0, []))
+    for name in ("results/other/models.csv", "results/data/mine.csv"):
+        write_csv(pd.DataFrame({"a": [1.0]}), project / "own" / name)
+        (project / "own" / name).write_text("damaged")
+    assert main(["run", "own/mine.yaml"]) == 0
+    write_csv(pd.DataFrame({"a": [1.0]}), project / "own/results/rmhmc_ais/evidence.csv")
+    (project / "own/results/rmhmc_ais/evidence.csv").write_text("damaged")
+    assert main(["run", "own/mine.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(
+        "gpmcflow run: own/results/rmhmc_ais/evidence.csv: not what was written"
+    )
+    assert error.count("\n") == 1
+
+
+def test_settings_of_snakemake_are_all_taken():
+    """Of several --config it takes the last, and forgets that the run is quick."""
+    quick = ["--config", "quick=True"]
+    for options, expected in (
+        ([], []),
+        (["-n"], ["-n"]),
+        (quick, quick),
+        (["-C", "seed=5", "-n", *quick], ["-n", "--config", "seed=5", "quick=True"]),
+        (["--config=seed=5", "all", *quick], ["all", "--config", "seed=5", "quick=True"]),
+        (["all", *quick], ["all", *quick]),
+        (["-Ca=1", "--config", "b=2", "c=3", "-n"], ["-n", "--config", "a=1", "b=2", "c=3"]),
+    ):
+        assert one_config(options) == expected
 
 
 def test_error_of_a_job_is_shown_with_its_log(project):
@@ -177,7 +241,9 @@ def test_a_snakemake_without_it_is_not_disturbed(project, capsys, monkeypatch):
 
 
 def test_options_behind_two_dashes_go_to_snakemake(project):
-    dry = gpmcflow(project, "run", "own/mine.yaml", "--", "--dry-run", "--quiet", "rules")
+    # Nothing can be made below a file: as on batch nodes with a home that is missing or read-only.
+    here = {"HOME": str(project / "own" / "mine.csv"), "XDG_CACHE_HOME": ""}
+    dry = gpmcflow(project, "run", "own/mine.yaml", "--", "--dry-run", "--quiet", "rules", **here)
     assert dry.returncode == 0
     assert "rmhmc_ais_evidence" in dry.stdout + dry.stderr
     assert not (project / "own" / "results").exists()

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from gpmcflow.errors import InputError
+from gpmcflow.numerics.code_cache import code_folder
 from gpmcflow.studies.frame.installation import workflow_home
 
 ROOT = Path(__file__).parents[2]
@@ -54,14 +55,9 @@ def unpacked(tmp_path_factory):
 
 
 def take_compiled_loops(site: Path) -> None:
-    """What Numba has compiled of the same sources, which it knows by their time and size."""
-    for loops in (ROOT / "gpmcflow").rglob("__pycache__/*.nb?"):
-        cache = site / loops.parent.relative_to(ROOT)
-        cache.mkdir(exist_ok=True)
-        shutil.copy(loops, cache)
-        for source in loops.parents[1].glob("*.py"):
-            stat = source.stat()
-            os.utime(cache.parent / source.name, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    """What Numba has compiled of the same sources."""
+    if loops := code_folder():
+        shutil.copytree(loops, site / "gpmcflow" / "__pycache__" / loops.name)
 
 
 def in_wheel(unpacked: Path, folder: Path, *command: str) -> subprocess.CompletedProcess:

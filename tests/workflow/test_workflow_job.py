@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -119,6 +121,31 @@ def test_a_log_that_another_job_removes_is_written_again(snakemake):
     one.close()
     for line in ("before", "of the other", "after"):
         assert f"INFO {'second' if 'other' in line else 'first'}: {line}\n" in path.read_text()
+
+
+def test_a_job_says_what_it_is_made_of_and_refuses_a_file_that_changes(snakemake, tmp_path, capsys):
+    source, earlier = tmp_path / "file.csv", tmp_path / "data.nc"
+    source.write_text("a\n1\n")
+    storage.write_results(xr.DataTree(), earlier, sidecar={})
+    snakemake.input = [str(earlier)]
+    digest = hashlib.sha256(b"a\n1\n").hexdigest()
+    snakemake.params |= {"sources": {"csv": {str(source): digest}}, "entry": "module:entry"}
+    run_job = partial(module.run_job, snakemake)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "load", lambda _: lambda job: xr.DataTree())
+        run_job()
+        facts = storage.read_sidecar(snakemake.output.results)
+        recorded = hashlib.sha256(earlier.read_bytes()).hexdigest()
+        assert facts["made_of"] == {str(source): digest, str(earlier): recorded}
+        assert facts["code"] == "c0"
+        seen = source.stat()
+        source.write_text("a\n2\n")
+        os.utime(source, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        with pytest.raises(SystemExit):
+            run_job()
+    assert (
+        capsys.readouterr().err == f"ERROR: {source}: has changed since the run began; run again\n"
+    )
 
 
 def test_workers_are_the_cores_snakemake_grants(snakemake):

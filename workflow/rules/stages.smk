@@ -36,6 +36,7 @@ for stage in PLAN.stages:
         params:
             entry=stage.entry,
             settings=PLAN.settings(stage),
+            sources=PLAN.sources(stage),
             seed=config["seed"],
             block_size=config["execution"]["block_size"] if stage.in_blocks else None,
             code=code_digest(stage.entry, *stage.code),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.samplers.density.protocol import (
     DensityInfo,
     DensitySampler,
@@ -179,7 +179,7 @@ def _with_scale_and_noise(density: LogDensity) -> tuple[RegressionDensity, int, 
     )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def scale_log_density(u, squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1):
     """Log likelihood plus the log priors of log eta = u and log sigma = u + ratio."""
     inverse = np.exp(-2.0 * u)
@@ -192,7 +192,7 @@ def scale_log_density(u, squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0
     return -0.5 * (quadratic + total_log_det + n * np.log(2.0 * np.pi)) + prior
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def scale_grid(squares, cross, ones, log_det, n, c2, ratio, m0, m1, s0, s1):
     """Grid of u over all that matters, log densities there, and the log of the integral.
 

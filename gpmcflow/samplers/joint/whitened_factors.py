@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import itertools
 
-import numba
 import numpy as np
 
 from gpmcflow.approximations.independent_sites import Sites
 from gpmcflow.covariances.dense_factor import DenseFactor
 from gpmcflow.covariances.kronecker import KroneckerFactor
+from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.lapack import ROUTINES, TRMV, TRSV, UPPER, factorise, on_vector
 
 _stamps = itertools.count(1)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _reverse_factor(routines, gram, weight, out):
     """J U'J into ``out``, for C = I + weight * gram = U U' and J the reversal of order; log |U|.
 
@@ -38,7 +38,7 @@ def _reverse_factor(routines, gram, weight, out):
     return factorise(routines, UPPER, out)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _apply(routines, factor, routine, transposed, vector, out):
     """J op(F) J v into ``out``, F the upper triangle of ``factor``, op a product or a solve."""
     n = vector.size

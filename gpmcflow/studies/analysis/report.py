@@ -21,6 +21,8 @@ from gpmcflow.storage import (
     write_csv,
     write_result_text,
 )
+from gpmcflow.storage.checksums import read_sha256, recorded_checksum
+from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.data import Data, beside_predictions, data_of
@@ -61,6 +63,12 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
             likelihood=likelihood,
         )
     return results
+
+
+def made_of(folder: Path, results: Sequence[str]) -> dict[str, str | None]:
+    """SHA-256 of the settings, the data and results files of an analysis, by their paths in its folder."""
+    recorded = {path: recorded_checksum(folder / path) for path in ("data.nc", *results)}
+    return recorded | {"config.yaml": read_sha256(folder / "config.yaml")}
 
 
 def report(job: Job) -> None:
@@ -146,6 +154,7 @@ def write_report(
             :N_SHOWN_COLUMNS
         ],
         "yaml": config,
+        "made_of": made_of(folder, [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]),
     }
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
     write_result_text(build_page(folder, facts), folder / "report.html")
@@ -156,11 +165,12 @@ def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
     target, of_data, learning = data.target, settings["data"], data.learning
     rows = read_csv(folder / "rows.csv")
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
-    new_csv = of_data.get("new")
+    new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
     return {
         "title": settings["title"],
         "csv": Path(of_data.get("csv") or f"{of_data['table']}.csv").name,
         "new_csv": None if new_csv is None else Path(new_csv).name,
+        "new_checksum": None if new_csv is None else read.get(str(user_path(new_csv))),
         "version": gpmcflow.__version__,
         "quick": bool(settings["quick"]),
         "share": bool(settings["share"]),

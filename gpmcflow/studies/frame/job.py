@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpmcflow.errors import GpmcflowError, UnavailableError
+from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError
 from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
+from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 from gpmcflow.studies.frame.job_errors import STATE, LastError
 from gpmcflow.studies.frame.job_log import configure_logging
 from gpmcflow.studies.frame.study import load
@@ -71,7 +72,9 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
 def run_job(snakemake: Any) -> None:
     """Call the function that the rule names in ``params.entry``, and write what it returns."""
     with workflow_job(snakemake) as job:
-        job.write(load(snakemake.params.entry)(job))
+        results = load(snakemake.params.entry)(job)
+        job.require_same_sources()
+        job.write(results)
 
 
 class Job:
@@ -80,7 +83,9 @@ class Job:
     def __init__(self, snakemake: Any) -> None:
         self._snakemake = snakemake
         self._began = time.perf_counter()
-        self.input = snakemake.input  #: files it reads, by name
+        self.input = snakemake.input  #: files of other jobs that it reads, by name
+        #: other files it reads, by name: path -> SHA-256 when the jobs were planned
+        self.sources: dict[str, dict[str, str]] = dict(snakemake.params.items()).get("sources", {})
         self.output = snakemake.output  #: files it writes, by name
         self.wildcards = snakemake.wildcards  #: what makes it one of its rule's jobs, by name
 
@@ -153,6 +158,19 @@ class Job:
         write_manifest(STATE / digest / "job.json", facts)
         return str(STATE / digest)
 
+    def require_same_sources(self) -> None:
+        """Raise `StorageError` if a file that no job makes has changed since the jobs were planned."""
+        for files in self.sources.values():
+            for path, digest in files.items():
+                if read_sha256(path) != digest:
+                    raise StorageError(f"{path}: has changed since the run began; run again")
+
+    def made_of(self) -> dict[str, str]:
+        """Path -> SHA-256 of every file that the job reads."""
+        recorded = {str(path): recorded_checksum(path) for path in self.input}
+        own = {path: digest for path, digest in recorded.items() if digest is not None}
+        return own | {path: d for files in self.sources.values() for path, d in files.items()}
+
     def write(self, results: Any) -> None:
         """Write what a function returned: see `studies.frame.study.Stage`."""
         if results is None:
@@ -169,11 +187,12 @@ class Job:
             self._write_figures(results)
 
     def _write_tree(self, tree: xr.DataTree, facts: Mapping[str, Any]) -> None:
-        """Write `output.results` and its sidecar: timings, machine, versions."""
+        """Write `output.results` and its sidecar: timings, machine, versions, and what it is made of."""
         from gpmcflow.storage import write_results
 
         seconds = time.perf_counter() - self._began
         facts = {**facts, "job_seconds": seconds, "job_threads": self._snakemake.threads}
+        facts |= {"made_of": self.made_of(), "code": self._snakemake.params.code}
         with finish_first():  # the job is done then, and ends as such
             write_results(tree, self.output.results, sidecar=facts)
 

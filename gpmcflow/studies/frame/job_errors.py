@@ -64,7 +64,9 @@ class LastError:
     def _lasts(self, error: GpmcflowError) -> bool:
         """Memory, disk and cluster may be better next time; values and input files are the same."""
         if isinstance(error, StorageError):
-            return any(str(error).startswith(f"{path}:") for path in self._snakemake.input)
+            sources = dict(self._snakemake.params.items()).get("sources", {}).values()
+            read = [*self._snakemake.input, *(path for files in sources for path in files)]
+            return any(str(error).startswith(f"{path}:") for path in read)
         return isinstance(error, InputError | NumericalError)
 
     @property

@@ -19,6 +19,11 @@ Files = str | Sequence[str]
 PUBLISHED = "published"  # name of the input with the printed numbers of a paper
 
 
+def listed(files: Files) -> list[str]:
+    """The paths of one input of a job."""
+    return [files] if isinstance(files, str) else list(files)
+
+
 @dataclass(frozen=True)
 class Stage:
     """Jobs of one rule of Snakemake: what they call, what they write and what they ask a machine for.
@@ -123,8 +128,8 @@ class PlannedJob:
     @property
     def needs(self) -> tuple[str, ...]:
         """Files of other jobs that it waits for."""
-        inputs = ([f] if isinstance(f, str) else f for f in self.inputs.values())
-        return tuple(path for files in inputs for path in files if path.startswith("results/"))
+        paths = (path for files in self.inputs.values() for path in listed(files))
+        return tuple(path for path in paths if path.startswith("results/"))
 
     @property
     def problem(self) -> str | None:

@@ -270,17 +270,20 @@ def again(analysis: Analysis) -> Section:
         f"gpmcflow predict {info['name']} {new} -o predictions.csv",
     ]
     time = f", {words.duration(info['seconds'])} of its jobs" if info.get("seconds") else ""
+    files = {info["csv"]: info["checksum"], info.get("new_csv"): info.get("new_checksum")}
+    read = [
+        Markup("file {} with SHA-256 {}").format(code(name), code(f"{_grouped(checksum)} …"))
+        for name, checksum in files.items()
+        if checksum
+    ]
     note = Markup(
-        "gpmcflow {}, seed {}, file {} with SHA-256 {}{}. The same file, seed and version give the same "
-        "numbers."
+        "gpmcflow {}, seed {}, {}{}. The same {}, seed and version give the same numbers."
     ).format(
-        *(
-            info["version"],
-            info["seed"],
-            code(info["csv"]),
-            code(f"{_grouped(info['checksum'])} …"),
-            time,
-        )
+        info["version"],
+        info["seed"],
+        Markup(", ").join(read),
+        time,
+        "file" if len(read) == 1 else "files",
     )
     return Section(
         "again",

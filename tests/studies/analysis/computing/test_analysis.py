@@ -10,8 +10,9 @@ import pytest
 
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import StorageError
+from gpmcflow.pipeline import own_data
 from gpmcflow.pipeline.own_data import predict_file, results_folder
-from gpmcflow.storage import load_results
+from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies.analysis.answers import answers
 from gpmcflow.studies.analysis.models import LIKELIHOODS
 from gpmcflow.studies.analysis.report import can_do
@@ -202,6 +203,48 @@ def test_predictions_of_a_file_are_those_of_the_report(done, monkeypatch):
         assert f"probability {mine['mean'][0]:.0%} (" in first
     else:
         assert f"{run.data.target.name} {mine['mean'][0]:.3g} (" in first
+
+
+def test_predictions_are_refused_unless_all_is_of_one_run(done, monkeypatch):
+    """After a run that was stopped: its data, settings or fits beside the report of the one before."""
+    case, folder, run = done
+    if case not in ("real", "quick"):
+        pytest.skip("of draws and of a quick fit, one each")
+    monkeypatch.chdir(folder)
+    info = json.loads((run.folder / "info.json").read_text())
+    kind = "fit" if info["quick"] else "posterior"
+    files = {path: run.folder / path for path in ("data.nc", f"{info['shown']}/{kind}.nc")}
+    for path, file in files.items():
+        sidecar = file.with_name(f"{file.name}.json")
+        kept = {each: each.read_bytes() for each in (file, sidecar)}
+        tree = load_results(file)
+        tree.attrs = {**tree.attrs, "seed": 99}
+        write_results(tree, file, sidecar={})
+        with pytest.raises(
+            StorageError, match=f"mine: {path} is not what the report was made of.*run"
+        ):
+            predict_file("mine", "new.csv", "not.csv")
+        for each, content in kept.items():
+            each.write_bytes(content)
+    config = run.folder / "config.yaml"
+    stated = config.read_text()
+    config.write_text(f"{stated}# other\n")
+    command = f"gpmcflow run mine.yaml{' --quick' * info['quick']}$"
+    with pytest.raises(StorageError, match=f"config.yaml is not what .*; run {command}"):
+        predict_file("mine", "new.csv", "not.csv")
+    config.write_text(stated)
+    fit = files[f"{info['shown']}/{kind}.nc"]
+    kept = fit.with_name(f"{fit.name}.json").read_bytes()
+    for code, fits in (("of today", True), ("of yesterday", False)):
+        write_results(load_results(fit), fit, sidecar={"code": code})
+        monkeypatch.setattr(own_data, "code_digest", lambda *_: "of today")
+        if fits:
+            predict_file("mine", "new.csv", "mine.csv")
+            continue
+        with pytest.raises(StorageError, match=f"made by another version of gpmcflow.*{command}"):
+            predict_file("mine", "new.csv", "not.csv")
+    fit.with_name(f"{fit.name}.json").write_bytes(kept)
+    assert not (folder / "not.csv").exists()
 
 
 def test_results_are_named_in_three_ways(done, monkeypatch):
