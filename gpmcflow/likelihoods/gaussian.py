@@ -76,6 +76,13 @@ class Gaussian(Likelihood):
         log_z = -0.5 * (y - mean) * alpha - 0.5 * np.log(2.0 * np.pi * total)
         return log_z, alpha, 1.0 / total
 
+    def tilted_site(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The likelihood itself, of precision 1 / s^2."""
+        s = self.number("noise_sd")
+        return (y - mean) / (variance + s**2), np.full_like(variance, s**-2.0)
+
     def tilted_cumulants(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
     ) -> np.ndarray:
