@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 from scipy.special import ndtr, ndtri
 
 from gpmcflow.errors import InputError
@@ -17,6 +17,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.linear_maps import solve
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
 _BISECTIONS = 50
 _BLOCK = 1_000_000  # numbers at a time
@@ -110,11 +111,7 @@ def regression_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
     full = model.full(theta)
     likelihood, c = model.likelihood_at(full), model.mean_at(full)
     covariance = CovarianceAt(model, full)
-    C = covariance(model.X)
-    diagonal = C.reshape(-1)[:: len(C) + 1]
-    diagonal *= 1.0 + model.epsilon
-    diagonal += likelihood.noise_variances(model.n_cases)
-    factor = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
+    factor = MarginalLikelihood(model).dense_factor(full)
     coefficients = solve(factor, (model.y - c)[None])
     return Predictor(covariance, likelihood, c, factor, coefficients)
 

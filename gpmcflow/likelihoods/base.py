@@ -55,6 +55,8 @@ class Likelihood(ABC):
         In messages and in configs; by default the name of the class.
     parameters, constants:
         Names of its fields that may be free, and of those that may be one a case.
+    spread:
+        Name of the parameter that is the width of y about eta, where y has the units of eta.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -87,6 +89,9 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
+    spread: ClassVar[str | None] = (
+        None  #: parameter that is the width of y about eta, in units of y
+    )
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
@@ -248,6 +253,10 @@ class Likelihood(ABC):
             f"{self.name} likelihood: the mean response is not known; give it a method "
             "conditional_mean(eta), which returns E[y | eta]"
         )
+
+    def has_moment(self, order: int) -> bool:
+        """Whether E[|y|^order | eta] is finite: of order 1 for a mean, 2 for a standard deviation."""
+        return True
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """`conditional_mean` averaged over eta ~ N(mean, variance), shape of mean, by quadrature."""

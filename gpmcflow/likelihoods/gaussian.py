@@ -47,6 +47,7 @@ class Gaussian(Likelihood):
     noise_sd: Setting | np.ndarray | None = None
     parameters = ("noise_sd",)
     constants = ("noise_sd",)
+    spread = "noise_sd"
     conjugate = True
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

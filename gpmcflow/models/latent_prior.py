@@ -9,23 +9,30 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import lapack
 
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.finite import FewFunctions, few_functions, is_finite
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor
 from gpmcflow.covariances.leaves import Constant
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
+from gpmcflow.models.latent_gaussian import factorise
+from gpmcflow.models.linear_maps import stacked_factor
 from gpmcflow.models.model_coordinates import ModelCoordinates
 
 if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 JITTER = 1e-6
+SINGULAR = (
+    1e-12  # jitter of a covariance of few functions, which a factor in stacked form can do with
+)
 _Term = tuple[Covariance, list[tuple[int, ...]], list[np.ndarray]]
 
 
@@ -144,6 +151,40 @@ class LatentPrior(ModelCoordinates):
         buffers = CovarianceBuffers(self._tape, self.epsilon)
         return everything, None, np.empty(0, dtype=int), buffers
 
+    @cached_property
+    def functions(self) -> FewFunctions | None:
+        """Terms of the sum that are few functions of the inputs, where one is not constant; else None.
+
+        They need no jitter, and are kept apart where all of K is factorised: their variance far from the
+        origin of a column would leave no digits to the others.
+        """
+        if self.basis or self._axes is not None:
+            return None
+        terms = [own for own in self._terms if is_finite(own[0])]
+        if all(isinstance(term, Constant) for term, _, _ in terms):
+            return None
+        parts, columns, places = zip(*terms, strict=True)
+        size = len(self.parameters.priors)
+        bound = list(chain(*columns)), list(chain(*places))
+        return few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+
+    @cached_property
+    def _rest(self) -> list[_Term]:
+        return [own for own in self._terms if not is_finite(own[0])]
+
+    def rest_of_functions(self) -> tuple[np.ndarray, CovarianceBuffers | None]:
+        """Places in ``full`` of what the terms beside `functions` depend on, and buffers for their sum."""
+        pin_blas()
+        if not self._rest:
+            return np.empty(0, dtype=int), None
+        places = np.unique(np.concatenate([np.concatenate(own[2]) for own in self._rest]))
+        return places, CovarianceBuffers(self._tape_of(self._rest), self.epsilon)
+
+    def function_values(self, full: np.ndarray) -> np.ndarray:
+        """V (n, q) of K = R + V V', R the rest, with the scales of `functions`."""
+        assert self.functions is not None
+        return self.functions.values(self.X) * np.exp(self.functions.log_scales(full))
+
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
         kept = [own for own in self._terms if wanted(own[0])]
@@ -194,15 +235,48 @@ class LatentPrior(ModelCoordinates):
         """Factor at ``full``. Raises `NumericalError` where the covariance is not positive definite."""
         factor = self.factor()
         if not factor.fill(full):
-            raise NumericalError(
-                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
-                f"larger jitter than {self.epsilon:g}"
-            )
+            raise self._not_positive_definite(full)
         return factor
 
     def cholesky(self, full: np.ndarray) -> np.ndarray:
-        """Lower factor of K with its jitter (n, n)."""
-        return self.scale(full) * self.filled_factor(full).dense()
+        """Lower factor of K with its jitter (n, n), in Fortran order."""
+        return self.factor_and_jitter(full)[0]
+
+    def factor_and_jitter(
+        self, full: np.ndarray, *, least: bool = False
+    ) -> tuple[np.ndarray, float]:
+        """Lower factor of K (n, n), in Fortran order, and the mean of the jitter in it.
+
+        With ``least`` that is the least with which what needs one factorises, zero first. A covariance of few
+        functions alone, which is singular, has 1e-12 of its variance about the centre of the inputs.
+        """
+        if self.functions is None:
+            if least:
+                return factorise(CovarianceBuffers(self._tape).matrix(full))
+            with_it = self.prior_variance(full, self.X)
+            jitter = float((with_it - CovarianceBuffers(self._tape).diagonal(full, self.X)).mean())
+            return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense()), jitter
+        _, buffers = self.rest_of_functions()
+        if buffers is None:
+            tape = self._tape.centred()
+            share = SINGULAR if self.jitter is None else self.jitter
+            added = share * CovarianceBuffers(tape).diagonal(full, tape.X)
+            rest, jitter = np.diag(np.sqrt(added)), float(added.mean())
+        elif least:
+            buffers.jitter = 0.0
+            rest, jitter = factorise(buffers.matrix(full))
+        else:
+            jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
+            rest, info = lapack.dpotrf(buffers.matrix(full), lower=1, clean=1)
+            if info:
+                raise self._not_positive_definite(full)
+        return stacked_factor(self.function_values(full), rest), jitter
+
+    def _not_positive_definite(self, full: np.ndarray) -> NumericalError:
+        return NumericalError(
+            f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
+            f"larger jitter than {self.epsilon:g}"
+        )
 
     def covariance_matrix(self, theta: np.ndarray) -> np.ndarray:
         """K(theta) (n, n), with its jitter."""

@@ -645,3 +645,19 @@ def test_predictors_of_a_grid_are_those_of_its_matrix(covariance):
     for average in (None, np.full((1, 7), 1 / 7)):
         for found, wanted in zip(grid.joint(new, average), whole.joint(new, average), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("df", "has"), [(0.8, (False, False)), (1.5, (True, False)), (2.5, (True, True))]
+)
+def test_moments_that_student_t_noise_does_not_have(df, has, caplog):
+    """No mean with df at most 1, no standard deviation with df at most 2: nan, in words; quantiles stay."""
+    x = np.linspace(0.0, 1.0, 6)
+    model = GPModel(x, np.sin(x), Matern32(1.0, 1.0), StudentT(0.1, df))
+    prediction = predict(approximate(model), [0.5, 2.0])
+    for name, there in zip(("response_mean", "response_sd"), has, strict=True):
+        assert np.isfinite(prediction[name]).all() == there
+        assert np.isnan(prediction[name]).all() != there
+    assert np.isfinite(prediction["response_quantile"]).all()
+    assert ("no mean" in caplog.text) == (not has[0])
+    assert ("no standard deviation" in caplog.text) == (not has[1])
