@@ -245,11 +245,9 @@ class GPModel(WritableArrays, LatentPrior):
             self.mean_at(full),
             {"covariance_function": CovarianceAt(self, full), "X": self.X},
         )
-        fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
         pin_blas()
-        least = self.jitter is None and fixed and self.structure != "kronecker"
-        L, jitter = self.factor_and_jitter(full, least=least)
+        L, jitter = self.factor_and_jitter(full, least=self.least_jitter)
         mean = np.full(self.n_cases, c)
         return LatentGaussianModel(likelihood, self.y, mean, L, jitter, **shared)
 

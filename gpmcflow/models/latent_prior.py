@@ -151,6 +151,12 @@ class LatentPrior(ModelCoordinates):
         buffers = CovarianceBuffers(self._tape, self.epsilon)
         return everything, None, np.empty(0, dtype=int), buffers
 
+    @property
+    def least_jitter(self) -> bool:
+        """Whether `GPModel.at` takes the least jitter: none is given, and the covariance is fixed."""
+        free = any(self._free[place] for places in self._places for place in places)
+        return self.jitter is None and not free and not self.kronecker
+
     @cached_property
     def functions(self) -> FewFunctions | None:
         """Terms of the sum that are few functions of the inputs, where one is not constant; else None.
@@ -180,10 +186,11 @@ class LatentPrior(ModelCoordinates):
         places = np.unique(np.concatenate([np.concatenate(own[2]) for own in self._rest]))
         return places, CovarianceBuffers(self._tape_of(self._rest), self.epsilon)
 
-    def function_values(self, full: np.ndarray) -> np.ndarray:
-        """V (n, q) of K = R + V V', R the rest, with the scales of `functions`."""
+    def function_values(self, full: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """V (n, q) of K = R + V V', R the rest, with the scales of `functions`, or of other inputs X."""
         assert self.functions is not None
-        return self.functions.values(self.X) * np.exp(self.functions.log_scales(full))
+        X = self.X if X is None else X
+        return self.functions.values(X) * np.exp(self.functions.log_scales(full))
 
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
@@ -256,21 +263,26 @@ class LatentPrior(ModelCoordinates):
             with_it = self.prior_variance(full, self.X)
             jitter = float((with_it - CovarianceBuffers(self._tape).diagonal(full, self.X)).mean())
             return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense()), jitter
+        rest, jitter = self.rest_factor(full, least=least)
+        return stacked_factor(self.function_values(full), rest), jitter
+
+    def rest_factor(self, full: np.ndarray, *, least: bool = False) -> tuple[np.ndarray, float]:
+        """Lower factor of R (n, n), K = R + V V', and the mean jitter in it; see `factor_and_jitter`."""
+        pin_blas()
         _, buffers = self.rest_of_functions()
         if buffers is None:
             tape = self._tape.centred()
             share = SINGULAR if self.jitter is None else self.jitter
             added = share * CovarianceBuffers(tape).diagonal(full, tape.X)
-            rest, jitter = np.diag(np.sqrt(added)), float(added.mean())
-        elif least:
+            return np.diag(np.sqrt(added)), float(added.mean())
+        if least:
             buffers.jitter = 0.0
-            rest, jitter = factorise(buffers.matrix(full))
-        else:
-            jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
-            rest, info = lapack.dpotrf(buffers.matrix(full), lower=1, clean=1)
-            if info:
-                raise self._not_positive_definite(full)
-        return stacked_factor(self.function_values(full), rest), jitter
+            return factorise(buffers.matrix(full))
+        jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
+        rest, info = lapack.dpotrf(buffers.matrix(full), lower=1, clean=1)
+        if info:
+            raise self._not_positive_definite(full)
+        return rest, jitter
 
     def _not_positive_definite(self, full: np.ndarray) -> NumericalError:
         return NumericalError(
@@ -313,3 +325,18 @@ class CovarianceAt:
     def diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """Prior variances at new inputs, (m,)."""
         return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
+
+    def rest(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """As calling it, of what stands beside `GPModel.functions`."""
+        _, buffers = self.model.rest_of_functions()
+        if buffers is None:
+            return np.zeros((len(X_new), self.model.n_cases if X is None else len(X)))
+        return buffers.cross(self.full, np.ascontiguousarray(X_new), X)
+
+    def rest_diagonal(self, X_new: np.ndarray) -> np.ndarray:
+        """As `diagonal`, of what stands beside `GPModel.functions`."""
+        _, buffers = self.model.rest_of_functions()
+        if buffers is None:
+            return np.zeros(len(X_new))
+        buffers.jitter = 0.0
+        return buffers.diagonal(self.full, np.ascontiguousarray(X_new))

@@ -144,9 +144,12 @@ class MarginalLikelihood:
         scaled_sum(self.E, *terms, self._C)
         return lapack.factorise_lower(ROUTINES, self._C)
 
-    def dense_factor(self, full: np.ndarray) -> np.ndarray:
-        """Lower factor of C (n, n), in Fortran order. Raises `NumericalError` where there is none."""
-        if not np.isfinite(self.factorise(full)):
+    def dense_factor(self, full: np.ndarray, *, rest: bool = False) -> np.ndarray:
+        """Lower factor of C (n, n), or of C less V V' (``rest``), in Fortran order.
+
+        Raises `NumericalError` where there is none.
+        """
+        if not np.isfinite(self._factorise_rest(full) if rest else self.factorise(full)):
             raise NumericalError(
                 f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
                 "noise level and the length scales"
