@@ -35,6 +35,7 @@ from gpmcflow.covariances.leaves import (
     Linear,
     Matern32,
     SquaredExponential,
+    White,
 )
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError
@@ -705,9 +706,21 @@ def test_predictions_far_from_zero():
                 both, average = own.joint(X_new), np.array([[0.5, 0.5, 0.0]])
                 at = own.moments(X_new)
                 for got, right in (
-                    (at.mean[0], mean), (at.variance[0], np.diag(joint)), (both[0][0], mean), (both[1], joint),
+                    (at.mean[0], mean), (at.variance[0], np.diag(joint)),
+                    (both[0][0], mean), (both[1], joint),
                     (own.joint(X_new, average)[1], average @ joint @ average.T),
                 ):  # fmt: skip
                     np.testing.assert_allclose(
                         got, right, rtol=1e-4, atol=1e-6, err_msg=f"{offset} {smooth}"
                     )
+
+
+def test_a_white_term_counts_as_noise_of_the_cases():
+    x, new = np.linspace(0.0, 5.0, 12), np.array([2.2, 7.0])
+    model = GPModel(
+        x, np.sin(x), SquaredExponential(1.0, 1.0) + White(0.5), Gaussian(0.1), jitter=0.0
+    )
+    C = SquaredExponential(1.0, 1.0)(x) + 0.26 * np.eye(12)
+    k = SquaredExponential(1.0, 1.0)(new, x)
+    got = regression_predictor(model, np.empty(0)).moments(new[:, None]).mean[0]
+    np.testing.assert_allclose(got, k @ np.linalg.solve(C, np.sin(x)), rtol=1e-9)
