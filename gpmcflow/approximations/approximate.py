@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+
+logger = logging.getLogger(__name__)
+TOLD = 0.01  # nats
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +92,32 @@ def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> App
     if method not in FITS:
         raise unknown_name("approximate: method", method, FITS)
     if isinstance(model, LatentGaussianModel):
-        return Approximation(method, {}, np.empty(0), FITS[method](model))
+        fit = FITS[method](model)
+        _tell_jitter(fit)
+        return Approximation(method, {}, np.empty(0), fit)
     if not isinstance(model, GPModel):
         raise InputError(
             f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"
         )
     best = maximise_evidence(model, method)
+    _tell_jitter(best.fit)
     values = model.natural(best.theta)
     parameters: dict[str, Any] = {name: values[name] for name in model.names}
     return Approximation(method, parameters, best.theta, best.fit)
+
+
+def _tell_jitter(fit: ExpectationPropagation | Laplace) -> None:
+    """Say so where the jitter of the prior covariance changes the log evidence by more than 0.01 nats.
+
+    To first order: d log Z / d K_ii = (b_i^2 - tau_i (1 - tau_i Var eta_i)) / 2, b the slopes of the sites.
+    """
+    sites = fit.sites
+    if sites.model.jitter == 0.0 or sites.model.design is not None:
+        return
+    slopes = np.square(sites.residual) - sites.precision * sites.cavity_share
+    change = 0.5 * sites.model.jitter * float(slopes.sum())
+    if abs(change) > TOLD:
+        logger.warning(
+            "approximate: the jitter %.2g changes the log evidence by about %.2g; give GPModel a smaller "
+            "jitter=, or noise that is not so far below the signal", sites.model.jitter, change,
+        )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import qr, solve_triangular
 from scipy.special import ndtr, ndtri
 
 from gpmcflow.errors import InputError
@@ -17,6 +17,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.linear_maps import solve
+from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
 _BISECTIONS = 50
 _BLOCK = 1_000_000  # numbers at a time
@@ -91,14 +92,17 @@ class State(NamedTuple):
             )
         if np.ptp(c) != 0.0:
             raise InputError("prediction: the prior mean must be constant to predict at new inputs")
-        factor, likelihood = self.model.cholesky, self.model.likelihood
+        factor, added, sites = self.model.cholesky, None, self.sites
         if self.latents is not None:
             coefficients = solve(factor, self.latents - c[0])
-            return Predictor(function, likelihood, float(c[0]), factor, coefficients)
-        sites = self.sites
-        added = sites.whitened_factor if np.any(sites.precision) else np.eye(len(c))
-        mean = sites.whitened_mean[None]
-        return Predictor(function, likelihood, float(c[0]), factor, mean, added)
+        else:
+            coefficients = sites.whitened_mean[None]
+            added = sites.whitened_factor if np.any(sites.precision) else np.eye(len(c))
+        made = function, self.model.likelihood, float(c[0]), factor, coefficients, added
+        model = getattr(function, "model", None)
+        if model is None or model.functions is None:
+            return Predictor(*made)
+        return ApartPredictor(*made, model.rest_factor(function.full, least=model.least_jitter)[0])
 
 
 def regression_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
@@ -110,13 +114,12 @@ def regression_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
     full = model.full(theta)
     likelihood, c = model.likelihood_at(full), model.mean_at(full)
     covariance = CovarianceAt(model, full)
-    C = covariance(model.X)
-    diagonal = C.reshape(-1)[:: len(C) + 1]
-    diagonal *= 1.0 + model.epsilon
-    diagonal += likelihood.noise_variances(model.n_cases)
-    factor = cholesky(C, lower=True, overwrite_a=True, check_finite=False)
-    coefficients = solve(factor, (model.y - c)[None])
-    return Predictor(covariance, likelihood, c, factor, coefficients)
+    work = MarginalLikelihood(model)
+    factor = work.dense_factor(full)
+    made = covariance, likelihood, c, factor, solve(factor, (model.y - c)[None])
+    if model.functions is None:
+        return Predictor(*made)
+    return ApartPredictor(*made, None, work.dense_factor(full, rest=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +187,60 @@ class Predictor:
 
     def _spread(self, q: np.ndarray) -> np.ndarray:
         return solve_triangular(self.added, q.T, check_finite=False)
+
+
+@dataclass(frozen=True, eq=False)
+class ApartPredictor(Predictor):
+    """The predictor where `GPModel.functions` stand apart, K = R + V V', and far from 0 take all digits of K.
+
+    With r_x of the rest, F F' = R (or R + D), p = F^-1 r_x, W = F^-1 V, M = I + W'W and g = v(x) - W'p: the
+    cases' weights are a = F^-T (p + W M^-1 g), q is L'a, and k(x, x) - q'q is r(x, x) - p'p + g'M^-1 g.
+    Source: Rasmussen & Williams (2006), section 2.7.
+
+    Attributes
+    ----------
+    rest:
+        F, lower triangular (n, n).
+    """
+
+    rest: np.ndarray | None = None
+
+    def moments(self, X_new: np.ndarray) -> Conditional:
+        """Means and variances at each of the coded inputs (m, p)."""
+        p, h, q = self._parts(X_new)
+        own = self.covariance.rest_diagonal(X_new) - np.einsum("ij,ij->i", p, p)
+        variance = np.maximum(own, 0.0) + np.einsum("ij,ij->i", h, h)
+        if self.added is not None:
+            spread = self._spread(q)
+            variance = variance + np.einsum("ij,ij->j", spread, spread)
+        mean = self.mean + self.coefficients @ q.T
+        return Conditional(mean, np.broadcast_to(variance, mean.shape), [self.likelihood])
+
+    def joint(
+        self, X_new: np.ndarray, average: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Means (draw, m) and covariance (m, m) at coded inputs (m, p), or of averages of them."""
+        parts, own = self._parts(X_new), self.covariance.rest(X_new, X_new)
+        if average is not None:
+            parts, own = [average @ part for part in parts], average @ own @ average.T
+        p, h, q = parts
+        covariance = own - p @ p.T + h @ h.T
+        if self.added is not None:
+            spread = self._spread(q)
+            covariance += spread.T @ spread
+        return self.mean + self.coefficients.reshape(-1, q.shape[1]) @ q.T, covariance
+
+    def _parts(self, X_new: np.ndarray) -> list[np.ndarray]:
+        """p (m, n), h (m, k) with h'h = g'M^-1 g, and q (m, n)."""
+        model, full, F = self.model, self.covariance.full, self.rest
+        p = solve(F, self.covariance.rest(X_new))
+        W = solve(F, model.function_values(full).T).T
+        g = model.function_values(full, X_new) - p @ W
+        R = qr(np.concatenate([W, np.eye(W.shape[1])]), mode="economic", check_finite=False)[1]
+        h = solve_triangular(R, g.T, trans=1).T
+        weights = p + solve_triangular(R, h.T).T @ W.T
+        a = solve_triangular(F, weights.T, lower=True, trans=1)
+        return [p, h, (self.factor.T @ a).T]
 
 
 @dataclass(frozen=True, eq=False)

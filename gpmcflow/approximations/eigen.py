@@ -8,7 +8,11 @@ from scipy.linalg import eigh
 from gpmcflow.approximations.low_rank import LOG_2PI
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.marginal_likelihood import noise_variances, scaled_sum
+from gpmcflow.models.marginal_likelihood import (
+    MarginalLikelihood,
+    noise_variances,
+    scaled_sum,
+)
 from gpmcflow.models.regression_density import ModelDensity
 
 
@@ -59,6 +63,10 @@ class EigenExact(ModelDensity):
 
     def __repr__(self) -> str:
         return f"EigenExact(m={self.m})"
+
+    def workspace(self) -> MarginalLikelihood:
+        """A new work space, with all of K."""
+        return MarginalLikelihood(self.model, apart=False)
 
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Approximate log likelihood at theta (d,); -inf where it fails."""

@@ -72,7 +72,7 @@ def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropaga
     """
     full, sites = model.full(theta), fit.sites
     tau, n = sites.precision, model.n_cases
-    b = sites.shift - tau * sites.predictor_mean
+    b = sites.residual
     slopes = np.zeros(len(full))
     of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
     if np.isin(model.free, np.concatenate(of_covariance)).any():

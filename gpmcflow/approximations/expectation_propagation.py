@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 MAX_FAILED_SWEEPS = 20
 STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
+ROUNDING = 1e-15  # of a site's shift, over its terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +60,10 @@ def expectation_propagation(
     """Fit a Gaussian to the posterior of latents by expectation propagation.
 
     The marginals of the Gaussian share two moments with the tilted distributions. With the cavity N(mu, v)
-    of each predictor and its tilted normaliser's derivatives alpha, r (`Likelihood.tilted`), the new site is
-    tau = r / (1 - v r), nu = (alpha + mu r) / (1 - v r); both move by the fraction ``damping``, halved when
-    the change has not fallen for 10 sweeps.
+    of each predictor, the new site has the precision tau = 1 / tilted variance - 1 / v and the shift
+    nu = alpha (1 + v tau) + mu tau, alpha the slope of the tilted log normaliser by mu
+    (`Likelihood.tilted_site`); both move by the fraction ``damping``, halved when the change has not fallen
+    for 10 sweeps.
 
     A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such a site
     is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the tilted mean. Where
@@ -78,8 +80,9 @@ def expectation_propagation(
     damping:
         Fraction of the way to the new sites, above 0 and at most 1.
     tolerance:
-        It stops when the largest undamped change of tau and of nu, relative to their largest value, is below
-        this.
+        It stops when no undamped change of a site is larger than this in units of the standard deviation of
+        its predictor eta: of tau Var(eta), and of the log site's slope at the mean times sd(eta), less what
+        rounding explains.
     max_sweeps:
         Most updates of all sites.
 
@@ -126,10 +129,7 @@ def expectation_propagation(
         next_tau = np.where(usable, (1.0 - damping) * tau + damping * new_tau, tau)
         next_nu = np.where(usable, (1.0 - damping) * nu + damping * new_nu, nu)
         # of the undamped update: a small step is no sign of a fixed point
-        change = max(
-            _relative_change(np.where(usable, new_tau, tau), tau),
-            _relative_change(np.where(usable, new_nu, nu), nu),
-        )
+        change = _change(sites, np.where(usable, new_tau, tau), np.where(usable, new_nu, nu))
         stalled = 0 if change < best else stalled + 1
         best = min(best, change)
         if stalled == STALLED_SWEEPS:  # parallel updates that swing around the fixed point
@@ -161,11 +161,9 @@ def as_sites(start: Any, who: str) -> GaussianSites:
 
 def cavities(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (n,) of each predictor under q with its own site removed."""
-    variance, mean = sites.predictor_variance, sites.predictor_mean
-    cavity_precision = 1.0 / variance - sites.precision
     with np.errstate(divide="ignore", invalid="ignore"):
-        cavity_variance = 1.0 / cavity_precision
-        return cavity_variance * (mean / variance - sites.shift), cavity_variance
+        variance = sites.predictor_variance / sites.cavity_share
+        return sites.predictor_mean - variance * sites.residual, variance
 
 
 def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -174,31 +172,43 @@ def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarr
     mu, v = cavities(sites)
     usable = np.isfinite(v) & (v > 0.0)
     mu, v = np.where(usable, mu, 0.0), np.where(usable, v, 1.0)
-    _, alpha, r = model.likelihood.tilted(model.y, mu, v)
-    remaining = 1.0 - v * r  # tilted variance over cavity variance
-    usable &= remaining > 0.0
-    remaining = np.where(usable, remaining, 1.0)
-    tau, nu = r / remaining, (alpha + mu * r) / remaining
+    alpha, tau = model.likelihood.tilted_site(model.y, mu, v)
+    usable &= np.isfinite(tau) & (1.0 + v * tau > 0.0)  # a tilted variance > 0
+    tau, clipped = np.where(usable, tau, 0.0), np.zeros(len(tau), dtype=bool)
     if model.likelihood.log_concave:
-        return tau, nu, usable & (r >= 0.0), 0
-    clipped = tau < MIN_PRECISION / v
-    tau = np.where(clipped, MIN_PRECISION / v, tau)
-    nu = np.where(clipped, alpha * (1.0 + v * tau) + mu * tau, nu)
-    return tau, nu, usable, int((clipped & usable).sum())
+        usable &= tau >= 0.0
+    else:
+        clipped = tau < MIN_PRECISION / v
+        tau = np.where(clipped, MIN_PRECISION / v, tau)
+    return tau, alpha * (1.0 + v * tau) + mu * tau, usable, int((clipped & usable).sum())
 
 
-def _relative_change(new: np.ndarray, old: np.ndarray) -> float:
-    return float(np.max(np.abs(new - old)) / max(np.max(np.abs(new)), 1e-300))
+def _change(sites: GaussianSites, tau: np.ndarray, nu: np.ndarray) -> float:
+    """Largest move from these sites to (tau, nu), in units of the standard deviation of each predictor.
+
+    Of the shift it is that of the slope at the mean, as nu itself depends on where eta is 0: with balanced
+    data it is rounding alone, and far from 0 it is nearly tau times the mean.
+    """
+    mean, variance = sites.predictor_mean, sites.predictor_variance
+    sd = np.sqrt(variance)
+    slope = np.abs(nu - sites.shift - (tau - sites.precision) * mean)
+    reach = np.abs(mean) + np.sqrt(
+        variance / np.abs(sites.cavity_share)
+    )  # what nu / tau is made of
+    moved = np.maximum(slope - ROUNDING * tau * reach, 0.0) * sd
+    return float(max(moved.max(), (np.abs(tau - sites.precision) * variance).max()))
 
 
 def _finish(
     sites: GaussianSites, iterations: int, skipped: int, clipped: int
 ) -> ExpectationPropagation:
-    """log Z_EP = log Z-tilde_0 + sum_i [log Z_i - log of cavity times site], final cavities."""
-    model, tau, nu = sites.model, sites.precision, sites.shift
+    """log Z_EP = log prior - log q at the mean + sum_i [log Z_i - log of cavity times site], final cavities.
+
+    Sites are taken over their value at the mean, where b is their slope: the integral of cavity times site is
+    exp(-v b^2 / 2) / sqrt(1 + tau v), and nothing of the size of tau y^2 cancels.
+    """
     mu, v = cavities(sites)
-    log_z, _, _ = model.likelihood.tilted(model.y, mu, v)
-    scale = 1.0 + tau * v
-    overlap = 0.5 * (2.0 * nu * mu + nu**2 * v - tau * mu**2) / scale - 0.5 * np.log(scale)
-    evidence = sites.log_normaliser + float((log_z - overlap).sum())
+    log_z, _, _ = sites.model.likelihood.tilted(sites.model.y, mu, v)
+    overlap = -0.5 * v * sites.residual**2 - 0.5 * np.log1p(sites.precision * v)
+    evidence = sites.log_peak + float((log_z - overlap).sum())
     return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped, clipped)

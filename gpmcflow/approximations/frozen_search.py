@@ -15,7 +15,7 @@ EVALUATIONS = 12  # at most, of one search
 COLLAPSED_EVALUATIONS = 200  # where latents are integrated out and no sites move
 STEP = 1.0  # how far one search may go, in normal coordinates
 TOLERANCE = 1e-9  # of one search, over the value
-_NOWHERE = 1e10
+_NOWHERE = 1e10  # at least, for minus a log density that is not finite
 
 
 def value_and_slope(density: Density, x: np.ndarray, hyperprior: bool) -> tuple[float, np.ndarray]:
@@ -51,17 +51,24 @@ def frozen_maximum(
     most = EVALUATIONS if density.n_z else COLLAPSED_EVALUATIONS
 
     def minus(x: np.ndarray) -> tuple[float, np.ndarray]:
+        nonlocal nowhere, found
         value, slope = value_and_slope(density, x, hyperprior)
-        return (-value, -slope) if np.isfinite(value) else (_NOWHERE, np.zeros_like(x))
+        if not np.isfinite(value):
+            return nowhere, np.zeros_like(x)
+        # a value itself is large where data lie far outside what hyperpriors allow
+        nowhere, found = max(nowhere, 10.0 * abs(value)), True
+        return -value, -slope
 
+    nowhere, found = _NOWHERE, False
     for _ in range(searches):
+        found = False
         if density.n_z:
             density.sites = sites = sites_at(x, sites)
         box = np.stack([np.maximum(x - step, -edge), np.minimum(x + step, edge)], axis=1)
         options = {"maxfun": most, "ftol": TOLERANCE}
         result = minimize(minus, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
         spent += result.nfev
-        if not result.fun < _NOWHERE:
+        if not found:
             raise NumericalError(f"no finite density at x = {np.round(x, 3).tolist()}")
         moved, x = float(np.abs(result.x - x).max()), result.x
         if moved < near or not density.n_z:

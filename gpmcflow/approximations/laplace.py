@@ -13,7 +13,13 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 from gpmcflow.models.tempered import TemperedPath
 
 MAX_ITERATIONS = 100
+SHORTEST = (
+    1e-16  # share of a step: from a rate of 1 to counts of 1e12, a tenth of the way is too far
+)
 TOLERANCE = 1e-10
+ROUNDING = (
+    1e-5  # largest ascent, in nats, that may be left where precise sites let it fall no further
+)
 MIN_PRECISION = 1e-8  # of a site where the log likelihood is convex at the mode
 
 
@@ -65,8 +71,7 @@ def laplace(model: LatentGaussianModel) -> Laplace:
     xi, eta = sites.whitened_mean, sites.predictor_mean
     log_likelihood = float(model.likelihood.log_density(eta[None], model.y)[0])
     if model.likelihood.log_concave:
-        evidence = log_likelihood - float(sites.log_density_of_sites(eta)) + sites.log_normaliser
-        return Laplace(sites, evidence, iterations)
+        return Laplace(sites, log_likelihood + sites.log_peak, iterations)
     U, W = model.predictor_factor, -model.likelihood.derivatives(eta, model.y)[2]
     try:
         factor = np.linalg.cholesky(np.eye(model.dim) + U.T @ (W[:, None] * U))
@@ -94,7 +99,7 @@ def tempered_mode(
     xi = path.reference.whitened_mean if start is None else start
     eta = model.predictor(xi[None])[0]
     value, first, second = path.derivatives(eta, beta)
-    objective = value.sum() - 0.5 * xi @ xi
+    objective, promise = value.sum() - 0.5 * xi @ xi, np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
         precision = np.maximum(-second, 0.0)  # rounding alone can make a log-concave factor convex
         if not model.likelihood.log_concave:
@@ -102,22 +107,25 @@ def tempered_mode(
             precision += (1.0 - beta) * path.reference.precision
         sites = GaussianSites(model, precision, first + precision * eta)
         direction = sites.whitened_mean - xi
+        # twice the ascent the step promises, until it is rounding; that of the objective may be larger
+        promise, before = float(np.square(direction @ sites.whitened_factor).sum()), promise
+        converged = promise < TOLERANCE or before <= promise < ROUNDING
         step = 1.0
         while True:
             trial = xi + step * direction
             eta = model.predictor(trial[None])[0]
             value, first, second = path.derivatives(eta, beta)
             following = value.sum() - 0.5 * trial @ trial
-            if following >= objective - TOLERANCE * (1.0 + abs(objective)):
+            if converged or following >= objective - TOLERANCE * (1.0 + abs(objective)):
                 break
             step *= 0.5
-            if step < 1e-10:
+            if step < SHORTEST:
                 raise NumericalError(
                     f"Laplace: no ascent at inverse temperature {beta:g} after {iteration} Newton "
                     "steps; check the data for values the likelihood cannot have"
                 )
         tolerance = TOLERANCE * max(1.0, 1e-3 * abs(objective))  # rounding of large sums
-        converged = abs(following - objective) < tolerance and step == 1.0
+        converged = converged or (abs(following - objective) < tolerance and step == 1.0)
         xi, objective = trial, following
         if converged:
             precision = np.maximum(-second, floor)

@@ -12,7 +12,8 @@ from gpmcflow.approximations.subset_of_data import checked_cases
 from gpmcflow.covariances.leaves import White
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.marginal_likelihood import LARGEST, in_range, noise_variances
+from gpmcflow.models.latent_prior import CovarianceAt
+from gpmcflow.models.marginal_likelihood import LARGEST, noise_variances
 from gpmcflow.models.regression_density import ModelDensity
 
 JITTER = 1e-8  # of the mean variance of the columns: a constant of the stand-in, never of the exact density
@@ -97,7 +98,7 @@ class Nystrom(ModelDensity):
         """Approximate log likelihood at theta (d,); -inf where it fails."""
         model, m, (_, scale, constants, buffers) = self.model, len(self.columns), self.work
         full = model.full(theta)
-        if not in_range(full):
+        if not model.in_range(full, LARGEST):
             return -np.inf
         inner = full
         if scale is not None:  # constants are apart
@@ -140,7 +141,7 @@ class Nystrom(ModelDensity):
             return 0.0
         smooth = full.copy()
         smooth[self._white] = -LARGEST
-        shared = model.prior_variance(smooth, model.X) / (1.0 + model.epsilon)
+        shared = CovarianceAt(model, smooth).diagonal(model.X)
         return model.prior_variance(full, model.X) - shared
 
 

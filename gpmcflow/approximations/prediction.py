@@ -18,7 +18,14 @@ from gpmcflow.approximations.conditional import (
     prior_conditionals,
     regression_predictor,
 )
-from gpmcflow.approximations.predictive import QUANTILES, by_blocks, mixture, predictive, responses
+from gpmcflow.approximations.predictive import (
+    QUANTILES,
+    by_blocks,
+    mixture,
+    predictive,
+    responses,
+    tell_missing_moments,
+)
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
@@ -67,7 +74,8 @@ def predict(
     observation, and (quantile, new_case) latent_quantile, response_quantile. Of labels the response is the
     probability of +1, with the spread it has over the posterior. Means are exact given the draws; the spread
     of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
-    there the response is the mean of y.
+    there the response is the mean of y. Where a draw of Student-t noise has df at most 1 there is no mean,
+    and at most 2 no standard deviation: they are nan, and a warning says so.
 
     Raises
     ------
@@ -91,6 +99,7 @@ def predict(
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
+    tell_missing_moments(eta)
     return by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
 
 

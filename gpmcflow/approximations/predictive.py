@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpmcflow.approximations.conditional import Conditional
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood
 
+log = logging.getLogger(__name__)
 QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 N_SIMULATED = 4000  # responses drawn for their quantiles
 BLOCK = 1000  # cases whose responses are simulated at a time
@@ -38,9 +40,11 @@ def predictive(
 ) -> xr.Dataset:
     """Latents and responses of a mixture of predictors: what `predict` returns.
 
-    ``response`` (draw, m) are simulated `responses`.
+    ``response`` (draw, m) are simulated `responses`. A mean or a standard deviation that a draw of the
+    likelihood does not have is nan.
     """
     m = eta.mean.shape[1]
+    has_sd = all(own.has_moment(2) for own in eta.likelihoods)
     units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
     scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
     spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
@@ -51,7 +55,7 @@ def predictive(
             "latent_sd": ("new_case", np.sqrt(spread)),
             "latent_quantile": (over, eta.quantiles(quantiles)),
             "response_mean": ("new_case", scale * eta.mean_response()),
-            "response_sd": ("new_case", response.std(0)),
+            "response_sd": ("new_case", response.std(0) if has_sd else np.full(m, np.nan)),
             "response_quantile": (
                 over,
                 np.quantile(response, quantiles, axis=0, method="inverted_cdf"),
@@ -59,6 +63,18 @@ def predictive(
         },
         {"new_case": np.arange(m), "quantile": list(quantiles)},
     )
+
+
+def tell_missing_moments(eta: Conditional) -> None:
+    """Say so where responses have no mean, or no standard deviation."""
+    missing = [not all(own.has_moment(order) for own in eta.likelihoods) for order in (1, 2)]
+    if any(missing):
+        what = "mean and no standard deviation" if missing[0] else "standard deviation"
+        own = eta.likelihoods[0].name
+        log.warning(
+            "predict: the response has no %s, which are nan: draws of the %s likelihood have df at most %d; "
+            "take the quantiles, or a hyperprior of df above 2", what, own, 1 if missing[0] else 2,
+        )  # fmt: skip
 
 
 def by_blocks(eta: Conditional, described: Callable[[Conditional], xr.Dataset]) -> xr.Dataset:

@@ -24,7 +24,7 @@ def _rounded_sum(E, diagonal, out):
 
 class _Work(MarginalLikelihood):
     def __init__(self, model) -> None:
-        super().__init__(model)
+        super().__init__(model, apart=False)
         n = model.n_cases
         self.rounded = np.empty((n, n), dtype=np.float32)
         self.sides = np.ones((n, 2), dtype=np.float32, order="F")

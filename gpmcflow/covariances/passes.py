@@ -25,6 +25,7 @@ from gpmcflow.covariances.nodes import (
     EXTRA,
     FILL,
     GIVEN,
+    JITTER,
     LEFT,
     N_COLUMNS,
     N_SCALES,
@@ -54,7 +55,7 @@ def _combine(product, a, b, out):
 
 
 @compiled(fastmath={"contract"})
-def _seed(S, diagonal, shift, j, w, m, out):
+def _seed(S, shift, j, w, m, out):
     """Adjoint of the root: of K_ij for i > j both triangles, nothing above the diagonal."""
     top, size = np.uint64(j), np.uint64(m)
     for c in range(w):
@@ -63,7 +64,7 @@ def _seed(S, diagonal, shift, j, w, m, out):
             out[begin + i] = 2.0 * S[k, top + i]
         for i in range(np.uint64(c)):
             out[begin + i] = 0.0
-        out[c * m + c] = diagonal * (S[j + c, j + c] + shift)
+        out[c * m + c] = S[j + c, j + c] + shift
 
 
 @compiled
@@ -73,10 +74,11 @@ def sweep(
 ):  # fmt: skip
     """One pass over all panels.
 
-    FILL writes K with K_ii (1 + jitter) into the lower triangle of ``matrix`` and returns its trace; CROSS
-    the covariances of all cases (rows of Zr) with those of Zc into ``matrix`` (new case, case); DIAGONAL
-    the prior variances into matrix[0]. ADJOINT adds sum_ij S_ij dK_ij / d params_k to ``slopes`` for S =
-    ``matrix`` plus ``shift`` times I, and leaves the adjoint of each given matrix in ``twins``.
+    FILL writes K into the lower triangle of ``matrix``, diagonals of nodes with JITTER times 1 + ``jitter``,
+    and returns its trace; CROSS the covariances of all cases (rows of Zr) with those of Zc into ``matrix``
+    (new case, case), without jitter; DIAGONAL the prior variances into matrix[0], with it. ADJOINT adds
+    sum_ij S_ij dK_ij / d params_k to ``slopes`` for S = ``matrix`` plus ``shift`` times I, and leaves the
+    adjoint of each given matrix in ``twins``.
 
     ``source`` says for each node where its distances come from: the inputs, its slot of ``old``, that slot
     changed by ``change`` times the squared differences of the last row of Z, or that slot over l^2. They
@@ -107,11 +109,17 @@ def sweep(
                     table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given,
                     K, jitter, value[k], argument[k], second[k],
                 )  # fmt: skip
+            if table[k, JITTER] == 1 and mode in (FILL, DIAGONAL):
+                for c in range(w):
+                    value[k, c * m + c] *= 1.0 + jitter
         if mode == ADJOINT:
-            _seed(matrix, 1.0 + jitter, shift, j, w, m, bars[root])
+            _seed(matrix, shift, j, w, m, bars[root])
             owner[root] = root
             for k in range(n_nodes - 1, -1, -1):
                 bar = bars[owner[k], :size]
+                if table[k, JITTER] == 1:
+                    for c in range(w):
+                        bar[c * m + c] *= 1.0 + jitter
                 if table[k, CODE] == SUM:
                     # one child may use its buffer up, so the other has its own
                     left, right = table[k, LEFT], table[k, RIGHT]
@@ -135,7 +143,6 @@ def sweep(
                 at, first = (0, j) if mode == DIAGONAL else (j + c, top)
                 put(value[root], c * m, m, matrix, at, first)
                 if mode == FILL:
-                    matrix[j + c, j + c] *= 1.0 + jitter
                     trace += matrix[j + c, j + c]
         j += w
     if mode == ADJOINT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from scipy.spatial.distance import cdist
 from gpmcflow.covariances import nodes, passes
 from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.finite import is_finite
 from gpmcflow.covariances.python_covariance import (
     add_given_slopes,
     given_diagonals,
@@ -55,6 +57,8 @@ class Tape(WritableArrays):
         self.n_slots = self.n_given = 0
         self._add(covariance, iter(zip(columns, places, strict=True)), rows, of_rows)
         self.table = np.array(rows, dtype=np.int64)
+        self.finite = is_finite(covariance)
+        self._mark(len(rows) - 1)
         self.columns = np.array(of_rows, dtype=np.int64)
 
     def _add(self, covariance: Any, bound: Iterator, rows: list, of_rows: list) -> int:
@@ -92,6 +96,33 @@ class Tape(WritableArrays):
             row[nodes.SLOT], self.n_given = self.n_given, self.n_given + 1
         elif leaf.code <= nodes.RATIONAL_QUADRATIC and len(columns) > nodes.DIRECT:
             row[nodes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
+
+    def _mark(self, node: int) -> bool:
+        """Give the jitter to the terms below a node that need it; whether the node is of few functions.
+
+        A term of few functions needs none beside others: its own size says nothing of theirs.
+        """
+        row = self.table[node]
+        if row[nodes.CODE] == nodes.SUM:
+            few = [self._mark(row[nodes.LEFT]), self._mark(row[nodes.RIGHT])]
+            return all(few)
+        if self._few(node):
+            return True
+        row[nodes.JITTER] = 1
+        return False
+
+    def _few(self, node: int) -> bool:
+        row = self.table[node]
+        if row[nodes.CODE] in (nodes.SUM, nodes.PRODUCT):
+            return self._few(row[nodes.LEFT]) and self._few(row[nodes.RIGHT])
+        return bool(row[nodes.CODE] in (nodes.CONSTANT, nodes.POLYNOMIAL))
+
+    def centred(self) -> Tape:
+        """The same expression about the centres of the columns: of few functions, the part that varies."""
+        other = copy.copy(self)
+        other.X = self.X - self.centre
+        other.Xt, other.centre = np.array(other.X.T, order="C"), np.zeros_like(self.centre)
+        return other
 
     @property
     def n_cases(self) -> int:
@@ -140,6 +171,9 @@ class CovarianceBuffers:
         self._unscaled = np.flatnonzero(scaled & (t[:, nodes.CODE] != nodes.GIVEN)).tolist()
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
         self.drifts = bool(np.any((t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] > 1)))
+        # a covariance of few functions is singular, and its jitter relative to what varies about the centre
+        apart = jitter > 0.0 and tape.finite
+        self._centred = CovarianceBuffers(tape.centred()) if apart else None
 
     @cached_property
     def _slots(self) -> np.ndarray:
@@ -150,11 +184,20 @@ class CovarianceBuffers:
         return np.empty((self.tape.n_given, self.tape.n_cases, self.tape.n_cases))
 
     def fill(self, full: np.ndarray, K: np.ndarray) -> float:
-        """K with K_ii (1 + jitter) into the lower triangle of ``K`` (column, row); its trace."""
-        return self._fill(full, self._fresh, 0.0, self._slots, K)
+        """K with its jitter into the lower triangle of ``K`` (column, row); its trace.
+
+        The jitter is that share of the diagonal of those terms that are not of few functions; where all
+        are, of the whole about the centre of the inputs.
+        """
+        trace = self._fill(full, self._fresh, 0.0, self._slots, K)
+        if self._centred is None:
+            return trace
+        added = self.jitter * self._centred.diagonal(full, self._centred.tape.X)
+        K.reshape(-1)[:: len(K) + 1] += added
+        return trace + float(added.sum())
 
     def matrix(self, full: np.ndarray) -> np.ndarray:
-        """K with K_ii (1 + jitter), both triangles (n, n)."""
+        """K with its jitter, both triangles (n, n)."""
         K = np.empty((self.tape.n_cases, self.tape.n_cases))
         self.fill(full, K)
         return symmetric(K)
@@ -212,6 +255,10 @@ class CovarianceBuffers:
         )  # fmt: skip
         if self.tape.n_given:
             add_given_slopes(self.tape, full, twins, slopes)
+        if self._centred is not None:
+            diagonal = np.diag(self.jitter * (np.diagonal(S) + shift))
+            self._centred.fill(full, np.empty_like(diagonal))
+            slopes += self._centred.adjoint(full, diagonal)
         return slopes
 
     def cross(self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
@@ -229,8 +276,10 @@ class CovarianceBuffers:
         Z = self._prepared(full, X_new)
         out = np.empty((1, len(X_new)))
         given = given_diagonals(self.tape, full, X_new)
-        self._sweep(nodes.DIAGONAL, full, Z, Z, self._of_new, out, given=given)
-        return (1.0 + self.jitter) * out[0]
+        self._sweep(nodes.DIAGONAL, full, Z, Z, self._of_new, out, given=given, jitter=self.jitter)
+        if self._centred is None:
+            return out[0]
+        return out[0] + self.jitter * self._centred.diagonal(full, X_new - self.tape.centre)
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
         Z = np.empty((len(self.tape.columns), len(X)))

@@ -13,7 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import array_digest, text_digest
 from gpmcflow.likelihoods.constants import positive_constant, value_text
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
-from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments
+from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted_site
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
@@ -55,6 +55,8 @@ class Likelihood(ABC):
         In messages and in configs; by default the name of the class.
     parameters, constants:
         Names of its fields that may be free, and of those that may be one a case.
+    spread:
+        Name of the parameter that is the width of y about eta, where y has the units of eta.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -87,6 +89,9 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
+    spread: ClassVar[str | None] = (
+        None  #: parameter that is the width of y about eta, in units of y
+    )
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
@@ -249,6 +254,10 @@ class Likelihood(ABC):
             "conditional_mean(eta), which returns E[y | eta]"
         )
 
+    def has_moment(self, order: int) -> bool:
+        """Whether E[|y|^order | eta] is finite: of order 1 for a mean, 2 for a standard deviation."""
+        return True
+
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """`conditional_mean` averaged over eta ~ N(mean, variance), shape of mean, by quadrature."""
         mean, sd = np.broadcast_arrays(mean, np.sqrt(variance))
@@ -279,6 +288,20 @@ class Likelihood(ABC):
 
     tilted = tilted_moments
     tilted_cumulants = tilted_cumulants
+
+    def tilted_site(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return alpha of `tilted`, and the precision 1 / tilted - 1 / cavity variance, each (n,).
+
+        From r it is r / (1 - v r), which has no digits left where the factor is far narrower than the
+        cavity; quadrature has the tilted variance itself.
+        """
+        if type(self).tilted is tilted_moments:
+            return tilted_site(self, y, mean, variance)
+        _, alpha, r = self.tilted(y, mean, variance)
+        with np.errstate(divide="ignore"):
+            return alpha, r / (1.0 - variance * r)
 
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""

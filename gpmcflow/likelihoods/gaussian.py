@@ -47,6 +47,7 @@ class Gaussian(Likelihood):
     noise_sd: Setting | np.ndarray | None = None
     parameters = ("noise_sd",)
     constants = ("noise_sd",)
+    spread = "noise_sd"
     conjugate = True
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -75,6 +76,13 @@ class Gaussian(Likelihood):
         alpha = (y - mean) / total
         log_z = -0.5 * (y - mean) * alpha - 0.5 * np.log(2.0 * np.pi * total)
         return log_z, alpha, 1.0 / total
+
+    def tilted_site(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The likelihood itself, of precision 1 / s^2."""
+        s = self.number("noise_sd")
+        return (y - mean) / (variance + s**2), np.full_like(variance, s**-2.0)
 
     def tilted_cumulants(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int

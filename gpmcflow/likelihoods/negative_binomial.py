@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, expit, gammaln
+from scipy.special import expit
 
 from gpmcflow.likelihoods.base import CompiledValue
 from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
+from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
 
 
@@ -26,8 +27,7 @@ class NegativeBinomial(CountLikelihood):
 
     log p = log G(y + d) - log G(d) - log G(y + 1) + y log q + d log p, q = m / (m + d), p = 1 - q.
 
-    As d grows this is Poisson's, but values lose digits to differences of large log-gammas: keep hyperpriors
-    of d below 1e5.
+    As d grows this is Poisson's.
 
     Attributes
     ----------
@@ -66,8 +66,11 @@ class NegativeBinomial(CountLikelihood):
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log d: sum of d (psi(y + d) - psi(d) + log p) + d q - y p."""
         d, z = self._scaled(eta)
-        slope = d * (digamma(y + d) - digamma(d) - np.logaddexp(0.0, z)) + d * expit(z)
-        return (slope - y * expit(-z)).sum(-1)[..., None]
+        # with e = (y - m) / (m + d): log(1 + y / d) + log p = log(1 + e), and y p - d q = d e
+        e = (y / d) * expit(-z) - expit(z)
+        less = np.log1p(y / d) - np.logaddexp(0.0, z) - e
+        less = np.where(np.abs(e) < 0.01, log1p_less(e), less)
+        return (d * (less + digamma_ratio(d, y))).sum(-1)[..., None]
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Poisson counts whose rates are gamma draws with mean m and shape d."""
@@ -87,4 +90,4 @@ class NegativeBinomial(CountLikelihood):
 
     @staticmethod
     def _constant(y: np.ndarray, d: float | np.ndarray) -> np.ndarray:
-        return gammaln(y + d) - gammaln(d) - log_factorial(y)
+        return log_gamma_ratio(d, y) - log_factorial(y)

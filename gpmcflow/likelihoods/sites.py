@@ -31,7 +31,7 @@ def moment_sites(
 ) -> Sites:
     """Sites with the moments of L_i(f + offset) N(f; 0, k), k a number or one for each case.
 
-    By `Likelihood.tilted`: v = k (1 - k r), mu = k alpha; w = 1 / v - 1 / k, b = mu / v.
+    By `Likelihood.tilted_site`, with moments mu = k alpha and v: w = 1 / v - 1 / k, b = mu / v.
 
     Factors that are not log-concave may have w < 0: it is clipped, and b = mu (1 / k + w) keeps the mean.
     """
@@ -40,11 +40,10 @@ def moment_sites(
         y, index = np.unique(y, return_inverse=True)
     n = len(y)
     mean, k = np.full(n, offset, dtype=np.float64), np.full(n, k, dtype=np.float64)
-    _, alpha, r = likelihood.tilted(y, mean, k)
-    left = 1.0 - k * r
+    alpha, w = likelihood.tilted_site(y, mean, k)
     if likelihood.log_concave:
-        return thresholded((r / left)[index], (alpha / left)[index], False)
-    w = np.maximum(r / left, 1.0 / LARGEST_VARIANCE)
+        return thresholded(w[index], (alpha * (1.0 + k * w))[index], False)
+    w = np.maximum(w, 1.0 / LARGEST_VARIANCE)
     return Sites(w[index], (alpha * (1.0 + k * w))[index], False)
 
 

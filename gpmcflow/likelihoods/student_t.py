@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import digamma, gammaln
 
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
 
 
@@ -52,6 +52,7 @@ class StudentT(Likelihood):
     df: Setting | None = None
     name = "student_t"
     parameters = ("scale", "df")
+    spread = "scale"
     log_concave = False
     standard_sites = "laplace"
 
@@ -67,8 +68,9 @@ class StudentT(Likelihood):
         """By log s and log nu."""
         _, nu, r, u = self._standardised(eta, y)
         share = (nu + 1.0) * r * r / u
-        psi = digamma(0.5 * (nu + 1.0)) - digamma(0.5 * nu) - 1.0 / nu
-        by_df = 0.5 * nu * (psi - np.log1p(r * r / nu) + share / nu)
+        # psi((nu + 1) / 2) - psi(nu / 2) - 1 / nu, and -log(1 + r^2 / nu) + share / nu, both of order nu^-2
+        psi = digamma_ratio(0.5 * nu, 0.5) + log1p_less(1.0 / nu)
+        by_df = 0.5 * (nu * (psi - log1p_less(r * r / nu)) + r * r * (1.0 - r * r) / u)
         return np.stack([(share - 1.0).sum(-1), by_df.sum(-1)], axis=-1)
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -90,12 +92,16 @@ class StudentT(Likelihood):
         return eta + self.number("scale") * rng.standard_t(self.number("df"), np.shape(eta))
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
-        """Return the location eta, also with df <= 1, where there is no mean."""
+        """Return the location eta, which is the median where df <= 1 and there is no mean."""
         return np.array(eta)
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Return the location, also with df <= 1, where there is no mean."""
-        return np.array(mean)
+        """Return the location; nan where df <= 1 and there is no mean."""
+        return np.array(mean) if self.has_moment(1) else np.full(np.shape(mean), np.nan)
+
+    def has_moment(self, order: int) -> bool:
+        """Whether df is above the order."""
+        return bool(np.all(self.number("df") > order))
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Scale and degrees of freedom are parameters of the loop."""
@@ -110,5 +116,5 @@ class StudentT(Likelihood):
 
     @staticmethod
     def _constant(s: float | np.ndarray, nu: float | np.ndarray) -> float:
-        gammas = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu)
+        gammas = log_gamma_ratio(0.5 * nu, 0.5)
         return float(gammas - 0.5 * np.log(nu * np.pi) - np.log(s))

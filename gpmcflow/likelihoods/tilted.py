@@ -39,6 +39,26 @@ def tilted_moments(
 
     Returns log Z, alpha = d log Z / d mean and r = -d^2 log Z / d mean^2. The tilted mean is
     mean + variance alpha and the tilted variance is variance (1 - variance r).
+    """
+    log_z, alpha, shrink, flat = tilted_shape(likelihood, y, mean, variance)
+    r = np.where(np.isfinite(flat), flat, (1.0 - shrink) / variance)
+    return log_z, alpha, np.minimum(r, (1.0 - 1e-13) / variance)
+
+
+def tilted_site(
+    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """alpha, and 1 / tilted - 1 / cavity variance without cancellation, elementwise."""
+    _, alpha, shrink, flat = tilted_shape(likelihood, y, mean, variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        narrow = (1.0 - shrink) / (shrink * variance)
+        return alpha, np.where(np.isfinite(flat), flat / (1.0 - variance * flat), narrow)
+
+
+def tilted_shape(
+    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """log Z, alpha, tilted over cavity variance, and r where that ratio is near 1, else nan.
 
     alpha is E[l'] or E[eta - mean] / variance, r is E[-l''] - Var(l') or (1 - tilted over cavity
     variance) / variance under the tilted distribution, whichever sum has the smaller terms.
@@ -59,10 +79,10 @@ def tilted_moments(
     alpha = np.where(by_mean, shift / variance, expect(slope))
     shrink = expect((away - shift) ** 2) / variance
     by_variance = 1.0 + shrink < variance * (expect(np.abs(curvature)) + spread)
-    r = np.where(by_variance, (1.0 - shrink) / variance, -expect(curvature) - spread)
+    flat = -expect(curvature) - spread
     if likelihood.log_concave:
-        r = np.maximum(r, 0.0)
-    return log_z, alpha, np.minimum(r, (1.0 - 1e-13) / variance)
+        shrink, flat = np.minimum(shrink, 1.0), np.maximum(flat, 0.0)
+    return log_z, alpha, shrink, np.where(by_variance, np.nan, flat)
 
 
 def tilted_cumulants(

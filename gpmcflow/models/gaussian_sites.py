@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, lapack, qr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, text_digest
@@ -14,6 +14,11 @@ from gpmcflow.models.axis_coordinates import AxisCoordinates, check_order
 from gpmcflow.models.case_part import CasePart, sites_density
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
+
+LARGEST_GRADE = (
+    1e8  # of tau_i times the prior variance: above it, products of the factor lose the rest
+)
+LEAST_SHARE = 1e-4  # 1 - tau_i Var eta_i: below it, the difference has lost four digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +102,9 @@ class GaussianSites:
         if not np.any(self.precision):
             return np.eye(self.model.dim, order="F")
         scaled = self.model.predictor_factor * np.sqrt(self.precision)[:, None]
+        sizes = np.einsum("ij,ij->i", scaled, scaled)
+        if sizes.max() > LARGEST_GRADE:
+            return _graded_factor(scaled[np.argsort(-sizes)])
         gram = blas.dsyrk(1.0, scaled, trans=1, lower=0)
         gram.flat[:: len(gram) + 1] += 1.0
         # reversed rows and columns turn upper storage into lower and W into an ordinary factor
@@ -113,7 +121,11 @@ class GaussianSites:
 
     @cached_property
     def whitened_mean(self) -> np.ndarray:
-        """Mean of xi: G^{-1} U' (nu - tau A mean_0), shape (d,)."""
+        """Mean of xi: G^{-1} U' (nu - tau A mean_0), shape (d,), which is U' times the `residual`."""
+        if (
+            self._precise
+        ):  # in the sum of the first form, precise sites leave no digits to the others
+            return self.model.pull_back(self.residual[None])[0]
         W = self.whitened_factor
         return blas.dtrsv(W, blas.dtrsv(W, self._linear_term, lower=0), lower=0, trans=1)
 
@@ -168,6 +180,63 @@ class GaussianSites:
         """Variances of eta (n,): sums of squares, so without cancellation."""
         F = self.predictor_factor
         return np.einsum("ij,ij->i", F, F)
+
+    @cached_property
+    def _precise(self) -> bool:
+        """Whether a site is so precise that differences of large numbers hide what the others say of it.
+
+        With more cases than latent variables no case is known from its own site alone.
+        """
+        share = 1.0 - self.precision * self.predictor_variance
+        return self.model.n_cases <= self.model.dim and bool(np.any(share < LEAST_SHARE))
+
+    @cached_property
+    def _case_factor(self) -> np.ndarray:
+        """Lower factor of B = I + S K S, S = diag(tau)^(1/2), K the prior covariance of eta (n, n)."""
+        root = np.sqrt(self.precision)
+        B = root[:, None] * self.model.predictor_covariance * root
+        B.flat[:: len(B) + 1] += 1.0
+        factor, info = lapack.dpotrf(B, lower=1, clean=1)
+        if info != 0:
+            raise NumericalError("Gaussian sites: I + S K S is not positive definite")
+        return factor
+
+    @cached_property
+    def cavity_share(self) -> np.ndarray:
+        """1 - tau_i Var eta_i (n,): variance of each predictor over that without its own site.
+
+        It is the diagonal of B^-1, which has no cancellation.
+        """
+        if not self._precise:
+            return 1.0 - self.precision * self.predictor_variance
+        inverse, _ = lapack.dtrtri(self._case_factor, lower=1)
+        return np.einsum("ij,ij->j", inverse, inverse)
+
+    @cached_property
+    def residual(self) -> np.ndarray:
+        """nu_i - tau_i E eta_i (n,), slopes of the log sites at the mean: eta - prior mean = K residual.
+
+        With precise sites it solves (I + diag(tau) K) b = h, h that at the prior mean: b = w + S c with
+        B c = S^-1 (h - w) - S K w, w what h has at weak sites.
+        """
+        tau = self.precision
+        if not self._precise:
+            return self.shift - tau * self.predictor_mean
+        K, root = self.model.predictor_covariance, np.sqrt(tau)
+        h = self.shift - tau * self.model.predictor_mean
+        strong = tau * np.diag(K) > 1.0
+        weak = np.where(strong, 0.0, h)
+        right = np.divide(h, root, out=np.zeros_like(h), where=strong) - root * (K @ weak)
+        solved, _ = lapack.dpotrs(self._case_factor, right, lower=1)
+        return weak + root * solved
+
+    @cached_property
+    def log_peak(self) -> float:
+        """Log of the integral of prior times sites, over the sites' value at the mean.
+
+        That is log prior - log q at the mean; `log_normaliser` is this plus the log sites there.
+        """
+        return -0.5 * float(self.whitened_mean @ self.whitened_mean) - 0.5 * self.log_det
 
     def predictor(self, zeta: np.ndarray) -> np.ndarray:
         """Eta of standardised coordinates zeta (..., d), shape (..., n); zeta ~ N(0, I) under q."""
@@ -297,3 +366,15 @@ class SplitCases(PrincipalAxes):
         whole = CasePart(model.likelihood, model.y, self.predictor_factor, self.predictor_mean)
         first, second = self.case_indices
         return whole.take(first), whole.take(second)
+
+
+def _graded_factor(scaled: np.ndarray) -> np.ndarray:
+    """W, upper triangular, with W W' = I + M'M for rows M (n, d) of sizes that differ much, largest first.
+
+    By Householder's QR decomposition of M over I, which keeps what small rows say beside large ones.
+    """
+    d = scaled.shape[1]
+    stacked = np.asfortranarray(np.concatenate([scaled, np.eye(d)])[:, ::-1])
+    (R,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
+    factor = (R[:d].T * np.sign(np.diag(R)))[::-1, ::-1]
+    return np.asfortranarray(factor)

@@ -17,11 +17,11 @@ from gpmcflow.covariances.inputs import inputs_of, new_inputs, require_plain
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
-from gpmcflow.models.model_checks import refuse_degenerate, warn_unidentified
+from gpmcflow.models.model_checks import refuse_degenerate, warn_unidentified, warn_units
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
 
@@ -49,8 +49,10 @@ class GPModel(WritableArrays, LatentPrior):
     mean:
         Number or hyperprior of c, in the units of the latent function.
     jitter:
-        eps of K_ii (1 + eps), a part of the model, the same for all theta. None is 1e-6, and for `at` with a
-        covariance of fixed parameters the least that lets it factorise, zero first.
+        eps of R_ii (1 + eps), a part of the model, the same for all theta, R the terms of K that are not
+        `Linear`, `Polynomial` or `Constant`: those are few functions, and need none. Where all terms are, it
+        is a share of their variance about the centre of the inputs. None is 1e-6, and for `at` with a
+        covariance of fixed parameters the least that lets R factorise, zero first.
     structure:
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.
@@ -149,6 +151,7 @@ class GPModel(WritableArrays, LatentPrior):
         refuse_degenerate(self, prior_variance, self._columns)
         free_noise = self.likelihood.conjugate and not self._likelihood_is_fixed
         warn_unidentified(self.covariance, self._free[self._mean_place], free_noise)
+        warn_units(self)
 
     def __repr__(self) -> str:
         n, p = self.X.shape
@@ -242,13 +245,9 @@ class GPModel(WritableArrays, LatentPrior):
             self.mean_at(full),
             {"covariance_function": CovarianceAt(self, full), "X": self.X},
         )
-        fixed = not any(self._free[place] for places in self._places for place in places)
         likelihood = self.likelihood_at(full)
-        if self.jitter is None and fixed and self.structure != "kronecker":
-            K = CovarianceBuffers(self._tape).matrix(full)
-            return LatentGaussianModel.from_covariance(K, likelihood, self.y, mean=c, **shared)
-        L = np.asfortranarray(self.cholesky(full))
-        jitter = self.epsilon * float(np.mean(CovarianceBuffers(self._tape).diagonal(full, self.X)))
+        pin_blas()
+        L, jitter = self.factor_and_jitter(full, least=self.least_jitter)
         mean = np.full(self.n_cases, c)
         return LatentGaussianModel(likelihood, self.y, mean, L, jitter, **shared)
 

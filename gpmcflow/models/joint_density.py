@@ -13,7 +13,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.kronecker_structure import KroneckerStructure
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
 
-LARGEST = 150.0  # |coordinate| above which squares overflow: such a point has no density
+LARGEST = 150.0  # size of a log above which squares overflow: such a point has no density
 
 
 class Evaluation(NamedTuple):
@@ -75,7 +75,7 @@ class JointDensity:
         model, structure = self.model, self.structure
         theta, slopes = self.coordinates.theta(x)
         full = model.full(theta)
-        if not np.all(np.abs(full) < LARGEST):  # nan, too
+        if not model.in_range(full, LARGEST):
             return self._nowhere()
         with np.errstate(all="ignore"):
             rest = structure.place(full, z)
@@ -97,7 +97,7 @@ class JointDensity:
         """``rest`` of `evaluate` alone, at a quarter of its flops where the covariance is dense."""
         model, structure = self.model, self.structure
         full = model.full(self.coordinates.theta(x)[0])
-        if not np.all(np.abs(full) < LARGEST):
+        if not model.in_range(full, LARGEST):
             return -np.inf
         with np.errstate(all="ignore"):
             rest = structure.place(full, z)

@@ -9,23 +9,30 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import lapack
 
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.finite import FewFunctions, few_functions, is_finite
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor
 from gpmcflow.covariances.leaves import Constant
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
+from gpmcflow.models.latent_gaussian import factorise
+from gpmcflow.models.linear_maps import stacked_factor
 from gpmcflow.models.model_coordinates import ModelCoordinates
 
 if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 JITTER = 1e-6
+SINGULAR = (
+    1e-12  # jitter of a covariance of few functions, which a factor in stacked form can do with
+)
 _Term = tuple[Covariance, list[tuple[int, ...]], list[np.ndarray]]
 
 
@@ -144,6 +151,47 @@ class LatentPrior(ModelCoordinates):
         buffers = CovarianceBuffers(self._tape, self.epsilon)
         return everything, None, np.empty(0, dtype=int), buffers
 
+    @property
+    def least_jitter(self) -> bool:
+        """Whether `GPModel.at` takes the least jitter: none is given, and the covariance is fixed."""
+        free = any(self._free[place] for places in self._places for place in places)
+        return self.jitter is None and not free and not self.kronecker
+
+    @cached_property
+    def functions(self) -> FewFunctions | None:
+        """Terms of the sum that are few functions of the inputs, where one is not constant; else None.
+
+        They need no jitter, and are kept apart where all of K is factorised: their variance far from the
+        origin of a column would leave no digits to the others.
+        """
+        if self.basis or self._axes is not None:
+            return None
+        terms = [own for own in self._terms if is_finite(own[0])]
+        if all(isinstance(term, Constant) for term, _, _ in terms):
+            return None
+        parts, columns, places = zip(*terms, strict=True)
+        size = len(self.parameters.priors)
+        bound = list(chain(*columns)), list(chain(*places))
+        return few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+
+    @cached_property
+    def _rest(self) -> list[_Term]:
+        return [own for own in self._terms if not is_finite(own[0])]
+
+    def rest_of_functions(self) -> tuple[np.ndarray, CovarianceBuffers | None]:
+        """Places in ``full`` of what the terms beside `functions` depend on, and buffers for their sum."""
+        pin_blas()
+        if not self._rest:
+            return np.empty(0, dtype=int), None
+        places = np.unique(np.concatenate([np.concatenate(own[2]) for own in self._rest]))
+        return places, CovarianceBuffers(self._tape_of(self._rest), self.epsilon)
+
+    def function_values(self, full: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """V (n, q) of K = R + V V', R the rest, with the scales of `functions`, or of other inputs X."""
+        assert self.functions is not None
+        X = self.X if X is None else X
+        return self.functions.values(X) * np.exp(self.functions.log_scales(full))
+
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
         kept = [own for own in self._terms if wanted(own[0])]
@@ -194,15 +242,53 @@ class LatentPrior(ModelCoordinates):
         """Factor at ``full``. Raises `NumericalError` where the covariance is not positive definite."""
         factor = self.factor()
         if not factor.fill(full):
-            raise NumericalError(
-                f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
-                f"larger jitter than {self.epsilon:g}"
-            )
+            raise self._not_positive_definite(full)
         return factor
 
     def cholesky(self, full: np.ndarray) -> np.ndarray:
-        """Lower factor of K with its jitter (n, n)."""
-        return self.scale(full) * self.filled_factor(full).dense()
+        """Lower factor of K with its jitter (n, n), in Fortran order."""
+        return self.factor_and_jitter(full)[0]
+
+    def factor_and_jitter(
+        self, full: np.ndarray, *, least: bool = False
+    ) -> tuple[np.ndarray, float]:
+        """Lower factor of K (n, n), in Fortran order, and the mean of the jitter in it.
+
+        With ``least`` that is the least with which what needs one factorises, zero first. A covariance of few
+        functions alone, which is singular, has 1e-12 of its variance about the centre of the inputs.
+        """
+        if self.functions is None:
+            if least:
+                return factorise(CovarianceBuffers(self._tape).matrix(full))
+            with_it = self.prior_variance(full, self.X)
+            jitter = float((with_it - CovarianceBuffers(self._tape).diagonal(full, self.X)).mean())
+            return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense()), jitter
+        rest, jitter = self.rest_factor(full, least=least)
+        return stacked_factor(self.function_values(full), rest), jitter
+
+    def rest_factor(self, full: np.ndarray, *, least: bool = False) -> tuple[np.ndarray, float]:
+        """Lower factor of R (n, n), K = R + V V', and the mean jitter in it; see `factor_and_jitter`."""
+        pin_blas()
+        _, buffers = self.rest_of_functions()
+        if buffers is None:
+            tape = self._tape.centred()
+            share = SINGULAR if self.jitter is None else self.jitter
+            added = share * CovarianceBuffers(tape).diagonal(full, tape.X)
+            return np.diag(np.sqrt(added)), float(added.mean())
+        if least:
+            buffers.jitter = 0.0
+            return factorise(buffers.matrix(full))
+        jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
+        rest, info = lapack.dpotrf(buffers.matrix(full), lower=1, clean=1)
+        if info:
+            raise self._not_positive_definite(full)
+        return rest, jitter
+
+    def _not_positive_definite(self, full: np.ndarray) -> NumericalError:
+        return NumericalError(
+            f"model: the covariance is not positive definite at {np.round(full, 3).tolist()}; give a "
+            f"larger jitter than {self.epsilon:g}"
+        )
 
     def covariance_matrix(self, theta: np.ndarray) -> np.ndarray:
         """K(theta) (n, n), with its jitter."""
@@ -239,3 +325,18 @@ class CovarianceAt:
     def diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """Prior variances at new inputs, (m,)."""
         return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
+
+    def rest(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """As calling it, of what stands beside `GPModel.functions`."""
+        _, buffers = self.model.rest_of_functions()
+        if buffers is None:
+            return np.zeros((len(X_new), self.model.n_cases if X is None else len(X)))
+        return buffers.cross(self.full, np.ascontiguousarray(X_new), X)
+
+    def rest_diagonal(self, X_new: np.ndarray) -> np.ndarray:
+        """As `diagonal`, of what stands beside `GPModel.functions`."""
+        _, buffers = self.model.rest_of_functions()
+        if buffers is None:
+            return np.zeros(len(X_new))
+        buffers.jitter = 0.0
+        return buffers.diagonal(self.full, np.ascontiguousarray(X_new))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas
+from scipy.linalg import blas, qr
 
 
 def push_forward(factor: np.ndarray, batch: np.ndarray, triangular: bool) -> np.ndarray:
@@ -36,3 +36,14 @@ def _product(factor: np.ndarray, batch: np.ndarray, triangular: bool, transpose:
     rows = np.ascontiguousarray(batch, dtype=np.float64).reshape(-1, batch.shape[-1])
     out = blas.dgemm(1.0, factor, rows.T, trans_a=transpose)
     return out.T.reshape(*lead, -1)
+
+
+def stacked_factor(columns: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Lower triangular L with L L' = V V' + F F', for V (n, q), F lower triangular (n, n).
+
+    By the QR decomposition of V' over F', in which large columns of V take no digits from F.
+    """
+    stacked = np.asfortranarray(np.concatenate([columns.T, factor.T]))
+    (R,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
+    R = R[: len(factor)]
+    return np.asfortranarray((np.sign(np.diag(R))[:, None] * R).T)

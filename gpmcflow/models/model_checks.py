@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 log = logging.getLogger(__name__)
+FAR = 3.0  # times what hyperpriors allow
 
 
 def refuse_degenerate(
@@ -55,6 +56,32 @@ def warn_unidentified(covariance: Covariance, free_mean: bool, free_noise: bool)
                 "model: the period of %s is free over more than a factor of 2, where posteriors have several "
                 "modes; fix it, or narrow its hyperprior", leaf.name or leaf.term,
             )  # fmt: skip
+
+
+def warn_units(model: GPModel) -> None:
+    """Say so where the size of y is far from all that hyperpriors allow.
+
+    The size is the root mean square of y - c, c the nearest mean; the hyperpriors' ends are their central
+    99.8 %: it may be as large as all amplitudes and the noise together, and as small as the noise.
+    """
+    spread = model.likelihood.spread
+    if spread is None or not model.dim or model.basis:
+        return
+    ends = []
+    for share in (0.001, 0.999):
+        theta = [float(prior.quantile(share)) for prior in model.parameters.free_priors]
+        full = model.full(np.array(theta))
+        noise = np.square(model.likelihood_at(full).number(spread))
+        total = model.prior_variance(full, model.X) + noise
+        ends.append((model.mean_at(full), *(float(np.sqrt(np.mean(v))) for v in (noise, total))))
+    (low, least, _), (high, _, most) = ends
+    c = float(np.clip(np.mean(model.y), low, high))
+    size = float(np.sqrt(np.mean((model.y - c) ** 2)))
+    if size > FAR * most or 0.0 < size < least / FAR:
+        log.warning(
+            "model: y differs from the mean %.3g by %.2g on average, and the hyperpriors allow %.2g to %.2g; "
+            "standardise y, or state hyperpriors in its units", c, size, least, most,
+        )  # fmt: skip
 
 
 def _refuse_duplicates(X: np.ndarray) -> None:

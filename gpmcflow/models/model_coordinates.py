@@ -107,6 +107,14 @@ class ModelCoordinates:
         numbers[log] = np.log(numbers[log])
         return numbers
 
+    def in_range(self, full: np.ndarray, largest: float) -> bool:
+        """Whether logs of parameters are below ``largest`` in size, and the mean is finite; not for nan."""
+        return bool(np.isfinite(full).all() and (np.abs(full[self._logs]) < largest).all())
+
+    @cached_property
+    def _logs(self) -> np.ndarray:
+        return np.flatnonzero(self.parameters.is_log)
+
     def owners(self, place: int) -> list[str]:
         """Which of "covariance", "mean" and "likelihood" have the parameter at a place of ``full``."""
         owners = {

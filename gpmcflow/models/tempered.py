@@ -217,8 +217,11 @@ class TemperedPath:
 
     def log_ratio(self, predictor: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
         """u(eta) for a batch: predictor (..., n), log likelihood (...), result (...)."""
-        sites = self.reference.log_density_of_sites(predictor)
-        return log_likelihood - sites + self.reference.log_normaliser
+        q = (
+            self.reference
+        )  # over the sites' value at the mean: that alone is of the size of tau y^2
+        away = predictor - q.predictor_mean
+        return log_likelihood - sites_density(away, q.precision, q.residual) + q.log_peak
 
     def derivatives(
         self, predictor: np.ndarray, beta: float

@@ -2,17 +2,35 @@ from __future__ import annotations
 
 import os
 
+import mpmath
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.special import expit, logsumexp
+from scipy.stats import binom, multivariate_normal, norm
 
+from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.covariances.leaves import SquaredExponential
+from gpmcflow.covariances.leaves import (
+    Constant,
+    Matern12,
+    Matern32,
+    Matern52,
+    SquaredExponential,
+)
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.likelihoods import Gaussian, Likelihood, Logistic, Poisson, Probit
+from gpmcflow.likelihoods import (
+    Binomial,
+    Gaussian,
+    Likelihood,
+    Logistic,
+    Poisson,
+    Probit,
+    StudentT,
+)
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.tempered import TemperedPath
 
 LABELS = {n: np.where(np.arange(n) % 3 == 1, -1.0, 1.0) for n in (1, 2, 3, 6, 20)}
 
@@ -299,3 +317,84 @@ def test_many_degrees_of_freedom_are_gaussian_noise(outliers):
     assert a.clipped == 0
     assert a.log_evidence == pytest.approx(b.log_evidence, abs=1e-3)
     np.testing.assert_allclose(a.sites.predictor_mean, b.sites.predictor_mean, atol=1e-4)
+
+
+def exact_regression(K: np.ndarray, y: np.ndarray, noise: np.ndarray) -> float:
+    """log N(y; 0, K + diag(noise^2)) with 50 digits."""
+    with mpmath.workdps(50):
+        C = mpmath.matrix(K.tolist())
+        for i, s in enumerate(noise.tolist()):
+            C[i, i] += mpmath.mpf(s) ** 2
+        L, n = mpmath.cholesky(C), len(y)
+        u = mpmath.lu_solve(L, mpmath.matrix(y.tolist()))
+        log_det = sum(mpmath.log(L[i, i]) for i in range(n))
+        return float(-sum(v * v for v in u) / 2 - log_det - n * mpmath.log(2 * mpmath.pi) / 2)
+
+
+def test_noise_far_below_the_signal():
+    """EP and Laplace are exact however small the noise is, and where it is small in some rows only."""
+    x, rng = np.linspace(0.0, 10.0, 12), np.random.default_rng(1)
+    some = np.where(np.arange(12) % 2, 1e-8, 0.5)
+    for covariance in (Matern12(1.0, 1.0), Matern52(2.0, 3.0), Matern32(1.0, 1.0) + Constant(10.0)):
+        K = covariance(x)
+        y = np.linalg.cholesky(K) @ rng.standard_normal(12)
+        for noise in (1e-5, 1e-8, 1e-10, some):
+            right = exact_regression(K, y, np.broadcast_to(noise, 12))
+            model = GPModel(x, y, covariance, Gaussian(noise))
+            for method in ("ep", "laplace"):
+                got = approximate(model, method).log_evidence
+                assert got == pytest.approx(right, abs=1e-5), (covariance, noise, method)
+
+
+def test_other_sites_far_more_precise_than_the_prior():
+    """Student-t noise of no width leaves log N(y; c, K); one large count is told by the normal that it is."""
+    x = np.linspace(0.0, 5.0, 12)
+    y, K = 3.0 + np.sin(x), Matern32(1.0, 5.0)(x)
+    limit = multivariate_normal(np.full(12, 3.0), K).logpdf(y)
+    for scale in (1e-6, 1e-9):
+        model = GPModel(x, y, Matern32(1.0, 5.0), StudentT(scale, 4.0), mean=3.0)
+        assert approximate(model).log_evidence == pytest.approx(limit, abs=1e-4), scale
+    # p(y) = integral of Poisson(y | m) N(log m; 0, 4) d log m -> N(log y; 0, 4) / y as y grows
+    for y in (1e8, 1e10):
+        model = GPModel(np.zeros(1), np.array([y]), Constant(2.0), Poisson(), jitter=0.0)
+        limit = norm.logpdf(np.log(y), 0.0, 2.0) - np.log(y)
+        for method in ("ep", "laplace"):
+            got = approximate(model, method).log_evidence
+            assert got == pytest.approx(limit, abs=1e-4), (y, method)
+
+
+def test_annealing_from_precise_sites():
+    """An EP fit of Gaussian rows is the posterior, so annealing from it has no error at any noise."""
+    x = np.linspace(0.0, 5.0, 8)
+    y, K = np.sin(x), Matern12(1.0, 1.0)(x)
+    right = exact_regression(K, y, np.full(8, 1e-8))
+    path = TemperedPath(approximate(GPModel(x, y, Matern12(1.0, 1.0), Gaussian(1e-8))).sites)
+    eta = path.reference.predictor(np.random.default_rng(0).standard_normal((20, 8)))
+    ratios = path.log_ratio(eta, path.model.likelihood.log_density(eta, y))
+    np.testing.assert_allclose(ratios, right, atol=1e-5)
+
+
+def test_balanced_rows():
+    """Shifts that are zero but for rounding: N / 2 of N trials, Student-t at 0; against quadrature."""
+    for n in (50, 100, 5000):
+        model = GPModel(np.zeros(1), np.array([n / 2]), Constant(2.0), Binomial(n), jitter=0.0)
+        eta = np.linspace(-30.0, 30.0, 4001) / np.sqrt(n)
+        log_p = binom.logpmf(n / 2, n, expit(eta)) + norm.logpdf(eta, 0.0, 2.0)
+        right = logsumexp(log_p) + np.log(eta[1] - eta[0])
+        assert approximate(model).log_evidence == pytest.approx(right, abs=1e-7), n
+    # by symmetry the sites of such rows have no shift, and rows that differ converge as closely
+    x = np.arange(20.0)
+    for y, likelihood in (
+        (5.0, Binomial(10)),
+        (0.0, StudentT(0.2, 4.0)),
+        (0.0, StudentT(1e-6, 4.0)),
+    ):
+        model = GPModel(x, np.full(20, y), SquaredExponential(1.0, 1.0), likelihood)
+        fit = approximate(model).fit
+        assert np.abs(fit.sites.shift * np.sqrt(fit.cavity_variance)).max() < 1e-6, likelihood
+    counts = np.r_[1e7, np.zeros(9)]
+    fit = approximate(GPModel(x[:10], counts, Matern32(1.0, 5.0), Poisson())).fit
+    _, alpha, _ = Poisson().tilted(counts, fit.cavity_mean, fit.cavity_variance)
+    mean = fit.cavity_mean + fit.cavity_variance * alpha
+    sd = np.sqrt(fit.sites.predictor_variance)
+    np.testing.assert_allclose((mean - fit.sites.predictor_mean)[1:] / sd[1:], 0.0, atol=1e-6)

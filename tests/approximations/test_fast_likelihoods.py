@@ -59,7 +59,10 @@ def parts(model, theta):
     K = model.cross_covariance(full, model.X)
     natural = model.natural(theta)
     white = natural.get("white.signal_sd", 0.0) ** 2
-    own = model.epsilon * (K.diagonal() + white) + white
+    # the jitter is no share of lines and constants
+    level = natural.get("constant_2.signal_sd", natural.get("constant.signal_sd", 0.0)) ** 2
+    few = level + natural.get("linear.sd", 0.0) ** 2 * (model.X**2).sum(1)
+    own = model.epsilon * (K.diagonal() - few + white) + white
     noise = (
         NOISE**2 if isinstance(model.likelihood.noise_sd, np.ndarray) else natural["noise_sd"] ** 2
     )

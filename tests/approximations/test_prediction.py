@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +28,15 @@ from gpmcflow.approximations.conditional import (
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.prediction import predict, simulate
 from gpmcflow.approximations.predictive import QUANTILES
-from gpmcflow.covariances.leaves import Categorical, Group, Linear, Matern32, SquaredExponential
+from gpmcflow.covariances.leaves import (
+    Categorical,
+    Constant,
+    Group,
+    Linear,
+    Matern32,
+    SquaredExponential,
+    White,
+)
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import (
@@ -645,3 +654,73 @@ def test_predictors_of_a_grid_are_those_of_its_matrix(covariance):
     for average in (None, np.full((1, 7), 1 / 7)):
         for found, wanted in zip(grid.joint(new, average), whole.joint(new, average), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("df", "has"), [(0.8, (False, False)), (1.5, (True, False)), (2.5, (True, True))]
+)
+def test_moments_that_student_t_noise_does_not_have(df, has, caplog):
+    """No mean with df at most 1, no standard deviation with df at most 2: nan, in words; quantiles stay."""
+    x = np.linspace(0.0, 1.0, 6)
+    model = GPModel(x, np.sin(x), Matern32(1.0, 1.0), StudentT(0.1, df))
+    prediction = predict(approximate(model), [0.5, 2.0])
+    for name, there in zip(("response_mean", "response_sd"), has, strict=True):
+        assert np.isfinite(prediction[name]).all() == there
+        assert np.isnan(prediction[name]).all() != there
+    assert np.isfinite(prediction["response_quantile"]).all()
+    assert ("no mean" in caplog.text) == (not has[0])
+    assert ("no standard deviation" in caplog.text) == (not has[1])
+
+
+def test_predictions_far_from_zero():
+    """Means and covariances beside linear terms keep their digits, against 60 digits, by both routes."""
+    n, new = 10, np.array([-1.05, 0.4, 4.0])
+    t = np.linspace(-3.0, 3.0, n)
+    y = 1.3 * t + np.sin(3.0 * t)
+    for offset in (0.0, 2000.0, 1e6):
+        for smooth in (1, 0):
+            covariance = Linear(2.0) + Constant(3.0)
+            covariance = covariance + SquaredExponential(1.0, 1.0) if smooth else covariance
+            with mpmath.workdps(60):
+
+                def k(a, b, smooth=smooth):
+                    return 4 * a * b + 9 + smooth * mpmath.exp(-((a - b) ** 2) / 2)
+
+                x, xn = ([mpmath.mpf(float(offset + v)) for v in at] for at in (t, new))
+                C = mpmath.matrix([[k(a, b) + (a == b) * mpmath.mpf(0.01) for b in x] for a in x])
+                cross = mpmath.matrix([[k(a, b) for b in x] for a in xn])
+                inverse = C**-1
+                mean = cross * (inverse * mpmath.matrix(y.tolist()))
+                joint = (
+                    mpmath.matrix([[k(a, b) for b in xn] for a in xn]) - cross * inverse * cross.T
+                )
+                mean, joint = np.array(mean.tolist(), float)[:, 0], np.array(joint.tolist(), float)
+            model = GPModel(
+                offset + t, y, covariance, Gaussian(0.1), jitter=0.0 if smooth else None
+            )
+            X_new = (offset + new)[:, None]
+            for own in (
+                regression_predictor(model, np.empty(0)),
+                State(model.at(), sites=approximate(model).sites).predictor(),
+            ):
+                both, average = own.joint(X_new), np.array([[0.5, 0.5, 0.0]])
+                at = own.moments(X_new)
+                for got, right in (
+                    (at.mean[0], mean), (at.variance[0], np.diag(joint)),
+                    (both[0][0], mean), (both[1], joint),
+                    (own.joint(X_new, average)[1], average @ joint @ average.T),
+                ):  # fmt: skip
+                    np.testing.assert_allclose(
+                        got, right, rtol=1e-4, atol=1e-6, err_msg=f"{offset} {smooth}"
+                    )
+
+
+def test_a_white_term_counts_as_noise_of_the_cases():
+    x, new = np.linspace(0.0, 5.0, 12), np.array([2.2, 7.0])
+    model = GPModel(
+        x, np.sin(x), SquaredExponential(1.0, 1.0) + White(0.5), Gaussian(0.1), jitter=0.0
+    )
+    C = SquaredExponential(1.0, 1.0)(x) + 0.26 * np.eye(12)
+    k = SquaredExponential(1.0, 1.0)(new, x)
+    got = regression_predictor(model, np.empty(0)).moments(new[:, None]).mean[0]
+    np.testing.assert_allclose(got, k @ np.linalg.solve(C, np.sin(x)), rtol=1e-9)

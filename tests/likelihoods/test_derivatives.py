@@ -286,3 +286,46 @@ def test_one_trial_is_a_label():
         Binomial(1).derivatives(ETA, one), Logistic().derivatives(ETA, labels), strict=True
     ):
         np.testing.assert_allclose(ours, other, rtol=1e-13)
+
+
+def test_limits_of_size_and_degrees_of_freedom():
+    """Values and slopes by the log of size or df, from small to 1e15, against 40 digits."""
+    y, eta = np.array([0.0, 3.0, 150.0, 1e6]), np.array([-1.0, 1.2, 4.9, 13.8])
+    reals = np.array([0.0, 0.3, -2.0, 30.0])
+    with mp.workdps(60):
+        for size in (0.7, 900.0, 1.1e3, 1e8, 1e12, 1e15):
+
+            def count(log_d, k, size=size):
+                d, m = mp.exp(log_d), mp.exp(mp.mpf(eta[k]))
+                binomial = mp.loggamma(y[k] + d) - mp.loggamma(d) - mp.loggamma(y[k] + 1)
+                return binomial - mp.mpf(y[k]) * mp.log1p(d / m) - d * mp.log1p(m / d)
+
+            def real(log_nu, k):
+                nu, r = mp.exp(log_nu), mp.mpf(reals[k]) / mp.mpf(0.5)
+                gammas = mp.loggamma((nu + 1) / 2) - mp.loggamma(nu / 2)
+                return (
+                    gammas
+                    - mp.log(nu * mp.pi) / 2
+                    - mp.log(0.5)
+                    - (nu + 1) / 2 * mp.log1p(r * r / nu)
+                )
+
+            for own, exact, values, at, tolerance in (
+                (NegativeBinomial(size), count, y, eta, 1e-8),
+                (StudentT(0.5, size), real, reals, np.zeros(4), 1e-12),
+            ):
+                log_size = mp.log(size)
+                for k in range(4):
+                    case, one = values[k : k + 1], at[k : k + 1]
+                    right = float(exact(log_size, k))
+                    assert float(own.derivatives(one, case)[0][0]) == pytest.approx(
+                        right, rel=1e-12, abs=tolerance
+                    ), (own, k)
+                    slope = float(mp.diff(lambda t, k=k, f=exact: f(t, k), log_size))
+                    assert float(own.parameter_gradient(one, case)[-1]) == pytest.approx(
+                        slope, rel=1e-9, abs=1e-12
+                    ), (own, k)
+        limit = Poisson().derivatives(eta, y)[0]
+        np.testing.assert_allclose(
+            NegativeBinomial(1e15).derivatives(eta, y)[0][:3], limit[:3], atol=1e-10
+        )

@@ -221,8 +221,8 @@ def test_at_is_the_model_of_latents_at_theta(jitter):
     a = np.sqrt(3) * np.sqrt(((m.X[:, None] - m.X) ** 2).sum(-1)) / natural["matern32.length_scale"]
     wave = np.sin(np.pi * (m.X[:, :1] - m.X[:, 0]) / 0.9) ** 2
     K = natural["matern32.signal_sd"] ** 2 * (1 + a) * np.exp(-a) * np.exp(-2 * wave / 2.0**2)
+    K += (1e-6 if jitter is None else jitter) * np.diag(np.diag(K))  # a line needs none
     K += natural["linear.sd"] ** 2 * m.X @ m.X.T
-    K += (1e-6 if jitter is None else jitter) * np.diag(np.diag(K))
     assert np.allclose(at.predictor_covariance, K, rtol=1e-10)
     assert np.allclose(at.predictor_mean, natural["mean"])
     eta = rng.standard_normal(11)
@@ -378,7 +378,10 @@ def test_operations_of_the_factors(name, structure):
     K = m.cross_covariance(full, X) / s**2
     if m.kronecker:  # the jitter stands on each axis
         first, second = K[::3, ::3] / K[0, 0], K[:3, :3]
-        K = np.kron(first + 0.01 * np.eye(4), second + 0.01 * K[0, 0] * np.eye(3))
+        share = 1.0  # of what needs a jitter: a constant does not
+        if name == "shared":
+            share = np.exp(2.0 * full[1]) / (1.0 + np.exp(2.0 * full[1]))
+        K = np.kron(first + 0.01 * np.eye(4), second + 0.01 * share * K[0, 0] * np.eye(3))
     else:
         K += 0.01 * np.diag(np.diag(K))
     L = np.linalg.cholesky(K)
@@ -699,3 +702,25 @@ def test_what_cannot_be_told_apart_is_warned_of(covariance, settings, message, c
     caplog.clear()
     GPModel(np.arange(5.0), LABELS, SE + Constant(1.0) + White(0.1), likelihood, mean=0.5)
     assert not caplog.text
+
+
+def test_units_of_y_that_hyperpriors_do_not_allow(caplog):
+    """Said of y in 1e6 and 1e-6 under default hyperpriors, of no y that they or the user's own allow."""
+    x, rng = np.linspace(0.0, 5.0, 30), np.random.default_rng(0)
+    y = np.sin(x) + 0.2 * rng.standard_normal(30)
+    wide, level = Hyperprior.log_uniform(1e4, 1e8), Hyperprior("norm", {"loc": 5e6, "scale": 1e6})
+    for units, covariance, likelihood, mean, told in (
+        (1e6, Matern32(), Gaussian(), 0.0, True),
+        (1e6, Matern32() + Linear(), StudentT(), 0.0, True),
+        (1e-6, Matern32(), Gaussian(), 0.0, True),
+        (1.0, Matern32(), Gaussian(), 0.0, False),
+        (1.0, Matern32() + Linear(), StudentT(), 0.0, False),
+        (1e6, Matern32(1.0, wide), Gaussian(wide), 0.0, False),
+        (1e6, Matern32(1.0, wide), Gaussian(wide), level, False),
+    ):
+        caplog.clear()
+        GPModel(x, units * y + (5e6 if mean is level else 0.0), covariance, likelihood, mean)
+        assert ("standardise y" in caplog.text) == told, (units, covariance, likelihood)
+    caplog.clear()
+    GPModel(x, np.full(30, 1e6), Matern32(), Poisson())
+    assert not caplog.text  # counts have no units

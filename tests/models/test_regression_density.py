@@ -2,24 +2,32 @@ from __future__ import annotations
 
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.frozen_search import frozen_maximum
+from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
     Constant,
     Linear,
     Matern32,
     Periodic,
+    Polynomial,
     SquaredExponential,
     White,
 )
+from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.likelihoods import Gaussian, Probit
-from gpmcflow.models.collapsed_density import CollapsedDensity
+from gpmcflow.likelihoods import Gaussian, Poisson, Probit, StudentT
+from gpmcflow.models.collapsed_density import CollapsedDensity, density_of
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.log_density import FunctionDensity, finite_start
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter
@@ -67,7 +75,7 @@ CASES = {
             Constant(WIDE) + SquaredExponential(GAMMA, WIDE) + Constant(GAMMA), Gaussian(WIDE), 0.05
         ),
         [1.1, 0.4, 1.5, 0.7, 0.3],
-        lambda a, h, s, b, e: (se(h, s) + a**2 + b**2) * (1.0 + 0.05 * I) + e**2 * I, 0.0,
+        lambda a, h, s, b, e: se(h, s) * (1.0 + 0.05 * I) + a**2 + b**2 + e**2 * I, 0.0,
     ),
     "known noise, a free mean": (
         model_of(Matern32(WIDE, WIDE) + EXACT, Gaussian(NOISE), 0.0, Hyperprior("norm")),
@@ -87,8 +95,8 @@ CASES = {
             + Linear(WIDE, columns=1), Gaussian(WIDE), 1e-3,
         ),
         [0.8, 1.3, 0.9, 0.6, 0.3],
-        lambda h, s, r, b, e: (se(h, s) * periodic(r, 0.5) + b**2 * np.outer(X[:, 1], X[:, 1]))
-        * (1.0 + 1e-3 * I) + e**2 * I, 0.0,
+        lambda h, s, r, b, e: se(h, s) * periodic(r, 0.5) * (1.0 + 1e-3 * I)
+        + b**2 * np.outer(X[:, 1], X[:, 1]) + e**2 * I, 0.0,
     ),
     "product plus a constant": (
         model_of(SquaredExponential(WIDE, WIDE) * Periodic(WIDE, period=0.5, columns=0) + EXACT),
@@ -251,3 +259,148 @@ def test_a_users_function():
         finite_start(hole, np.array([1.0]))
     with pytest.raises(InputError, match="has no gradient"):
         hole.value_and_gradient(np.array([1.0]))
+
+
+OFFSETS = (0.0, 2000.0, 1e4, 1e6)
+FAR_FROM_ZERO = (  # covariance, and k(a, b) for mpmath
+    (Linear(2.0) + Constant(3.0), lambda a, b: 4 * a * b + 9),
+    (
+        Linear(2.0) + Constant(3.0) + SquaredExponential(1.0, 1.0),
+        lambda a, b: 4 * a * b + 9 + mpmath.exp(-((a - b) ** 2) / 2),
+    ),
+    (Polynomial(2, 1.0, 1.0), lambda a, b: (1 + a * b) ** 2),
+    (Linear(1.5) * Constant(0.5) + White(0.2), lambda a, b: 0.5625 * a * b + 0.04 * (a == b)),
+)
+
+
+def test_columns_far_from_zero():
+    """Linear and polynomial terms keep their digits, against log N with 60 digits, by all routes."""
+    n = 12
+    t, rng = np.linspace(-3.0, 3.0, n), np.random.default_rng(0)
+    y = 1.3 * t + np.sin(3.0 * t) + 0.1 * rng.standard_normal(n)
+    for offset in OFFSETS:
+        x = offset + t
+        for covariance, k in FAR_FROM_ZERO:
+            with mpmath.workdps(60):
+                at, cases = [mpmath.mpf(float(v)) for v in x], range(n)
+                C = mpmath.matrix(n, n)
+                for i in cases:
+                    for j in cases:
+                        C[i, j] = k(at[i], at[j]) + (i == j) * mpmath.mpf(0.1) ** 2
+                L = mpmath.cholesky(C)
+                u = mpmath.lu_solve(L, mpmath.matrix(y.tolist()))
+                log_det = sum(mpmath.log(L[i, i]) for i in cases)
+                right = float(
+                    -sum(v * v for v in u) / 2 - log_det - n * mpmath.log(2 * mpmath.pi) / 2
+                )
+            model = GPModel(x, y, covariance, Gaussian(0.1))
+            exact = GPModel(x, y, covariance, Gaussian(0.1), jitter=0.0)
+            got = {
+                "density": RegressionDensity(exact).log_likelihood(np.empty(0)),
+                "ep": approximate(model).log_evidence,
+                "laplace": approximate(model, "laplace").log_evidence,
+            }
+            for name, value in got.items():
+                assert value == pytest.approx(right, rel=1e-7, abs=1e-4), (offset, covariance, name)
+
+
+def test_slopes_of_functions_kept_apart():
+    """Every parameter of linear, polynomial and constant terms and of the rest, against differences."""
+    norm_ = Hyperprior("norm")
+    covariance = (
+        Linear(norm_, ard=True, columns=(0, 1))
+        + Polynomial(2, norm_, norm_, columns=(1,))
+        + Linear(norm_, columns=(2,)) * Constant(2.0)
+        + Constant(norm_, name="level")
+        + SquaredExponential(norm_, norm_, columns=(0,))
+        + White(norm_)
+    )
+    moved = X + np.array([2000.0, 0.0, 50.0])
+    model = GPModel(moved, Y, covariance, Gaussian(norm_), mean=norm_)
+    density, theta = RegressionDensity(model), np.random.default_rng(3).normal(0.0, 0.3, model.dim)
+    _, slope = density.value_and_gradient(theta)
+    steps = 1e-4 * np.eye(model.dim)
+    numeric = [(density(theta + h) - density(theta - h)) / 2e-4 for h in steps]
+    np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-5)
+    # C as a whole: draws of y, and the factor that predictions use
+    C = model.covariance_matrix(theta) + np.exp(2.0 * theta[-1]) * np.eye(N)
+    factor = MarginalLikelihood(model).dense_factor(model.full(theta))
+    np.testing.assert_allclose(factor @ factor.T, C, rtol=1e-10)
+
+
+def test_the_jitter_is_a_share_of_what_needs_it():
+    """None of constants and lines beside others; alone, a share of what varies about the centre."""
+    x = 2000.0 + np.linspace(0.0, 1.0, 6)
+    wide = Hyperprior("norm")
+    model = GPModel(x, np.ones(6), Matern32(wide, 0.5) + Constant(10.0) + Linear(1.0), Poisson())
+    K = CovarianceBuffers(model._tape, 1e-3)
+    full, bare = model.full(np.zeros(1)), CovarianceBuffers(model._tape)
+    added = np.diag(K.matrix(full)) - np.diag(bare.matrix(full))
+    np.testing.assert_allclose(added, 1e-3 * 0.25, rtol=1e-5)
+    np.testing.assert_allclose(K.diagonal(full, model.X) - np.diag(bare.matrix(full)), added)
+    alone = GPModel(x, np.ones(6), Linear(wide) + Constant(0.1), Poisson())
+    K, bare = CovarianceBuffers(alone._tape, 1e-3), CovarianceBuffers(alone._tape)
+    full = alone.full(np.array([0.3]))
+    size = np.exp(0.6) * (x - 2000.5) ** 2 + 0.01
+    np.testing.assert_allclose(np.diag(K.matrix(full) - bare.matrix(full)), 1e-3 * size, rtol=1e-5)
+    # and its slope
+    S = np.random.default_rng(0).standard_normal((6, 6))
+    S, out = S + S.T, np.empty((6, 6))
+    K.fill(full, out)
+    slope = K.adjoint(full, S.copy())[alone.free[0]]
+    ends = [K.matrix(alone.full(np.array([0.3 + h]))) for h in (1e-6, -1e-6)]
+    assert slope == pytest.approx(np.sum(S * (ends[0] - ends[1])) / 2e-6, rel=1e-6)
+
+
+def test_a_line_far_from_zero_under_counts():
+    """A Poisson regression on years: latents by the covariance are those of its two coefficients."""
+    t = np.linspace(-3.0, 3.0, 12)
+    counts = np.round(np.exp(0.5 + 0.4 * t))
+    for offset in (2000.0, 1e6):
+        x = offset + t
+        by_design = LatentGaussianModel.from_design(
+            np.column_stack([x, np.ones(12)]), np.array([0.01, 20.0]), Poisson(), counts
+        )
+        model = GPModel(x, counts, Linear(0.01) + Constant(20.0), Poisson())
+        right = approximate(by_design).log_evidence
+        assert approximate(model).log_evidence == pytest.approx(right, abs=1e-3), offset
+
+
+def test_a_jitter_that_counts_is_told(caplog):
+    """Noise of 1e-6 beside a covariance that needs a jitter: what it changes is said."""
+    x = np.linspace(0.0, 1.0, 30)
+    smooth = GPModel(x, np.sin(x), SquaredExponential(2.0, 1.0), Gaussian(1e-6))
+    rough = GPModel(x, np.sin(x), Matern32(1.0, 1.0), Gaussian(0.1))
+    for model, told in ((smooth, True), (rough, False)):
+        caplog.clear()
+        approximate(model)
+        assert ("jitter" in caplog.text) == told
+
+
+def test_a_mean_of_any_size():
+    """Densities of y + c with the mean c are those of y with mean 0; there was none above 150 or 300."""
+    theta = np.array([0.2, -0.1, -0.5, 1.0])
+    for likelihood in (Gaussian(WIDE), StudentT(WIDE, WIDE)):
+        for structure in ("dense", BasisFunctions(m=8)):
+            at = {}
+            for c in (0.0, 151.0, -301.0, 1013.25):
+                model = GPModel(
+                    X[:, 0], Y + c, SquaredExponential(WIDE, WIDE), likelihood, c, structure=structure
+                )  # fmt: skip
+                density = density_of(model, FrozenSites(np.ones(N), Y + c))
+                x = model.parameters.to_normal(theta[: model.dim])
+                here = density.evaluate(x, np.zeros(density.n_z))
+                at[c] = [here.rest + density.log_constant(), *here.slope_x]
+                np.testing.assert_allclose(
+                    at[c], at[0.0], rtol=1e-6, err_msg=f"{likelihood} {structure} {c}"
+                )
+                assert density.value(x, np.zeros(density.n_z)) == pytest.approx(here.rest, rel=1e-9)
+    for c in (301.0, 1e6):  # the search for the sampler's frame, and for the maximum
+        model = GPModel(X[:, 0], Y + c, SquaredExponential(), Gaussian(), mean=c)
+        right = approximate(GPModel(X[:, 0], Y, SquaredExponential(), Gaussian())).log_evidence
+        assert approximate(model).log_evidence == pytest.approx(right, abs=1e-3)
+        x, _ = frozen_maximum(
+            density_of(model, None), np.zeros(3), lambda x, sites: sites, hyperprior=True, searches=1,
+            near=0.1, edge=4.0,
+        )  # fmt: skip
+        assert np.abs(x).max() < 3.0

@@ -18,7 +18,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.joint.representations import Fixed, Point, Representation
 from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
 
-LARGEST = 300.0  # |coordinate| above which squares overflow: such a point has no density
+LARGEST = 300.0  # size of a log above which squares overflow: such a point has no density
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
@@ -214,7 +214,7 @@ class JointWorkspace:
     def _build(self, full: np.ndarray, place: int | None) -> Point | None:
         """Point with factors at ``full``, without latents; None where one does not factorise."""
         current, model = self.point, self.model
-        if not np.all(np.abs(full) < LARGEST):
+        if not model.in_range(full, LARGEST):
             return None
         sd, offset = model.scale(full), model.mean_at(full)
         touches = None if current is None else self._touches[place]

@@ -1,0 +1,53 @@
+"""Ratios of gamma functions of large arguments, without differences of large logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+LARGE = 1e3  # above it, four terms of Stirling's series are exact to rounding
+
+
+def log_gamma_ratio(d: np.ndarray | float, y: np.ndarray | float) -> np.ndarray:
+    """log Gamma(d + y) - log Gamma(d) for d > 0, y >= 0, elementwise."""
+    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
+    out = gammaln(d + y) - gammaln(d)
+    large = d > LARGE
+    if large.any():
+        d, y = d[large], y[large]
+        series = _stirling(d + y) - _stirling(d)
+        out = np.array(out)
+        out[large] = y * np.log(d) + (d + y - 0.5) * np.log1p(y / d) - y + series
+    return out
+
+
+def digamma_ratio(d: np.ndarray | float, y: np.ndarray | float) -> np.ndarray:
+    """psi(d + y) - psi(d) - log(1 + y / d) for d > 0, y >= 0, elementwise: about y / (2 d (d + y))."""
+    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
+    out = digamma(d + y) - digamma(d) - np.log1p(y / d)
+    large = d > LARGE
+    if large.any():
+        d, y = d[large], y[large]
+        a, b = 1.0 / d, 1.0 / (d + y)
+        out = np.array(out)
+        gap = y * a * b  # a - b
+        out[large] = gap * (0.5 + (a + b) / 12.0 - (a + b) * (a * a + b * b) / 120.0)
+    return out
+
+
+def log1p_less(x: np.ndarray) -> np.ndarray:
+    """log(1 + x) - x for x > -1, elementwise: about -x^2 / 2."""
+    x = np.asarray(x, np.float64)
+    near = np.abs(x) < 0.01
+    small = np.where(near, x, 0.0)
+    series = np.zeros_like(small)
+    for k in range(9, 1, -1):
+        series = small * series + (-1.0) ** (k + 1) / k
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(near, small * small * series, np.log1p(x) - x)
+
+
+def _stirling(z: np.ndarray) -> np.ndarray:
+    """log Gamma(z) - (z - 1/2) log z + z - log(2 pi) / 2, for large z."""
+    r = 1.0 / (z * z)
+    return (1.0 / 12.0 - r * (1.0 / 360.0 - r / 1260.0)) / z
