@@ -58,6 +58,9 @@ class Likelihood(ABC):
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
+    in_units_of_y:
+        Names of the parameters that are in the units of y, where eta is in them, too (an identity link): the
+        search for a maximum then starts at the spread of y.
     relative_sites, conjugate, binary, counts, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
         in eta, has labels -1 and +1, or counts with a log link; and how sites are fitted to it.
@@ -92,6 +95,9 @@ class Likelihood(ABC):
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
+    in_units_of_y: ClassVar[
+        tuple[str, ...]
+    ] = ()  #: parameters in the units of y, which eta has, too
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"
 
     def __init_subclass__(cls, **keywords: Any) -> None:

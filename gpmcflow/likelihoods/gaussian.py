@@ -45,7 +45,7 @@ class Gaussian(Likelihood):
     """
 
     noise_sd: Setting | np.ndarray | None = None
-    parameters = ("noise_sd",)
+    parameters = in_units_of_y = ("noise_sd",)
     constants = ("noise_sd",)
     conjugate = True
 
