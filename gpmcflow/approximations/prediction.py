@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,7 @@ from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 
+logger = logging.getLogger(__name__)
 N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
 
 
@@ -67,7 +69,9 @@ def predict(
     observation, and (quantile, new_case) latent_quantile, response_quantile. Of labels the response is the
     probability of +1, with the spread it has over the posterior. Means are exact given the draws; the spread
     of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
-    there the response is the mean of y.
+    there the response is the mean of y. Of counts response_mean and response_sd are nan, with a warning,
+    where the largest hundredth of the draws carries more than a third of the mean: it may be infinite, as
+    under a log-normal amplitude. The median and all quantiles exist.
 
     Raises
     ------
@@ -91,7 +95,15 @@ def predict(
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
-    return by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    told = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    if unknown := int(np.isnan(told["response_mean"]).sum()):
+        logger.warning(
+            "predict: response_mean and response_sd are nan at %d of %d new inputs: a hundredth of the draws "
+            "carries more than a third of the mean, which may be infinite; take response_quantile",
+            unknown,
+            told.sizes["new_case"],
+        )
+    return told
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
