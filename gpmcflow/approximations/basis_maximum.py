@@ -5,16 +5,20 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-from scipy.special import ndtri
 
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_search import frozen_maximum
+from gpmcflow.approximations.laplace import laplace
+from gpmcflow.approximations.search_range import SearchRange, search_range
+from gpmcflow.errors import NumericalError
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
 logger = logging.getLogger(__name__)
 SEARCHES = 20  # at most
+FARTHEST = 37.0  # |x| where probabilities underflow: the end of a hyperprior
+_NO_Z = np.empty(0)
 NEAR = 0.01  # a search that moved no further has arrived
 
 
@@ -23,28 +27,65 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
 
     Sites are those of Newton's method at the last theta: at a maximum that stands still it is the evidence of
     Laplace's method, with W fixed; with Gaussian noise it is the marginal likelihood. Hyperpriors do not
-    count, but the search stays in the central share of them that the basis is made for. A maximum at an edge
-    is logged.
+    count, but length scales stay in the central share of theirs that the basis is made for. Searches start
+    where the data say, see `search_range`, and at the medians of the hyperpriors; the better maximum counts,
+    and one at an edge is logged.
 
-    Raises `NumericalError` where the evidence is not finite at the medians of the hyperpriors.
+    Raises `NumericalError` where the evidence is not finite at any start.
     """
 
     def sites_at(x: np.ndarray, start: FrozenSites | None) -> FrozenSites:
         return basis_sites(model, model.parameters.normal.theta(x)[0], start)
 
-    x, edge = np.zeros(model.dim), float(ndtri(0.5 + 0.5 * model.basis.share))
-    density = density_of(model, None if model.likelihood.conjugate else sites_at(x, None))
-    x, _ = frozen_maximum(
-        density, x, sites_at, hyperprior=False, searches=SEARCHES, near=NEAR, edge=edge
-    )
-    theta, at_edge = density.coordinates.theta(x)[0], np.abs(x) > 0.999 * edge
-    if at_edge.any():
-        values = model.natural(theta)
-        names = np.array(model.names)[at_edge]
+    within = _range_of_basis(model)
+    low, high = _normal(model, within.low), _normal(model, within.high)
+    starts = [np.clip(_normal(model, theta), low, high) for theta in within.starts]
+    _, slopes = model.parameters.normal.theta(starts[0])
+    scale = np.where(within.scale == 1.0, 1.0, within.scale / slopes)
+    conjugate = model.likelihood.conjugate
+    density, found, reason = None, [], None
+    # with Gaussian noise no sites move, and a search is cheap
+    for start in starts if conjugate else (starts[0], starts[-1]):
+        try:
+            if density is None:
+                density = density_of(model, None if conjugate else sites_at(start, None))
+            x, _ = frozen_maximum(
+                density, start, sites_at,
+                hyperprior=False, searches=SEARCHES, near=NEAR, low=low, high=high, scale=scale,
+            )  # fmt: skip
+            theta = density.coordinates.theta(x)[0]
+            # values at frozen sites of their own do not compare
+            value = density.value(x, _NO_Z) if conjugate else laplace(model.at(theta)).log_evidence
+            found.append((value, theta))
+        except NumericalError as error:
+            reason = error
+    if not found:
+        raise NumericalError(f"hyperparameters: no search has a start that is finite: {reason}")
+    _, theta = max(found, key=lambda one: one[0])
+    if edges := within.edges(model, theta):
         logger.warning(
-            "hyperparameters: the maximum of the evidence (%s) lies at the end of the central %.0f %% of its "
-            "hyperprior; terms that are not needed do that, and hyperpriors that are too narrow",
-            ", ".join(f"{name} {values[name]:.3g}" for name in names),
-            100.0 * model.basis.share,
+            "hyperparameters: the maximum of the evidence lies at the edge of the search: %s", edges
         )
     return theta
+
+
+def _range_of_basis(model: GPModel) -> SearchRange:
+    """The range of any model, length scales in the share of their hyperpriors that the basis is made for."""
+    within, share = search_range(model), model.basis.share
+    at_low, at_high = list(within.at_low), list(within.at_high)
+    lengths = {place for block in model.basis.eigen for place in block.lengths}
+    for j, place in enumerate(model.free):
+        if place in lengths:
+            prior = model.parameters.free_priors[j]
+            within.low[j], within.high[j] = prior.quantile(
+                np.array([1.0 - share, 1.0 + share]) / 2.0
+            )
+            at_low[j] = at_high[j] = (
+                f"the end of the central {100.0 * share:.0f} % of its hyperprior, which the basis is made for"
+            )
+    return within._replace(at_low=tuple(at_low), at_high=tuple(at_high))
+
+
+def _normal(model: GPModel, theta: np.ndarray) -> np.ndarray:
+    """Normal coordinates (d,) of theta (d,)."""
+    return np.nan_to_num(model.parameters.to_normal(theta), posinf=FARTHEST, neginf=-FARTHEST)

@@ -11,7 +11,7 @@ from gpmcflow.models.weight_posterior import WeightPosterior
 
 TOLERANCE = 0.05  # nats of a step; the next is far smaller, and any positive sites are exact
 ROUNDING = 1e-10  # of the objective
-LEAST_PRECISION = 1e-10
+LEAST_PRECISION = 1e-10  # of the largest one, which is in units of y^-2
 MAX_STEPS = 50
 
 
@@ -52,7 +52,7 @@ def basis_sites(model: GPModel, theta: np.ndarray, start: FrozenSites | None = N
             w = np.zeros(model.n_latents)
             value, slope = objective(w, h)
         for _ in range(MAX_STEPS):
-            precision = np.maximum(likelihood.majorising_precision(h, y), LEAST_PRECISION)
+            precision = positive(likelihood.majorising_precision(h, y))
             direction, step = newton(FrozenSites(precision, slope + precision * h)) - w, 1.0
             while True:
                 trial, trial_slope = objective(w + step * direction, trial_h)
@@ -67,9 +67,14 @@ def basis_sites(model: GPModel, theta: np.ndarray, start: FrozenSites | None = N
             gain, w = trial - value, w + step * direction
             value, slope, h, trial_h = trial, trial_slope, trial_h, h
             if gain < TOLERANCE and step == 1.0:
-                precision = np.maximum(likelihood.information(h, y), LEAST_PRECISION)
+                precision = positive(likelihood.information(h, y))
                 return FrozenSites(precision, slope + precision * h)
     raise NumericalError(
         f"basis sites: Newton's method has not converged after {MAX_STEPS} steps; rescale the inputs or the "
         "hyperparameters"
     )
+
+
+def positive(precision: np.ndarray) -> np.ndarray:
+    """Precisions (n,) that are zero but for rounding, raised to a share of the largest."""
+    return np.maximum(precision, LEAST_PRECISION * precision.max() or LEAST_PRECISION)

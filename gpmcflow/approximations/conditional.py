@@ -19,6 +19,8 @@ from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.linear_maps import solve
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
+FEWEST_DRAWS = 20
+LARGEST_SHARE = 1.0 / 3.0  # of a mean, that its largest hundredth of draws may carry
 _BISECTIONS = 50
 _BLOCK = 1_000_000  # numbers at a time
 
@@ -31,11 +33,17 @@ class Conditional(NamedTuple):
     likelihoods: Sequence[Likelihood]  #: one for each draw, or one for all
 
     def mean_response(self) -> np.ndarray:
-        """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1)."""
+        """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1).
+
+        Of counts nan where it rests on few draws, see `mean_of_draws`: under a log link the mean is infinite
+        where the amplitude is log-normal.
+        """
         if len(self.likelihoods) == 1:
-            return self.likelihoods[0].mean_response(self.mean, self.variance).mean(0)
-        rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
-        return np.mean([own.mean_response(m, v) for own, m, v in rows], axis=0)
+            by_draw = self.likelihoods[0].mean_response(self.mean, self.variance)
+        else:
+            rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
+            by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
+        return mean_of_draws(by_draw) if self.likelihoods[0].counts else by_draw.mean(0)
 
     def quantiles(self, levels: Sequence[float]) -> np.ndarray:
         """Quantiles of eta (level, m), by bisection."""
@@ -325,3 +333,20 @@ def prior_conditionals(
         mean = np.full_like(variance, model.mean_at(full))
         parts.append(Conditional(mean, variance, [model.likelihood_at(full)]))
     return parts
+
+
+def mean_of_draws(values: np.ndarray) -> np.ndarray:
+    """Mean of positive values (draw, m) over draws, (m,); nan where it rests on few of them.
+
+    There the largest hundredth, one at least, carries more than a third of the sum: the mean may be infinite,
+    and more draws would give another one. Fewer than `FEWEST_DRAWS` draws are not judged.
+    """
+    n = len(values)
+    if n < FEWEST_DRAWS:
+        return values.mean(0)
+    n_largest = max(1, n // 100)
+    with np.errstate(invalid="ignore", over="ignore"):
+        largest = np.partition(values, n - n_largest, axis=0)[n - n_largest :].sum(0)
+        total = values.sum(0)
+        told = np.isfinite(total) & (largest <= LARGEST_SHARE * total)
+        return np.where(told, total / n, np.nan)

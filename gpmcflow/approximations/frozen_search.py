@@ -37,40 +37,45 @@ def frozen_maximum(
     hyperprior: bool,
     searches: int,
     near: float,
-    edge: float,
+    low: np.ndarray | float,
+    high: np.ndarray | float,
+    scale: np.ndarray | float = 1.0,
 ) -> tuple[np.ndarray, int]:
     """x (d,) at a maximum of `value_and_slope` that stands still when sites are fitted anew, and gradients.
 
-    Each of at most ``searches`` stays within `STEP` of its start, or twice the last one's move, and within
-    ``edge`` of zero in every coordinate; the last moved by less than ``near``. The density is left with the
-    sites of the last search.
+    Each of at most ``searches`` stays within `STEP` of its start, or twice the last one's move, and between
+    ``low`` and ``high`` in every coordinate; the last moved by less than ``near``. Moves are in units of
+    ``scale``. The density is left with the sites of the last search.
 
     Raises `NumericalError` where the density is not finite at a start.
     """
-    spent, sites, step = 0, None, STEP if density.n_z else 2.0 * edge
+    spent, sites, step = 0, None, STEP if density.n_z else np.inf
     most = EVALUATIONS if density.n_z else COLLAPSED_EVALUATIONS
 
-    def minus(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def minus(u: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal nowhere, found
-        value, slope = value_and_slope(density, x, hyperprior)
+        value, slope = value_and_slope(density, u * scale, hyperprior)
         if not np.isfinite(value):
-            return nowhere, np.zeros_like(x)
+            return nowhere, np.zeros_like(u)
         # a value itself is large where data lie far outside what hyperpriors allow
         nowhere, found = max(nowhere, 10.0 * abs(value)), True
-        return -value, -slope
+        return -value, -slope * scale
 
     nowhere, found = _NOWHERE, False
     for _ in range(searches):
         found = False
         if density.n_z:
             density.sites = sites = sites_at(x, sites)
-        box = np.stack([np.maximum(x - step, -edge), np.minimum(x + step, edge)], axis=1)
+        u = x / scale
+        box = np.stack(
+            [np.maximum(u - step, low / scale), np.minimum(u + step, high / scale)], axis=1
+        )
         options = {"maxfun": most, "ftol": TOLERANCE}
-        result = minimize(minus, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
+        result = minimize(minus, u, jac=True, method="L-BFGS-B", bounds=box, options=options)
         spent += result.nfev
         if not found:
             raise NumericalError(f"no finite density at x = {np.round(x, 3).tolist()}")
-        moved, x = float(np.abs(result.x - x).max()), result.x
+        moved, x = float(np.abs(result.x - u).max()), result.x * scale
         if moved < near or not density.n_z:
             break
         step = min(step, max(2.0 * moved, near))

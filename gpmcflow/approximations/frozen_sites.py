@@ -6,7 +6,9 @@ import numpy as np
 
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.approximations.rank_one_sites import rank_one_sites
+from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
@@ -19,16 +21,29 @@ def frozen_sites(
     """Sites at theta (d,), in the units of `FrozenSites`; a fit that iterates begins at ``start``.
 
     Those of rank-one precision on a grid, of Newton's method where the prior is made of basis functions,
-    else of expectation propagation.
+    else of expectation propagation; where that does not converge, those of one case at a time.
 
-    Raises `NumericalError` where the covariance does not factorise or the fit does not converge.
+    Raises `NumericalError` where the covariance does not factorise.
     """
     if model.kronecker:
         return rank_one_sites(model, theta, start)
     if model.basis:
         return basis_sites(model, theta, start)
-    sites = expectation_propagation(model.at(theta), tolerance=TOLERANCE).sites
+    latent = model.at(theta)
+    try:
+        own = expectation_propagation(latent, tolerance=TOLERANCE).sites
+        sites = FrozenSites(own.precision, own.shift)
+    except NumericalError:
+        sites = _single_sites(model, theta)
     if not model.likelihood.relative_sites:
-        return FrozenSites(sites.precision, sites.shift)
+        return sites
     variance = float(model.prior_variance(model.full(theta), model.X).mean())
     return FrozenSites(sites.precision * variance, sites.shift * np.sqrt(variance))
+
+
+def _single_sites(model: GPModel, theta: np.ndarray) -> FrozenSites:
+    """Sites of each case under its prior variance alone, which always exist; the sampler mixes less well."""
+    full = model.full(theta)
+    c, variance = model.mean_at(full), np.asarray(model.prior_variance(full, model.X))
+    precision, shift, _ = StandardSites()(model.likelihood_at(full), model.y, variance, c)
+    return FrozenSites(precision, shift + c * precision)  # over f + c

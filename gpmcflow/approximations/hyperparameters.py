@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from scipy.optimize import approx_fprime, minimize
-from scipy.spatial.distance import pdist
 
 from gpmcflow.approximations.basis_maximum import maximise_basis_evidence
 from gpmcflow.approximations.evidence_density import evidence_gradient
@@ -17,22 +16,18 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
-from gpmcflow.covariances.binding import bind
-from gpmcflow.covariances.nodes import RATIONAL_QUADRATIC
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.approximations.search_range import search_range
+from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
 logger = logging.getLogger(__name__)
 
-# Bounds of the search in natural logs, around the median distance and the unit scale: outside, the
-# covariance is constant or diagonal to rounding and the evidence flat.
-LENGTH_RANGE = 4.0
-SIGNAL_START, SIGNAL_BOUNDS = 1.0, (-3.0, 6.0)
 MAX_ITERATIONS = 60
 MAX_ROUNDS = 30  # of L-BFGS, after fits that failed
 MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
+HIGHER = 1e-3  # nats by which a maximum from another start has to be higher to be taken
 DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
 FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
@@ -50,12 +45,14 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences; with
     Gaussian noise, where both are exact, the marginal likelihood itself.
 
-    Hyperpriors do not count, but for their support, if it is finite: there the search stays. Length
-    scales start at the median distance, amplitudes at e, the others at the median of their hyperprior. A
-    maximum at the edge of the search is logged. Where an EP fit fails the search steps back: it goes on
-    from the best point inside a box of half the distance, which grows again while its edge holds the
-    maximum; failures are logged. With basis functions, whatever ``method``, the search is that of
-    `maximise_basis_evidence`, in the share of the hyperpriors that they are made for.
+    Hyperpriors do not count, but for their support, if it is finite: there the search stays. Searches start
+    at several places, and the highest maximum counts. Length scales start around the median distance,
+    amplitudes and noise around the spread of y (around 1 where the latents have other units than y), slopes
+    around that over the size of their columns, the others at the median of their hyperprior: the fit does
+    not depend on units. A maximum at the edge of the search is logged, with what it means. Where an EP fit
+    fails the search steps back: it goes on from the best point inside a box of half the distance, which grows
+    again while its edge holds the maximum; failures are logged. With basis functions, whatever ``method``,
+    the search is that of `maximise_basis_evidence`, in the share of the hyperpriors that they are made for.
 
     Source: Rasmussen & Williams (2006), section 5.5.
 
@@ -113,21 +110,18 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
             "with it the maximum, are approximate",
             best.fit.clipped,
         )
-    at_edge = np.isclose(best.theta, search.low) | np.isclose(best.theta, search.high)
-    if at_edge.any():
+    if edges := search.range.edges(model, best.theta):
         logger.warning(
-            "hyperparameters: the maximum of the evidence (%s) lies at the edge of the search (%s); classes "
-            "that a boundary separates do that, and terms that are not needed",
+            "hyperparameters: the maximum of the evidence (%s) lies at the edge of the search: %s",
             method,
-            _described(model, best.theta, at_edge),
+            edges,
         )
     return best
 
 
-def _described(model: GPModel, theta: np.ndarray, shown: np.ndarray | None = None) -> str:
+def _described(model: GPModel, theta: np.ndarray) -> str:
     values = model.natural(theta)
-    names = model.names if shown is None else np.array(model.names)[shown]
-    return ", ".join(f"{name} {values[name]:.3g}" for name in names)
+    return ", ".join(f"{name} {values[name]:.3g}" for name in model.names)
 
 
 class _FailedFitError(Exception):
@@ -150,38 +144,7 @@ class _Search:
         self.exact = MarginalLikelihood(model) if model.likelihood.conjugate else None
         self.n_fits = 0
         self.failures: list[tuple[np.ndarray, str]] = []
-        priors = model.parameters.free_priors
-        self.start = model.prior_median()
-        reach = np.array([prior.width for prior in priors])
-        self.low, self.high = self.start - reach, self.start + reach
-        self.amplitudes = np.zeros(model.dim, dtype=bool)
-        self._place_covariance()
-        for k, prior in enumerate(priors):
-            low, high = prior.support
-            bounded = np.isfinite(low) and np.isfinite(high)
-            self.low[k] = low if bounded else max(self.low[k], low)
-            self.high[k] = high if bounded else min(self.high[k], high)
-        self.start = np.clip(self.start, self.low, self.high)
-
-    def _place_covariance(self) -> None:
-        """Start and bounds of length scales and amplitudes."""
-        model = self.model
-        for group, (leaf, columns) in enumerate(
-            zip(model.leaves, bind(model.covariance, model.inputs)[1], strict=True)
-        ):
-            places = model.parameters.places(group)
-            if leaf.has_amplitude:
-                at = model.free == places[-1]
-                self.start[at], (self.low[at], self.high[at]) = SIGNAL_START, SIGNAL_BOUNDS
-                self.amplitudes |= at
-            if leaf.code > RATIONAL_QUADRATIC:
-                continue
-            scales = places[: len(places) - bool(leaf.extra) - leaf.has_amplitude]
-            at = np.isin(model.free, scales)
-            if at.any():
-                self.start[at] = _log_length(model.X[:, columns], len(scales))
-                self.low[at] = self.start[at] - LENGTH_RANGE
-                self.high[at] = self.start[at] + LENGTH_RANGE
+        self.range = search_range(model)
 
     def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """-log Z and its gradient; `_FailedFitError` where a fit does not converge."""
@@ -207,9 +170,13 @@ class _Search:
             gradient = (
                 evidence_gradient(self.model, theta, fit)
                 if by_gradient
-                else -approx_fprime(theta, self._minus_log_evidence, DIFFERENCE)
+                else -approx_fprime(theta, self._minus_log_evidence, DIFFERENCE * self.range.scale)
             )
         return -log_evidence, -gradient
+
+    def _scaled_objective(self, scaled: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.objective(scaled * self.range.scale)
+        return value, gradient * self.range.scale
 
     def _fails(self, theta: np.ndarray, why: str) -> NoReturn:
         self.failures.append((theta.copy(), why))
@@ -222,49 +189,72 @@ class _Search:
             self._fails(theta, str(error))
 
     def run(self) -> EvidenceMaximum:
-        """The maximum; `NumericalError` if no fit converges."""
-        at, radius = self.start, np.inf
+        """The highest maximum from several starts; `NumericalError` if no fit converges.
+
+        Each start costs a fit. A search from one other than the first is made where it is the more likely
+        one; with Gaussian noise, where fits are cheap, from each.
+        """
+        values = [self._value(start) for start in self.range.starts]
+        order = np.argsort(values[1:], kind="stable")[::-1] + 1
+        others = [k for k in order if values[k] > -np.inf]
+        if self.exact is None:
+            others = [k for k in others[:1] if values[k] > values[0]]
+        best = self._from(self.range.starts[0])
+        for k in others:
+            n_failures = len(self.failures)
+            found = self._from(self.range.starts[k])
+            if best is None or found.log_evidence > best.log_evidence + HIGHER:
+                best = found
+            else:
+                del self.failures[n_failures:]
+        if best is None:
+            raise NumericalError(
+                f"hyperparameters: no fit ({self.method}) converged; give them as numbers"
+            )
+        fit = best.fit or FITS[self.method](self.model.at(best.theta))
+        return EvidenceMaximum(best.theta, fit)
+
+    def _value(self, theta: np.ndarray) -> float:
+        if self.exact is not None:
+            return self.exact.value(self.model.full(theta))
+        try:
+            return FITS[self.method](self.model.at(theta)).log_evidence
+        except NumericalError:
+            return -np.inf
+
+    def _from(self, start: np.ndarray) -> Any:
+        """The `_Best` that a search from this start finds; None where no fit converges."""
+        self.best, at, radius, scale = None, start, np.inf, self.range.scale
         for _ in range(MAX_ROUNDS):
-            box = np.maximum(self.low, at - radius), np.minimum(self.high, at + radius)
+            reach = radius * scale
+            box = np.stack(
+                [np.maximum(self.range.low, at - reach), np.minimum(self.range.high, at + reach)]
+            )
             try:
                 minimize(
-                    self.objective,
-                    at,
+                    self._scaled_objective,
+                    at / scale,
                     jac=True,
-                    bounds=np.transpose(box),
+                    bounds=np.transpose(box / scale),
                     method="L-BFGS-B",
                     options={"maxiter": MAX_ITERATIONS, "ftol": 1e-7},
                 )
             except _FailedFitError as failed:
                 if self.best is not None:
                     at = self.best.theta
-                    radius = 0.5 * np.abs(failed.args[0] - at).max()
+                    radius = 0.5 * np.abs((failed.args[0] - at) / scale).max()
                     if radius < MIN_RADIUS:
                         break
                 elif np.any((smaller := self._with_smaller_amplitudes(at)) != at):
                     at = smaller
                 else:
-                    raise NumericalError(
-                        f"hyperparameters: no fit ({self.method}) converged; give them as numbers"
-                    ) from failed
+                    return None
                 continue
-            moved, at = np.abs(self.best.theta - at).max(), self.best.theta
+            moved, at = np.abs((self.best.theta - at) / scale).max(), self.best.theta
             if moved < 0.99 * radius:  # the maximum is inside the box
                 break
             radius *= 2.0
-        fit = self.best.fit or FITS[self.method](self.model.at(self.best.theta))
-        return EvidenceMaximum(self.best.theta, fit)
+        return self.best
 
     def _with_smaller_amplitudes(self, theta: np.ndarray) -> np.ndarray:
-        return np.where(self.amplitudes, np.maximum(theta - 1.0, self.low), theta)
-
-
-def _log_length(X: np.ndarray, n_scales: int) -> float:
-    """Log of the median distance, and of its root n_scales-fold where each column has its own scale."""
-    apart = pdist(X, "sqeuclidean")
-    apart = apart[apart > 0.0]
-    if not apart.size:
-        raise InputError(
-            "hyperparameters: all inputs are the same; give length scales as numbers instead"
-        )
-    return 0.5 * np.log(np.median(apart)) + 0.5 * np.log(n_scales)
+        return np.where(self.range.amplitudes, np.maximum(theta - 1.0, self.range.low), theta)

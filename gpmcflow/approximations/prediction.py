@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 
+logger = logging.getLogger(__name__)
 N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
 
 
@@ -76,6 +78,9 @@ def predict(
     of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
     there the response is the mean of y. Where a draw of Student-t noise has df at most 1 there is no mean,
     and at most 2 no standard deviation: they are nan, and a warning says so.
+    there the response is the mean of y. Of counts response_mean and response_sd are nan, with a warning,
+    where the largest hundredth of the draws carries more than a third of the mean: it may be infinite, as
+    under a log-normal amplitude. The median and all quantiles exist.
 
     Raises
     ------
@@ -100,7 +105,16 @@ def predict(
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
     tell_missing_moments(eta)
-    return by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    told = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    unknown = int(np.isnan(told["response_mean"]).sum())
+    if unknown and all(own.has_moment(1) for own in eta.likelihoods):
+        logger.warning(
+            "predict: response_mean and response_sd are nan at %d of %d new inputs: a hundredth of the draws "
+            "carries more than a third of the mean, which may be infinite; take response_quantile",
+            unknown,
+            told.sizes["new_case"],
+        )
+    return told
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:

@@ -48,14 +48,17 @@ def predictive(
     units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
     scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
     spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
-    over = ("quantile", "new_case")
+    over, mean = ("quantile", "new_case"), scale * eta.mean_response()
     return xr.Dataset(
         {
             "latent_mean": ("new_case", eta.mean.mean(0)),
             "latent_sd": ("new_case", np.sqrt(spread)),
             "latent_quantile": (over, eta.quantiles(quantiles)),
-            "response_mean": ("new_case", scale * eta.mean_response()),
-            "response_sd": ("new_case", response.std(0) if has_sd else np.full(m, np.nan)),
+            "response_mean": ("new_case", mean),
+            "response_sd": (
+                "new_case",
+                np.where(np.isnan(mean) | (not has_sd), np.nan, response.std(0)),
+            ),
             "response_quantile": (
                 over,
                 np.quantile(response, quantiles, axis=0, method="inverted_cdf"),

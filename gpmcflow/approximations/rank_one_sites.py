@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmcflow.approximations.basis_sites import positive
 from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
@@ -18,7 +19,6 @@ from gpmcflow.models.prior_structure import FrozenSites
 MAX_SWEEPS = 60  # any positive sites are exact; these decide how well the sampler mixes
 TOLERANCE = 1e-2  # of a sweep's move of the means, in their standard deviations
 UNDAMPED = 6  # sweeps before precisions go half of their way in logs
-LEAST_PRECISION = 1e-10
 HALVINGS = 20
 INNER, INNER_TOLERANCE = 20, 0.1  # of conjugate gradients
 SUFFICIENT = 1e-4  # share of the ascent that the slope promises
@@ -109,7 +109,7 @@ class _Fit:
 
     def set_precision(self, w: np.ndarray) -> None:
         """The rank-one form of a precision, and the variances v of h under it."""
-        axes = rank_one(np.maximum(w, LEAST_PRECISION))
+        axes = rank_one(positive(w))
         self.w = np.outer(*axes)
         self.B = SiteSpectrum(self.K, [np.sqrt(axis) for axis in axes])
         self.variance = np.maximum(self.B.variance(), 1e-300) / self.w

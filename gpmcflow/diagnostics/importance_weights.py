@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 MIN_EFFECTIVE_SIZE = 10.0
 MAX_WEIGHT = 0.5
+HARMLESS_SHARE = 0.9  # of effective draws, from which on no shape of the weights' tail does harm
 N_BOOTSTRAP = 1000
 MIN_SMOOTHED = 25  # draws whose tail, a fifth of them, has the five values a fit needs
 LOG_NOTHING = np.log(1e-300)

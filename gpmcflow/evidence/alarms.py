@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 from scipy.special import lambertw, ndtr, stdtrit
 
-from gpmcflow.diagnostics.importance_weights import MAX_WEIGHT, MIN_EFFECTIVE_SIZE
+from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, MAX_WEIGHT, MIN_EFFECTIVE_SIZE
 
 MAX_DIVERGING = 1e-3  # share of transitions
 MAX_UNSOLVED = 0.02
@@ -27,6 +27,7 @@ MAX_SHARE = 0.1  # nats
 MAX_LADDER_STEP = 1.5
 MAX_RHAT, MIN_RHAT_DRAWS = 1.05, 8
 ROUNDING = 1e-8  # of a log evidence: where the reference is the posterior, no error is larger
+NEGLIGIBLE = 1e-4  # nats, on which no answer depends
 
 
 def join(*groups: list[str]) -> str:
@@ -86,7 +87,7 @@ def jump_alarms(mean: np.ndarray, sd: np.ndarray, what: str = "log likelihood") 
     """
     pooled = np.sqrt(0.5 * (np.square(sd[:-1]) + np.square(sd[1:])))
     gap = np.abs(np.diff(mean))
-    jumps = np.flatnonzero(gap > np.maximum(MAX_JUMP * pooled, ROUNDING))
+    jumps = np.flatnonzero(gap > np.maximum(MAX_JUMP * pooled, NEGLIGIBLE))
     if not len(jumps):
         return []
     with np.errstate(divide="ignore"):
@@ -121,7 +122,7 @@ def disagreement_alarms(
     More than 3 standard errors, or what is as rare for Student's t with ``df`` degrees of freedom.
     """
     limit = stdtrit(df, ndtr(MAX_ERRORS_APART))
-    distance = abs(difference) / max(error, ROUNDING)
+    distance = abs(difference) / max(error, NEGLIGIBLE)
     if not distance > limit:
         return []
     return [
@@ -132,7 +133,7 @@ def disagreement_alarms(
 
 def spread_alarms(spread: float, stated: float, n_replicates: int) -> list[str]:
     """Standard error from the spread of replicates above 3 times that stated from within them."""
-    stated = max(stated, ROUNDING)
+    stated = max(stated, NEGLIGIBLE)
     if n_replicates < MIN_SPREAD_REPLICATES or not spread > MAX_SPREAD_RATIO * stated:
         return []
     return [
@@ -141,13 +142,18 @@ def spread_alarms(spread: float, stated: float, n_replicates: int) -> list[str]:
     ]
 
 
-def pareto_alarms(k: float, n_draws: int) -> list[str]:
-    """Pareto shape of the weights' tail above min(1 - 1 / log10 S, 0.7), S draws.
+def pareto_alarms(k: float, n_draws: int, effective_size: float) -> list[str]:
+    """Pareto shape of the weights' tail above min(1 - 1 / log10 S, 0.7), S draws, that costs draws.
+
+    A tail of any shape does no harm where nearly all draws are effective: k knows no scale, and of weights
+    that are almost equal it is arbitrary.
 
     Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024), JMLR 25(72), section 3.
     """
     limit = max_pareto_k(n_draws)
-    return [f"Pareto k {k:.2f} > {limit:.2f}"] if k > limit else []
+    if not k > limit or effective_size >= HARMLESS_SHARE * n_draws:
+        return []
+    return [f"Pareto k {k:.2f} > {limit:.2f}"]
 
 
 def max_pareto_k(n_draws: int) -> float:

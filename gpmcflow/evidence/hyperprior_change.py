@@ -82,14 +82,16 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     pareto_k = smooth_weights(log_weights.ravel())[1]
     likelihood = run["sample_stats/log_likelihood"].transpose("chain", "draw").values
     fit = float((weights * likelihood).mean() / weights.mean())
-    messages = [str(group["alarm"].values), *alarms.pareto_alarms(pareto_k, log_weights.size)]
+    of_weights_alone = float(effective_size(log_weights.ravel()))
+    messages = [
+        str(group["alarm"].values),
+        *alarms.pareto_alarms(pareto_k, log_weights.size, of_weights_alone),
+    ]
     scalars = {
         "fit": fit,
         "complexity": fit - estimate.mean,
         "pareto_k": pareto_k,
-        "effective_size": min(
-            group["effective_size"].item(), float(effective_size(log_weights.ravel()))
-        ),
+        "effective_size": min(group["effective_size"].item(), of_weights_alone),
         "alarm": "; ".join(text for text in messages if text),
     }
     columns = estimate_columns({"bridge": estimate})

@@ -64,8 +64,9 @@ def importance_evidence(
 
     ``pareto_k`` is the shape of the generalised Pareto distribution fitted to the largest weights:
     above 0.5 their variance is infinite, above 0.7 (or 1 - 1 / log10 S for few draws) no number of
-    draws that can be had is enough, and an alarm says so. Standard errors by the delta method, 95 %
-    intervals from them and by the bootstrap, its random numbers keyed by ``seed`` and ``key``.
+    draws that can be had is enough, and an alarm says so, unless nine of ten draws are effective.
+    Standard errors by the delta method, 95 % intervals from them and by the bootstrap, its random
+    numbers keyed by ``seed`` and ``key``.
 
     Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024), JMLR 25(72).
     """
@@ -100,7 +101,7 @@ def importance_evidence(
         "alarm": alarms.join(
             alarms.not_finite_alarms(float(values[0])),
             alarms.weight_alarms(float(sizes[0]), largest),
-            alarms.pareto_alarms(pareto_k, n),
+            alarms.pareto_alarms(pareto_k, n, float(sizes[0])),
         ),
     }
     return xr.Dataset(

@@ -32,6 +32,7 @@ from gpmcflow.samplers.protocol import require_count
 from gpmcflow.storage import standard_attributes, with_attributes
 
 ROUTES = ("auto", "two_ended", "ladder")
+USUAL_DRAWS = 2000  # of a replicate; up to four times as many where these are too few
 ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
 SHORT_PILOT = (100, 200, 60)  # of few hyperparameters: half the default's cost, and no less overlap
 MOST_TEMPERATURES = 20
@@ -47,7 +48,7 @@ def model_evidence(
     draws: xr.DataTree | None = None,
     route: str = "auto",
     n_replicates: int = 4,
-    n_draws: int = 2000,
+    n_draws: int | None = None,
     target_error: float = 0.1,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
@@ -77,7 +78,8 @@ def model_evidence(
     n_replicates:
         Independent estimates, whose mean is the result.
     n_draws:
-        Most draws of a replicate, and most iterations of a ladder.
+        Most draws of a replicate, and most iterations of a ladder; None for 2000, and up to 8000 where these
+        leave the error above ``target_error``, or fewer than 100 effective draws in a replicate.
     target_error:
         Standard error, in nats, at which no further round of draws is made.
     seed, key, execution:
@@ -112,12 +114,15 @@ def model_evidence(
     True
     """
     pin_blas()
-    _check(model, sampler, route, n_replicates, n_draws, target_error)
+    most = USUAL_DRAWS if n_draws is None else n_draws
+    _check(model, sampler, route, n_replicates, most, target_error)
     sampler = default_sampler(model) if sampler is None else sampler
-    reused, pilot = (None, None) if draws is None else draws_of(draws, model, n_draws)
+    reused, pilot = (None, None) if draws is None else draws_of(draws, model, most)
     if reused is not None:
         n_replicates = len(reused.theta)
-    lengths = _rounds(n_draws)
+    lengths = _rounds(most)
+    if n_draws is None:
+        lengths += [2 * most, 4 * most]
     how = Execution.of(
         execution, progress="model evidence", block_size=1, segment_length=lengths[0]
     )
@@ -132,6 +137,8 @@ def model_evidence(
         for length in of_ends[:1] if route == "ladder" else of_ends:
             ends = replicates.ends(reused, length)
             if (route == "auto" and ends.apart()) or ends.enough(target_error):
+                break
+            if length >= most and ends.poor():  # which more draws would not help
                 break
         ladder = None
         if route == "ladder" or (route == "auto" and ends.poor()):

@@ -197,7 +197,7 @@ def nested_annealing(
         "alarm": alarms.join(
             alarms.not_finite_alarms(estimate.log_evidence),
             alarms.weight_alarms(estimate.effective_size, estimate.max_weight),
-            alarms.pareto_alarms(smooth_weights(log_weights)[1], n_draws),
+            alarms.pareto_alarms(smooth_weights(log_weights)[1], n_draws, estimate.effective_size),
         ),
     }
     chain = {"chain": np.arange(n_draws), "theta_dim": np.array(model.names)}

@@ -55,11 +55,12 @@ class Likelihood(ABC):
         In messages and in configs; by default the name of the class.
     parameters, constants:
         Names of its fields that may be free, and of those that may be one a case.
-    spread:
-        Name of the parameter that is the width of y about eta, where y has the units of eta.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
+    in_units_of_y:
+        Names of the parameters that are in the units of y, as eta is (an identity link): widths of y about
+        eta. The search for a maximum then starts at the spread of y, and a y of another size is a warning.
     relative_sites, conjugate, binary, counts, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
         in eta, has labels -1 and +1, or counts with a log link; and how sites are fitted to it.
@@ -89,14 +90,14 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
-    spread: ClassVar[str | None] = (
-        None  #: parameter that is the width of y about eta, in units of y
-    )
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
+    in_units_of_y: ClassVar[
+        tuple[str, ...]
+    ] = ()  #: parameters in the units of y, which eta has, too
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"
 
     def __init_subclass__(cls, **keywords: Any) -> None:

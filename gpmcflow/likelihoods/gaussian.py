@@ -45,9 +45,8 @@ class Gaussian(Likelihood):
     """
 
     noise_sd: Setting | np.ndarray | None = None
-    parameters = ("noise_sd",)
+    parameters = in_units_of_y = ("noise_sd",)
     constants = ("noise_sd",)
-    spread = "noise_sd"
     conjugate = True
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -52,7 +52,7 @@ class StudentT(Likelihood):
     df: Setting | None = None
     name = "student_t"
     parameters = ("scale", "df")
-    spread = "scale"
+    in_units_of_y = ("scale",)
     log_concave = False
     standard_sites = "laplace"
 

@@ -64,14 +64,15 @@ def warn_units(model: GPModel) -> None:
     The size is the root mean square of y - c, c the nearest mean; the hyperpriors' ends are their central
     99.8 %: it may be as large as all amplitudes and the noise together, and as small as the noise.
     """
-    spread = model.likelihood.spread
-    if spread is None or not model.dim or model.basis:
+    widths = model.likelihood.in_units_of_y
+    if not widths or not model.dim or model.basis:
         return
     ends = []
     for share in (0.001, 0.999):
         theta = [float(prior.quantile(share)) for prior in model.parameters.free_priors]
         full = model.full(np.array(theta))
-        noise = np.square(model.likelihood_at(full).number(spread))
+        likelihood = model.likelihood_at(full)
+        noise = sum(np.square(likelihood.number(name)) for name in widths)
         total = model.prior_variance(full, model.X) + noise
         ends.append((model.mean_at(full), *(float(np.sqrt(np.mean(v))) for v in (noise, total))))
     (low, least, _), (high, _, most) = ends

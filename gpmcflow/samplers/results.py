@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.diagnostics.rhat_limit import rhat_limit
 from gpmcflow.samplers.problem import DIMS
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import Sampler
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of proposals that fail
-LARGEST_RHAT = 1.01
 
 
 def results_tree(arrays: Mapping[str, Any], program: ChainProgram, n_warmup: int) -> xr.DataTree:
@@ -87,9 +87,15 @@ def _warn_of_rhat(tree: xr.DataTree, stats: xr.Dataset) -> None:
         theta = tree["posterior/theta"].compute(scheduler="synchronous")
         traces |= {name: theta.sel(theta_dim=name, drop=True) for name in theta["theta_dim"].values}
     rhat = arviz_stats.rhat(xr.Dataset(traces))
-    worst = max(rhat.data_vars, key=lambda name: np.nan_to_num(float(rhat[name]), nan=np.inf))
-    if not float(rhat[worst]) <= LARGEST_RHAT:
+    limits = {name: rhat_limit(trace.values, len(traces)) for name, trace in traces.items()}
+
+    def excess(name: str) -> float:
+        return float(np.nan_to_num((float(rhat[name]) - 1.0) / (limits[name] - 1.0), nan=np.inf))
+
+    worst = max(traces, key=excess)
+    if excess(worst) > 1.0:
         log.warning(
-            "sample: R-hat of %s is %.3f over %d chains, above %g: they do not agree yet; take more draws",
-            worst, float(rhat[worst]), stats.sizes["chain"], LARGEST_RHAT,
+            "sample: R-hat of %s is %.3f over %d chains, above the %.3f that so many draws show by chance: "
+            "they do not agree yet; take more draws",
+            worst, float(rhat[worst]), stats.sizes["chain"], limits[worst],
         )  # fmt: skip

@@ -17,6 +17,8 @@ from gpmcflow.covariances.leaves import (
     Linear,
     Matern32,
     Periodic,
+    Polynomial,
+    RationalQuadratic,
     SquaredExponential,
     White,
 )
@@ -192,6 +194,62 @@ def test_scikit_learn_finds_the_same_regression():
     assert density.log_likelihood(ours.theta) > best - 1e-4
 
 
+@pytest.mark.parametrize("unit", [1000.0, 1e-3])
+def test_scikit_learn_finds_the_same_regression_in_other_units(unit, caplog):
+    """Its search starts at the right answer, in units of y: an all-noise fit is 18 nats below."""
+    rng = np.random.default_rng(3)
+    x = np.linspace(0.0, 5.0, 40)
+    y = unit * (np.sin(2.0 * x) + 0.3 * rng.normal(size=40))
+    sizes = {"constant_value_bounds": (1e-9, 1e9)}
+    peer = GaussianProcessRegressor(
+        ConstantKernel(unit**2, **sizes) * RBF(0.7)
+        + WhiteKernel((0.3 * unit) ** 2, noise_level_bounds=(1e-9, 1e9)),
+        alpha=0.0,
+    ).fit(x[:, None], y)
+    ours = maximise_evidence(GPModel(x, y, SquaredExponential(), Gaussian()))
+    assert ours.fit.log_evidence == pytest.approx(peer.log_marginal_likelihood_value_, abs=1e-3)
+    assert not caplog.text
+
+
+def test_fits_move_with_the_units_of_inputs_and_responses():
+    """p(s y) = p(y) / s^n, and a column in other units changes nothing but what belongs to it."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2.0, 2.0, (40, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=40)
+    free_mean = Hyperprior("norm", {"scale": 1.0})
+    linear = Matern32(columns=0) + Linear(columns=1)
+    product = SquaredExponential(columns=0) * Linear(1.0, columns=1) + Linear(columns=1)
+    known = np.full(40, 0.2)
+    for name, covariance, likelihood, mean, method in (
+        ("a scale a column, free mean", Matern32(ard=True), Gaussian, free_mean, "ep"),
+        ("linear", linear, Gaussian, 0.0, "ep"),
+        ("product", product, Gaussian, 0.0, "ep"),
+        ("polynomial", Polynomial(2, columns=1), Gaussian, 0.0, "ep"),
+        ("known noise", RationalQuadratic(), lambda s: Gaussian(s * known), 0.0, "ep"),
+        ("outliers", SquaredExponential(), lambda s: StudentT(df=4.0), 0.0, "laplace"),
+    ):
+        found = []
+        # a mean above 300 is out of range
+        for unit in (1.0, 1e3 if mean == 0.0 else 20.0, 1e-3):
+            own = likelihood() if likelihood is Gaussian else likelihood(unit)
+            column = 1.0 if name in ("known noise", "outliers", "product") else unit
+            model = GPModel(X * [1.0, column], unit * y, covariance, own, mean)
+            found.append(maximise_evidence(model, method).fit.log_evidence + 40.0 * np.log(unit))
+        np.testing.assert_allclose(found, found[0], atol=0.01, err_msg=name)
+
+
+def test_the_higher_of_two_maxima_is_found():
+    """A slow trend with noise, or a fast function without it, which is higher."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0.0, 10.0, 30))
+    y = np.sin(9.0 * x) + 0.05 * rng.normal(size=30) + 0.2 * x
+    model = GPModel(x, y, SquaredExponential(), Gaussian(), jitter=1e-8)
+    density = RegressionDensity(model)
+    grid = np.stack(np.meshgrid(*[np.linspace(-3.0, 2.5, 12)] * 3), -1).reshape(-1, 3)
+    highest = max(density.log_likelihood(theta) for theta in grid)
+    assert maximise_evidence(model).fit.log_evidence > highest
+
+
 def test_nothing_is_free(data):
     model = GPModel(*data, SquaredExponential(1.0, 1.5), Probit())
     theta, fit = maximise_evidence(model)
@@ -205,7 +263,8 @@ def test_a_finite_support_is_not_left(data, caplog):
     covariance = SquaredExponential(Hyperprior.log_uniform(low, 1e4))
     model = GPModel(*data, covariance, Probit())
     assert np.exp(maximise_evidence(model).theta[0]) == pytest.approx(low)
-    assert f"edge of the search (length_scale {low:.3g});" in caplog.text
+    told = f"edge of the search: length_scale {low:.3g}, the smallest tried (the end of its hyperprior)"
+    assert told in caplog.text
 
 
 def test_inputs_that_are_all_the_same(data):
@@ -233,7 +292,8 @@ def test_a_maximum_at_the_edge_is_said(caplog):
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     theta, _ = maximise_evidence(GPModel(X, y, SquaredExponential(), Probit()))
     assert theta[-1] == pytest.approx(6.0)
-    assert "edge of the search (signal_sd 403);" in caplog.text
+    told = "edge of the search: signal_sd 403, the largest tried (the signal grows, as for classes"
+    assert told in caplog.text
 
 
 class Breaking(Probit):

@@ -22,6 +22,7 @@ from gpmcflow.approximations.conditional import (
     State,
     conditional,
     latent_predictor,
+    mean_of_draws,
     prior_conditionals,
     regression_predictor,
 )
@@ -724,3 +725,37 @@ def test_a_white_term_counts_as_noise_of_the_cases():
     k = SquaredExponential(1.0, 1.0)(new, x)
     got = regression_predictor(model, np.empty(0)).moments(new[:, None]).mean[0]
     np.testing.assert_allclose(got, k @ np.linalg.solve(C, np.sin(x)), rtol=1e-9)
+
+
+def test_a_mean_that_does_not_exist_is_nan(caplog):
+    """E[exp(f)] = E[exp(s^2 / 2)] is infinite for log-normal s, and exp(1 / 8) for s = 1 / 2."""
+    x, new = np.linspace(0.0, 1.0, 6), np.array([0.3, 9.0])
+    covariances = {"free": SquaredExponential(), "fixed": SquaredExponential(signal_sd=0.5)}
+    for likelihood in (Poisson(), NegativeBinomial(dispersion=5.0)):
+        for structure in ("dense", "basis"):
+            for name, covariance in covariances.items():
+                caplog.clear()
+                model = GPModel(x, np.ones(6), covariance, likelihood, structure=structure)
+                case = (likelihood.name, structure, name)
+                found = predict(model, new[:1] if structure == "basis" else new)
+                assert np.all(np.isfinite(found.response_quantile)), case
+                if name == "free":
+                    assert "response_mean and response_sd are nan" in caplog.text, case
+                    assert np.isnan(found.response_mean).all(), case
+                    assert np.isnan(found.response_sd).all(), case
+                else:
+                    assert not caplog.text, case
+                    np.testing.assert_allclose(
+                        found.response_mean, np.exp(0.125), rtol=0.02, err_msg=str(case)
+                    )
+
+
+def test_a_mean_rests_on_few_draws_where_a_hundredth_carries_a_third():
+    even = np.ones((200, 1))
+    for largest, expected in ((97.0, 1.48), (110.0, np.nan), (np.inf, np.nan)):
+        values = even.copy()
+        values[7] = largest  # of 200 draws two are a hundredth
+        np.testing.assert_allclose(mean_of_draws(values), expected)
+    few = np.ones((10, 1))
+    few[0] = 1e6  # too few to tell
+    np.testing.assert_allclose(mean_of_draws(few), few.mean())

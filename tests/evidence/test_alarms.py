@@ -88,11 +88,18 @@ def test_the_tail_alarm_knows_the_way_back():
         (alarms.spread_alarms(nan, 0.1, 8), []),
         (alarms.spread_alarms(1e-13, 0.0, 8), []),  # rounding
         (alarms.disagreement_alarms(("a", 1.0), ("b", 1.0 + 1e-12), 1e-12, 0.0, 7), []),
-        (alarms.pareto_alarms(0.69, 10_000), []),
-        (alarms.pareto_alarms(0.71, 10_000), ["Pareto k 0.71 > 0.70"]),
-        (alarms.pareto_alarms(0.55, 100), ["Pareto k 0.55 > 0.50"]),
-        (alarms.pareto_alarms(np.inf, 100), ["Pareto k inf > 0.50"]),
-        (alarms.pareto_alarms(nan, 10), []),
+        (alarms.pareto_alarms(0.69, 10_000, 50.0), []),
+        (alarms.pareto_alarms(0.71, 10_000, 50.0), ["Pareto k 0.71 > 0.70"]),
+        (alarms.pareto_alarms(0.55, 100, 50.0), ["Pareto k 0.55 > 0.50"]),
+        (alarms.pareto_alarms(np.inf, 100, 50.0), ["Pareto k inf > 0.50"]),
+        (alarms.pareto_alarms(nan, 10, 50.0), []),
+        (alarms.pareto_alarms(3.29, 1000, 950.0), []),  # nearly all draws are effective
+        (alarms.pareto_alarms(3.29, 1000, 850.0), ["Pareto k 3.29 > 0.67"]),
+        (alarms.spread_alarms(3.5e-5, 1e-5, 8), []),  # nats that no answer depends on
+        (
+            alarms.spread_alarms(3.5e-3, 1e-3, 8),
+            ["replicates spread 3.5 times as far as their own errors say (limit 3)"],
+        ),
         (alarms.not_finite_alarms(-3.0), []),
         (alarms.not_finite_alarms(-np.inf), ["the log evidence is not finite"]),
     ],

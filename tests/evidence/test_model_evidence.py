@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 
 import gpmcflow as gp
 from gpmcflow.errors import InputError
-from gpmcflow.evidence import joint_path
+from gpmcflow.evidence import joint_path, model_evidence
 from gpmcflow.evidence.joint_path import JointPath
 from gpmcflow.evidence.model_evidence_group import Ends
 from gpmcflow.execution import Execution
@@ -423,6 +423,10 @@ def test_rounds_end_when_the_error_is_small_enough(monkeypatch):
     lengths.clear()
     gp.model_evidence(counts(), short, n_draws=4800, target_error=10.0, **settings)
     assert lengths[-1] < 4800
+    lengths.clear()
+    monkeypatch.setattr(model_evidence, "USUAL_DRAWS", 100)
+    gp.model_evidence(counts(), short, target_error=1e-9, route="two_ended", **settings)
+    assert lengths == [100, 200, 400]  # more by itself, where no number was asked for
 
 
 def test_little_overlap_rings_and_takes_the_ladder(monkeypatch):

@@ -6,10 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gpmcflow.approximations import frozen_sites
 from gpmcflow.approximations.frozen_search import value_and_slope
-from gpmcflow.covariances.leaves import SquaredExponential
+from gpmcflow.covariances.leaves import SquaredExponential, White
 from gpmcflow.errors import NumericalError
-from gpmcflow.likelihoods import Logistic
+from gpmcflow.likelihoods import Gaussian, Logistic, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
@@ -112,6 +113,30 @@ def test_the_higher_of_two_modes_is_taken_though_sites_differ():
         patch.setattr(joint_mode, "sites_at", sites)
         for order in (starts, starts[::-1]):
             assert find_mode(Wells(), order).x == pytest.approx([2.0], abs=1e-3)
+
+
+def test_sites_of_one_case_at_a_time_where_ep_does_not_converge(monkeypatch):
+    """Under a diagonal covariance they are EP's own, of labels and of counts with a mean; a start goes on."""
+
+    def fails(*given, **settings):
+        raise NumericalError("expectation propagation: no")
+
+    x = np.arange(6.0)
+    mean = Hyperprior("norm", {"scale": 1.0})
+    for likelihood, y in ((Probit(), np.array([1.0, 1, -1, 1, -1, -1])), (Gaussian(), x / 3.0)):
+        model = GPModel(x, y, White(), likelihood, mean=mean)
+        theta = np.array([0.4, -0.7, -0.2][: model.dim])
+        fitted = frozen_sites.frozen_sites(model, theta)
+        with monkeypatch.context() as patch:
+            patch.setattr(frozen_sites, "expectation_propagation", fails)
+            alone = frozen_sites.frozen_sites(model, theta)
+        for own, expected in zip(alone, fitted, strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-9, err_msg=likelihood.name)
+    model = labels(20)
+    exact = first_stage(density_at(model), [np.zeros(3)], np.random.default_rng(0))
+    monkeypatch.setattr(frozen_sites, "expectation_propagation", fails)
+    stage = first_stage(density_at(model), [np.zeros(3)], np.random.default_rng(0))
+    assert np.abs(stage.x - exact.x).max() < 1.0
 
 
 def test_scale_of_the_curvature_is_never_wider_than_the_prior():

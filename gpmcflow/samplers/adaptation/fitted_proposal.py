@@ -10,6 +10,7 @@ import numpy as np
 
 from gpmcflow.approximations.fitted_density import LEAST_DRAWS, FittedStudent
 from gpmcflow.diagnostics.importance_weights import (
+    HARMLESS_SHARE,
     effective_size,
     normalised_weights,
     smooth_weights,
@@ -29,11 +30,12 @@ def effective_share(log_weights: np.ndarray) -> float:
     """Effective size over draws of independent proposals, 0 where the variance of their weights is infinite.
 
     An independence sampler whose weights have a heavy tail stays at the largest of them for long: Pareto k
-    above 0.5. Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024).
+    above 0.5, unless nearly all draws are effective. Source: Vehtari, Simpson, Gelman, Yao & Gabry (2024).
     """
-    if not np.isfinite(log_weights).any() or smooth_weights(log_weights)[1] > LARGEST_K:
+    if not np.isfinite(log_weights).any():
         return 0.0
-    return float(effective_size(log_weights) / len(log_weights))
+    share = float(effective_size(log_weights) / len(log_weights))
+    return share if share >= HARMLESS_SHARE or smooth_weights(log_weights)[1] <= LARGEST_K else 0.0
 
 
 def beside(rng: np.random.Generator) -> np.random.Generator:

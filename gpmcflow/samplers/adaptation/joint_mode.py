@@ -71,7 +71,8 @@ def _search(density: Density, x: np.ndarray) -> Mode:
         hyperprior=True,
         searches=SEARCHES,
         near=NEAR,
-        edge=EDGE,
+        low=-EDGE,
+        high=EDGE,
     )
     density.sites = sites = sites_at(density, x, density.sites)
     return Mode(x, sites, spent)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpmcflow.samplers.results import LARGEST_RHAT
+from gpmcflow.diagnostics.rhat_limit import LEAST
 from gpmcflow.studies.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED
 
 LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
@@ -30,8 +30,9 @@ def checks(
         name, own = row["name"], []
         if np.isfinite(row.get("r_hat", np.nan)):
             fewest, bad = min(row["ess_bulk"], row["ess_tail"]), row["loo_bad_share"]
+            limit = np.nan_to_num(row.get("r_hat_limit", LEAST), nan=LEAST)
             own += [
-                ("R-hat", LARGEST_RHAT, row["r_hat"], row["r_hat"] > LARGEST_RHAT, more),
+                ("R-hat", limit, row["r_hat"], row["r_hat"] > limit, more),
                 ("effective draws", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
                 (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
                  "judge by the held-out rows instead"),

@@ -126,7 +126,8 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     that differs from it most.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
-    mean = averages.mean(0)
+    # under a log link few draws can make the mean, which may be infinite
+    mean = np.median(averages, axis=0) if kind == "counts" else averages.mean(0)
     first, last = sweep.usual
     if sweep.kind == "category":
         distance = np.log(mean / mean[0]) if kind == "counts" else mean - mean[0]

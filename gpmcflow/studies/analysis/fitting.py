@@ -20,7 +20,7 @@ from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.studies.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.studies.analysis.data import Data
-from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, of_fit, over_draws
+from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut, at_theta, how, of_fit, over_draws
 from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_leave_one_out
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
@@ -45,7 +45,7 @@ def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple)
         density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
     else:
         density = of_fit(best.fit, best.sites.model.likelihood, model.y)
-    tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density))), data)
+    tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density)), how(model)), data)
     names = np.array(list(best.parameters), dtype=object).astype(str)
     maximum = {
         "theta": ("parameter", best.theta),
@@ -167,7 +167,11 @@ def summarise(
     theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
     each = max(1, n_left_out(model) // theta.shape[0])
     rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
-    tree = with_leave_one_out(tree, over_draws(model, theta[:, rows]), data)
+    latents = None
+    if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
+        every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
+        latents = every[:, rows].values
+    tree = with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)
     if data.encoding.coordinates:
         tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
     return tree

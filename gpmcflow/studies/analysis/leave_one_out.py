@@ -16,6 +16,7 @@ from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
+from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_size
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
@@ -31,6 +32,10 @@ class LeaveOneOut(NamedTuple):
 
     log_density: np.ndarray  #: (n,)
     pareto_k: np.ndarray  #: (n,); zeros where nothing is reweighted
+    by: str = (
+        "EP"  #: "exact", "draws" of the latents, "EP" or "Laplace": how the latents were left out
+    )
+    ep_difference: float = np.nan  #: largest difference from EP's, where it is by draws
 
     @property
     def bad_share(self) -> float:
@@ -84,6 +89,28 @@ def of_basis(model: GPModel, theta: np.ndarray) -> np.ndarray:
     return likelihood.tilted(y, left * (mean / variance - sites.shift), left)[0]
 
 
+def of_latents(model: GPModel, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """log p(y_i | f_-i, theta) of each case given latents f (n,), (n,).
+
+    f_i given the others is N(f_i - a_i / Q_ii, 1 / Q_ii), Q = K^-1, a = Q f. Under draws of theta and f
+    given y, the mean of 1 / p(y_i | f_-i, theta) is 1 / p(y_i | y_-i): no approximation of the latents.
+
+    Raises `NumericalError` where the covariance does not factorise.
+    """
+    full = model.full(theta)
+    inverse = np.tril(lapack.dtrtri(model.cholesky(full), lower=1)[0])
+    precision = np.einsum("ji,ji->i", inverse, inverse)
+    mean = model.mean_at(full) + f - (inverse.T @ (inverse @ f)) / precision
+    return model.likelihood_at(full).tilted(model.y, mean, 1.0 / precision)[0]
+
+
+def how(model: GPModel) -> str:
+    """How `at_theta` leaves the latents out."""
+    if model.likelihood.conjugate:
+        return "exact"
+    return "Laplace" if model.basis else "EP"
+
+
 def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
     """log p(y_i | y_-i, theta) of each case, (n,); nan where EP, or Laplace's method, does not converge."""
     if model.basis:
@@ -100,22 +127,40 @@ def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
         return np.full(model.n_cases, np.nan)
 
 
-def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
+def over_draws(
+    model: GPModel, thetas: np.ndarray, latents: np.ndarray | None = None
+) -> LeaveOneOut:
     """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
 
-    Draws of p(theta | y) get weights 1 / p(y_i | y_-i, theta), which lead to p(theta | y_-i). Draws at which
-    the fit does not converge are left out of all chains. Where no tail can be fitted, k is infinite and
-    nothing is smoothed: a tail of one value, as draws that repeat have it, and fewer than `FEWEST_DRAWS`.
+    With draws of the ``latents`` f (chain, draw, n) the weights are exact: 1 / p(y_i | f_-i, theta), see
+    `of_latents`. Without them, with basis functions, and with Gaussian noise, draws of p(theta | y) get
+    weights 1 / p(y_i | y_-i, theta), by `at_theta`. Draws at which that fit does not converge are left out of
+    all chains. Where no tail can be fitted, k is infinite and nothing is smoothed: a tail of one value, as
+    draws that repeat have it, and fewer than `FEWEST_DRAWS`.
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
     values = np.array([[at_theta(model, theta) for theta in chain] for chain in thetas])
     values = values[:, np.isfinite(values).all(axis=(0, 2))]
-    if not values.shape[1]:
+    by_fit = _averaged(values) if values.shape[1] else None
+    if latents is not None:
+        exact = np.array([
+            [of_latents(model, theta, f) for theta, f in zip(*chains, strict=True)]
+            for chains in zip(thetas, latents, strict=True)
+        ])  # fmt: skip
+        density, k = _averaged(exact)
+        apart = np.nan if by_fit is None else float(np.abs(density - by_fit[0]).max())
+        return LeaveOneOut(density, k, "draws", apart)
+    if by_fit is None:
         raise NumericalError(
             "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not "
             "go together with these data"
         )
+    return LeaveOneOut(*by_fit, how(model))
+
+
+def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n) given the draws."""
     flat = values.reshape(-1, values.shape[-1])
     plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
     smoothed, k = plain.copy(), np.full(len(plain), np.inf)
@@ -124,8 +169,11 @@ def over_draws(model: GPModel, thetas: np.ndarray) -> LeaveOneOut:
         own = np.flatnonzero(np.ptp(np.sort(flat, axis=0)[:n_tail], axis=0) > 0.0)
         if own.size:
             smoothed[own], k[own] = _pareto_smoothed(values[..., own])
+            # k knows no scale: of weights that are almost equal it is arbitrary, and does no harm
+            even = own[effective_size(-flat[:, own].T) >= HARMLESS_SHARE * len(flat)]
+            smoothed[even], k[even] = plain[even], np.fmin(k[even], 0.0)
     told = np.isfinite(smoothed) & np.isfinite(k)
-    return LeaveOneOut(np.where(told, smoothed, plain), np.where(told, k, np.inf))
+    return np.where(told, smoothed, plain), np.where(told, k, np.inf)
 
 
 def _pareto_smoothed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,11 +20,11 @@ from gpmcflow.studies.analysis.leave_one_out import BAD_K
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
 COLUMNS = (
-    "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se", "evidence_alarm",
-    "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_bad_share", "test_score",
-    "test_score_se", "difference", "difference_se", "base_difference", "base_difference_se", "error",
-    "error_se", "chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference",
-    "seconds",
+    "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se",
+    "evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_by",
+    "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se", "difference", "difference_se",
+    "base_difference", "base_difference_se", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
+    "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
 )  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
@@ -79,7 +79,7 @@ def models_table(
         density = loo["log_density"].values
         own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
         if by == HELD_OUT:
-            mean = model.shown["held_out/response_mean"].values
+            mean = typical_response(model.shown["held_out"].to_dataset())
         else:
             mean = left_out_probability(model.shown, data) if data.target.kind == "binary" else None
         rows.append(
@@ -94,6 +94,8 @@ def models_table(
                 "elpd_loo_se": _sum_error(density),
                 "loo_difference": (density - best).sum(),
                 "loo_difference_se": _sum_error(density - best),
+                "loo_by": loo.attrs.get("by", ""),
+                "loo_ep_difference": loo.attrs.get("ep_difference", np.nan),
                 "loo_bad_share": float(np.mean(loo["pareto_k"].values > BAD_K)),
                 **_score(own, simple.log_density, base.log_density),
                 **_error(data.target.kind, scored, mean),
@@ -174,6 +176,14 @@ def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[st
     return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
 
 
+def typical_response(group: xr.Dataset) -> np.ndarray:
+    """Mean of each row's predictive distribution (m,); the median where the mean may not exist."""
+    mean = group["response_mean"].values
+    if not np.isnan(mean).any():
+        return mean
+    return np.where(np.isnan(mean), group["response_quantile"].sel(quantile=0.5).values, mean)
+
+
 def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
     """Number wrong of a binary outcome; mean absolute error of counts; else root mean square error."""
     if mean is None:
@@ -211,5 +221,5 @@ def _quick_difference(model: Results, kind: str) -> float:
     if model.summary is None or "held_out" not in model.summary:
         return np.nan
     full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
-    apart = np.abs(full["response_mean"] - quick["response_mean"])
-    return float((apart if kind == "binary" else apart / full["response_sd"]).max())
+    apart = np.abs(typical_response(full) - typical_response(quick))
+    return float(np.nanmax(apart if kind == "binary" else apart / full["response_sd"].values))

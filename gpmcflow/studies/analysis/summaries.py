@@ -166,10 +166,11 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
-    """The tree with group leave_one_out (case: log_density in natural units, pareto_k)."""
+    """The tree with group leave_one_out (case: log_density in natural units, pareto_k), and its method."""
     density = loo.log_density - np.log(data.target.scale)
     variables = {"log_density": ("case", density), "pareto_k": ("case", loo.pareto_k)}
-    tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables))
+    attributes = {"by": loo.by, "ep_difference": loo.ep_difference}
+    tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables, attrs=attributes))
     return tree
 
 

@@ -16,7 +16,7 @@ from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
 from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
 from gpmcflow.studies.analysis.models import units_of_parameters
-from gpmcflow.studies.analysis.scores import Results, left_out_probability
+from gpmcflow.studies.analysis.scores import Results, left_out_probability, typical_response
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
@@ -149,7 +149,7 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
     else:
         low, high = quantiles["q025"], quantiles["q975"]
-    limits = {"mean": group["response_mean"].values, "low": low, "high": high}
+    limits = {"mean": typical_response(group), "low": low, "high": high}
     coordinates = list(data.encoding.coordinates)
     if coordinates:
         places = [data.encoding.natural(name, inputs[name].to_numpy()) for name in coordinates]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.diagnostics.importance_weights import smooth_weights
+from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.parallel_tempering import temper
@@ -77,7 +77,8 @@ def importance_sampling(setting: Setting) -> Outcome:
         log_weights = weights.isel(replicate=int(replicate), temperature=0).values
         shapes.append(smooth_weights(log_weights)[1])
         before = str(outcome.table["alarm"].isel(here).values)
-        pareto = alarms.pareto_alarms(shapes[-1], len(log_weights))
+        size = float(effective_size(log_weights))
+        pareto = alarms.pareto_alarms(shapes[-1], len(log_weights), size)
         alarms_raised.append(alarms.join([before] if before else [], pareto))
     over = ("n_temperatures", "replicate")
     columns = {"pareto_k": (over, [shapes]), "alarm": (over, [alarms_raised])}

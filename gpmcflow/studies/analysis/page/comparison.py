@@ -216,6 +216,7 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
         f"(leave-one-out, {how}), ± one standard error."
     ]
     models = analysis.models
+    parts += _left_out_by(models.iloc[0])
     doubtful = [
         italic(label(row["name"])) for _, row in models.iterrows() if _doubtful(analysis, row)
     ]
@@ -227,6 +228,22 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
             ).format(words.series(doubtful), words.percent(BAD_SHARE))
         )
     return parts
+
+
+def _left_out_by(row: pd.Series) -> list[Markup | str]:
+    """How the latent value of a row was left out, where that is not in closed form."""
+    by, apart = row.get("loo_by"), row.get("loo_ep_difference", math.nan)
+    if by == "draws":
+        compared = (
+            ""
+            if not math.isfinite(apart)
+            else (f"; expectation propagation alone differs by up to {apart:.2g} nats in a row")
+        )
+        return [f"Rows are left out by the draws of the latent values, exactly{compared}."]
+    if by in ("EP", "Laplace"):
+        method = {"EP": "EP, expectation propagation", "Laplace": "Laplace’s method"}[by]
+        return [f"Rows are left out by {method}, an approximation."]
+    return []
 
 
 def _notes_at_maximum(analysis: Analysis) -> list[Markup | str]:

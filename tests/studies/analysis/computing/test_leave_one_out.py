@@ -57,8 +57,34 @@ def test_of_ep_is_close_to_refits(data, model, kind, covariance):
     assert np.ptp(refits) > 0.5  # the cases differ by more than the tolerance
 
 
+def test_of_draws_of_the_latents_is_exact(monkeypatch):
+    """Labels and counts: log p(y) - log p(y_-i), both by sums over a grid of three latents."""
+    x, t = np.array([0.0, 0.3, 0.5]), np.linspace(-7.0, 7.0, 61)
+    for likelihood, y in ((gp.Probit(), [1.0, -1.0, 1.0]), (gp.Poisson(), [0.0, 5.0, 1.0])):
+        model = gp.GPModel(x, np.array(y), gp.Matern12(1.0, 4.0), likelihood, mean=0.3)
+        L = model.cholesky(model.full(()))
+        z = np.stack(np.meshgrid(t, t, t, indexing="ij"), -1).reshape(-1, 3)
+        f = z @ L.T
+        log_p = likelihood.derivatives(f + 0.3, model.y)[0]
+        prior = -0.5 * (z**2).sum(1)
+        all_ = logsumexp(prior + log_p.sum(1))
+        right = [all_ - logsumexp(prior + np.delete(log_p, i, 1).sum(1)) for i in range(3)]
+        rng, weights = np.random.default_rng(1), np.exp(prior + log_p.sum(1) - all_)
+        draws = f[rng.choice(len(f), 1000, p=weights / weights.sum())]
+        by_ep = at_theta(model, np.empty(0))
+        with monkeypatch.context() as patch:  # the same at every draw
+            patch.setattr(leave_one_out, "at_theta", lambda model, theta, own=by_ep: own)
+            found = over_draws(model, np.empty((1, 1000, 0)), draws[None])
+        np.testing.assert_allclose(found.log_density, right, atol=0.08, err_msg=likelihood.name)
+        assert found.by == "draws", likelihood.name
+        assert likelihood.name == "poisson" or np.abs(by_ep - right).max() > 0.2  # what EP says
+        expected = np.abs(found.log_density - by_ep).max()
+        assert found.ep_difference == pytest.approx(expected, abs=1e-3), likelihood.name
+
+
 def preset(monkeypatch, values):
     """Densities (draw, n) in the place of those of a model, by the number of the draw."""
+    monkeypatch.setattr(leave_one_out, "how", lambda model: "EP")
     monkeypatch.setattr(leave_one_out, "at_theta", lambda model, theta: values[int(theta[0])])
     return np.arange(len(values), dtype=float).reshape(2, -1, 1)
 

@@ -297,6 +297,13 @@ def test_alarms_are_raised_just_above_the_limits(changes, check):
     assert shown[shown["alarm"]]["touches"].item() == "the comparison with a"
 
 
+def test_the_limit_of_r_hat_is_that_of_so_many_draws():
+    table = checks(models(r_hat=1.014, r_hat_limit=1.021), "a", "run")
+    assert not table.alarm.any()
+    assert table.limit.iloc[0] == 1.021
+    assert checks(models(r_hat=1.022, r_hat_limit=1.021), "a", "run").alarm.sum() == 1
+
+
 def test_a_quick_run_is_checked_for_its_evidence_alone():
     table = checks(models(r_hat=np.nan), "a", "run")
     assert list(table[table["model"] == "a"]["check"]) == ["standard error of the log evidence"]

@@ -1,0 +1,37 @@
+"""R-hat above which chains disagree by more than so many draws do by chance."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import chdtri, ndtri
+
+from gpmcflow.diagnostics.autocorrelation import MIN_DRAWS, initial_positive_sequence_time
+
+LEAST = 1.01  # the limit of long runs
+MOST = 1.2  # above it chains disagree, however few their draws
+FALSE_ALARMS = 0.01  # share of correct runs whose largest R-hat is above its limit
+
+
+def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:
+    """Largest rank-normalised split R-hat of draws (chain, draw) that chance explains, 1.01 to 1.2.
+
+    Of m half chains with S effective draws in all, (R-hat^2 - 1) S (m - 1) / m is chi-squared with m - 1
+    degrees of freedom where they agree; the limit is its quantile that the largest of ``n_quantities``, each
+    judged in the bulk and in the tails, exceeds in one run of a hundred. S is counted within chains, so that
+    chains that differ do not lower it. No chance explains a chain that never moved: there the limit is 1.01.
+
+    Source: R-hat is that of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), Bayesian Analysis 16.
+    """
+    n_chains, n_draws = draws.shape
+    if n_draws < MIN_DRAWS or not np.all(np.isfinite(draws)):
+        return LEAST
+    from scipy.stats import rankdata  # takes long to load
+
+    scores = ndtri((rankdata(draws).reshape(draws.shape) - 0.375) / (draws.size + 0.25))
+    times = initial_positive_sequence_time(scores)
+    if not np.all(np.isfinite(times)):
+        return LEAST
+    effective = float((n_draws / times).sum())
+    m = 2 * n_chains
+    chance = chdtri(m - 1, FALSE_ALARMS / (2.0 * n_quantities)) / (m - 1)
+    return float(np.clip(np.sqrt(1.0 + m / effective * chance), LEAST, MOST))
