@@ -19,6 +19,7 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.predictive import QUANTILES, by_blocks, mixture, predictive, responses
+from gpmcflow.covariances.inputs import row_labels
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
@@ -49,7 +50,7 @@ def predict(
         file, in another process. A fit of `approximate`, or its ``sites``. Or a `GPModel`, for what its prior
         says. Of draws at most 400 are used, spread evenly.
     X_new:
-        New inputs, (m, p) or a table with the columns the model was made with.
+        New inputs, (m, p) or a table with the columns the model was made with, in any order.
     exposure, trials:
         Of the new cases, numbers or (m,), for likelihoods that have them; one unit or trial unless given.
     unseen:
@@ -64,7 +65,8 @@ def predict(
     Returns
     -------
     Variables (new_case) latent_mean, latent_sd of eta = f + c, response_mean, response_sd of a new
-    observation, and (quantile, new_case) latent_quantile, response_quantile. Of labels the response is the
+    observation, and (quantile, new_case) latent_quantile, response_quantile; new_case has the index of a
+    DataFrame as its coordinate, else 0, 1, ... Of labels the response is the
     probability of +1, with the spread it has over the posterior. Means are exact given the draws; the spread
     of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
     there the response is the mean of y.
@@ -91,7 +93,8 @@ def predict(
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
-    return by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    return prediction.assign_coords(row_labels(X_new, "new_case"))
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
