@@ -83,7 +83,7 @@ def test_stored_latents_are_the_particles_and_do_not_change_the_weights(sites, r
     latent = run["annealing/latent"]
     assert latent.dims == ("chain", "temperature", "latent_dim")
     expected = Probit().log_density(latent.values[:, -1], sites.model.y)
-    found = run["annealing/log_likelihood"].values[:, -1]
+    found = run["annealing/sum_log_likelihood"].values[:, -1]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     without = {k: v.values for k, v in run["annealing"].items() if k != "latent"}
     assert array_digest(without) == reference_digest
