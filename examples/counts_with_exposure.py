@@ -3,7 +3,7 @@
     python examples/counts_with_exposure.py [--districts 300] [--draws 1000]
 
 Deaths per person-year = exp(base rate + smooth map + effect of age), negative binomial with unknown
-dispersion; the person-years of each district are its exposure.
+size; the person-years of each district are its exposure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shared import report, save
 
 import gpmcflow as gp
 
-TRUTH = {"dispersion": 3.0, "mean": -5.0}
+TRUTH = {"size": 3.0, "mean": -5.0}
 AGE_EFFECT = 0.4
 
 
@@ -33,7 +33,7 @@ def districts(n: int, seed: int = 2) -> pd.DataFrame:
     east, north, age = rng.random(n), rng.random(n), rng.standard_normal(n)
     person_years = np.exp(rng.normal(7.5, 1.0, n))
     rate = person_years * np.exp(TRUTH["mean"] + true_map(east, north) + AGE_EFFECT * age)
-    deaths = rng.poisson(rate * rng.gamma(TRUTH["dispersion"], 1.0 / TRUTH["dispersion"], n))
+    deaths = rng.poisson(rate * rng.gamma(TRUTH["size"], 1.0 / TRUTH["size"], n))
     return pd.DataFrame(
         {"east": east, "north": north, "age": age, "person_years": person_years, "deaths": deaths}
     )

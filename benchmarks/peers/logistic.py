@@ -61,7 +61,7 @@ def ours(problem: dict, n_draws: int) -> Run:
 
     def draws_of(tree) -> dict:
         return {
-            "log likelihood": tree["sample_stats/log_likelihood"].values,
+            "log likelihood": tree["sample_stats/sum_log_likelihood"].values,
             "slopes": tree["posterior/latent"].values,
         }
 

@@ -27,6 +27,7 @@ from gpmcflow.approximations.predictive import (
     responses,
     tell_missing_moments,
 )
+from gpmcflow.covariances.inputs import row_labels
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
@@ -58,7 +59,7 @@ def predict(
         file, in another process. A fit of `approximate`, or its ``sites``. Or a `GPModel`, for what its prior
         says. Of draws at most 400 are used, spread evenly.
     X_new:
-        New inputs, (m, p) or a table with the columns the model was made with.
+        New inputs, (m, p) or a table with the columns the model was made with, in any order.
     exposure, trials:
         Of the new cases, numbers or (m,), for likelihoods that have them; one unit or trial unless given.
     unseen:
@@ -73,12 +74,12 @@ def predict(
     Returns
     -------
     Variables (new_case) latent_mean, latent_sd of eta = f + c, response_mean, response_sd of a new
-    observation, and (quantile, new_case) latent_quantile, response_quantile. Of labels the response is the
-    probability of +1, with the spread it has over the posterior. Means are exact given the draws; the spread
-    of responses is that of 4000 simulated ones. Noise of its own for each case has no response at new ones:
-    there the response is the mean of y. Where a draw of Student-t noise has df at most 1 there is no mean,
-    and at most 2 no standard deviation: they are nan, and a warning says so.
-    there the response is the mean of y. Of counts response_mean and response_sd are nan, with a warning,
+    observation, and (quantile, new_case) latent_quantile, response_quantile; new_case has the index of a
+    DataFrame as its coordinate, else 0, 1, ... Of labels the response is the probability of +1, with the
+    spread it has over the posterior. Means are exact given the draws; the spread of responses is that of 4000
+    simulated ones. Noise of its own for each case has no response at new ones: there the response is the mean
+    of y. Where a draw of Student-t noise has df at most 1 there is no mean, and at most 2 no standard
+    deviation: they are nan, with a warning. Of counts response_mean and response_sd are nan, with a warning,
     where the largest hundredth of the draws carries more than a third of the mean: it may be infinite, as
     under a log-normal amplitude. The median and all quantiles exist.
 
@@ -105,16 +106,16 @@ def predict(
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
     tell_missing_moments(eta)
-    told = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
-    unknown = int(np.isnan(told["response_mean"]).sum())
+    prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    unknown = int(np.isnan(prediction["response_mean"]).sum())
     if unknown and all(own.has_moment(1) for own in eta.likelihoods):
         logger.warning(
             "predict: response_mean and response_sd are nan at %d of %d new inputs: a hundredth of the draws "
             "carries more than a third of the mean, which may be infinite; take response_quantile",
             unknown,
-            told.sizes["new_case"],
+            prediction.sizes["new_case"],
         )
-    return told
+    return prediction.assign_coords(row_labels(X_new, "new_case"))
 
 
 def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,9 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.errors import InputError, unknown_name
+
+DATES = (datetime.date, pd.Period, np.datetime64)
+SPANS = (datetime.time, datetime.timedelta, np.timedelta64)
 
 
 class Inputs(NamedTuple):
@@ -20,6 +25,7 @@ class Inputs(NamedTuple):
     levels: dict[
         str, tuple[str, ...]
     ]  #: words of each column that has them, in the order of their codes
+    dates: tuple[str, ...] = ()  #: columns that held dates, as days since 1970-01-01
 
     @property
     def numeric(self) -> tuple[int, ...]:
@@ -40,36 +46,44 @@ class Inputs(NamedTuple):
 
 
 def inputs_of(X: Any) -> Inputs:
-    """Inputs of an array (n, p) or (n,), a DataFrame, or an xarray variable with a feature coordinate.
+    """Inputs of an array (n, p) or (n,), a table, or an xarray variable with a feature coordinate.
 
-    Columns of an array are x1, x2, ... Raises `InputError` for other than finite numbers in columns of
-    numbers, and for missing words.
+    Columns of an array are x1, x2, ... A column of a table that holds numbers is one of numbers, whatever
+    its type (objects, decimals, text of numbers); dates are days since 1970-01-01; a categorical column is
+    one of words. Raises `InputError` for other than finite numbers in columns of numbers, and for missing
+    words.
     """
     if isinstance(X, Inputs):
         return X
     if isinstance(X, pd.Series):
         X = X.to_frame()
-    if isinstance(X, pd.DataFrame):
+    frame = table_of(X)
+    if frame is not None:
+        X = frame
         names = tuple(str(name) for name in X.columns)
-        columns, levels = [], {}
+        columns, levels, dates = [], {}, []
         for k, name in enumerate(names):
             column = X.iloc[:, k]
+            if _holds(column, DATES):
+                dates.append(name)
+                column = days_of(f"X: column {name!r}", column)
             require_plain(f"X: column {name!r}", column)
-            if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-                columns.append(column.to_numpy(dtype=np.float64))
-                continue
             if column.isna().any():
                 row = int(np.flatnonzero(column.isna())[0])
                 raise InputError(
                     f"X: column {name!r}, row {row} is missing; drop the row, or fill it in"
                 )
+            numbers = _numbers(column)
+            if numbers is not None:
+                columns.append(numbers)
+                continue
             words = column.astype(str)
             levels[name] = tuple(sorted(words.unique()))
             codes = {word: float(code) for code, word in enumerate(levels[name])}
             columns.append(words.map(codes).to_numpy(dtype=np.float64))
         values = np.column_stack(columns) if columns else np.empty((len(X), 0))
     else:
-        names, levels = None, {}
+        names, levels, dates = None, {}, []
         if isinstance(X, xr.DataArray):
             dim = X.dims[-1]
             if X.ndim == 2 and dim in X.coords:
@@ -95,7 +109,72 @@ def inputs_of(X: Any) -> Inputs:
         raise InputError(
             f"X: column {names[k]!r}, row {row} is {values[row, k]}; give finite numbers, or drop the row"
         )
-    return Inputs(np.array(values, order="C"), names, levels)
+    return Inputs(np.array(values, order="C"), names, levels, tuple(dates))
+
+
+def table_of(X: Any) -> pd.DataFrame | None:
+    """A table of pandas, polars, pyarrow or another library that narwhals reads, None for anything else.
+
+    Raises `InputError` for a table with two columns of one name.
+    """
+    if isinstance(X, pd.DataFrame):
+        return X
+    if isinstance(X, np.ndarray | xr.DataArray | list | tuple | pd.Series | Number):
+        return None
+    import narwhals as nw  # here: arrays need it not
+
+    try:
+        frame: Any = nw.from_native(X, pass_through=True, allow_series=True)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        frame = frame.to_frame() if isinstance(frame, nw.Series) else frame
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(f"X: two columns have one name ({error}); rename one") from None
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"X: two columns are named {twice!r}; rename one")
+    return pd.DataFrame({name: _pandas_column(frame[name]) for name in names})
+
+
+def row_labels(X: Any, dim: str) -> xr.Coordinates:
+    """The index of a DataFrame, or the first coordinate of an xarray variable, along ``dim``."""
+    if isinstance(X, xr.DataArray):
+        own = X.dims[0]
+        return xr.Coordinates({dim: X[own].values} if own in X.coords else {})
+    index = getattr(X, "index", None)
+    if isinstance(index, pd.MultiIndex):
+        return xr.Coordinates.from_pandas_multiindex(index, dim)
+    return xr.Coordinates({dim: index.to_numpy()} if isinstance(index, pd.Index) else {})
+
+
+def _pandas_column(column: Any) -> pd.Series:
+    """A column of narwhals: categories stay categories, and what is no plain number is held as objects."""
+    import narwhals as nw
+
+    if column.dtype in (nw.Categorical, nw.Enum):
+        return pd.Series(pd.Categorical(column.to_list()))
+    plain = (column.dtype.is_integer() or column.dtype.is_float()) and not column.is_null().any()
+    return pd.Series(
+        column.to_numpy() if plain else column.to_list(), dtype=None if plain else object
+    )
+
+
+def _numbers(column: pd.Series) -> np.ndarray | None:
+    """A column's numbers (n,), nan where one is missing or no number; None for words and categories."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    cells = column.to_numpy(dtype=object)
+    are_numbers = all(
+        issubclass(kind, Number | np.bool_) for kind in {type(cell) for cell in cells}
+    )
+    if are_numbers and len(cells):
+        return np.array([float(cell) for cell in cells])
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return None if np.isnan(numbers).any() else numbers
 
 
 def require_plain(name: str, values: Any) -> None:
@@ -104,11 +183,36 @@ def require_plain(name: str, values: Any) -> None:
         where = np.argwhere(np.ma.getmaskarray(values))[0]
         raise InputError(f"{name}{[int(i) for i in where]} is masked; drop the row, or fill it in")
     values = values if hasattr(values, "dtype") else np.asarray(values)
-    dates = pd.api.types.is_datetime64_any_dtype(values)
-    if dates or pd.api.types.is_timedelta64_dtype(values):
+    if _holds(values, DATES + SPANS):
         raise InputError(f"{name} holds dates; convert it to a number, such as days")
-    if pd.api.types.is_complex_dtype(values):
+    if _holds(values, (complex, np.complexfloating)):
         raise InputError(f"{name} holds complex numbers; give real ones")
+
+
+def _holds(values: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether any cell of an array or a column is of one of these kinds, whatever its type says."""
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or dtype.kind in "biufUS":
+        return False
+    cells = values if isinstance(values, pd.Series) else np.asarray(values).ravel()
+    first = cells[:1] if dtype.kind in "mMc" else cells  # all cells are of one kind
+    found = {type(cell) for cell in np.asarray(first, dtype=object) if cell is not pd.NaT}
+    if dtype.kind in "mM":  # objects of NumPy's dates may be whole numbers
+        found = {np.datetime64 if dtype.kind == "M" else np.timedelta64}
+    return any(issubclass(kind, kinds) for kind in found)
+
+
+def days_of(name: str, column: pd.Series) -> pd.Series:
+    """Days since 1970-01-01 of dates, a time of day as a fraction; a period stands for its start.
+
+    Times with a zone are taken to UTC. Raises `InputError` for what is no date among them.
+    """
+    start = column.map(lambda cell: cell.start_time if isinstance(cell, pd.Period) else cell)
+    try:
+        times = pd.to_datetime(start.astype(object), utc=True)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} holds dates and other values; give one kind") from None
+    return (times - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
 
 
 def new_inputs(
@@ -133,6 +237,8 @@ def new_inputs(
         if list(frame.columns).count(name) > 1:
             raise InputError(f"new inputs: two columns are named {name!r}; rename one")
         column, where = frame[name], f"new inputs: column {name!r}, row"
+        if name in like.dates and _holds(column, DATES):
+            column = days_of(f"new inputs: column {name!r}", column)
         require_plain(f"new inputs: column {name!r}", column)
         if column.isna().any():
             raise InputError(
@@ -145,7 +251,10 @@ def new_inputs(
             fresh = np.flatnonzero(np.isnan(values[:, k]))
             values[fresh, k] = len(codes) + np.unique(words.iloc[fresh], return_inverse=True)[1]
         else:
-            values[:, k] = pd.to_numeric(column, errors="coerce")
+            numbers = _numbers(column)
+            if numbers is None:
+                numbers = pd.to_numeric(column.astype(object), errors="coerce")
+            values[:, k] = numbers
             wrong = np.flatnonzero(~np.isfinite(values[:, k]))
             if wrong.size:
                 raise InputError(
@@ -161,13 +270,14 @@ def new_inputs(
                 f"{where} {fresh[0]} has the level {level!r}, which was not seen; allowed: "
                 f'{", ".join(seen)}; or unseen="new"'
             )
-    return Inputs(values, like.names, like.levels)
+    return like._replace(values=values)
 
 
 def _as_frame(X: Any, like: Inputs) -> pd.DataFrame:
     """New inputs as a table; columns without names are those of ``like``, in order."""
-    if isinstance(X, pd.DataFrame):
-        return X.rename(columns=str)
+    frame = None if isinstance(X, Inputs) else table_of(X)
+    if frame is not None:
+        return frame.rename(columns=str)
     inputs = inputs_of(X)
     if isinstance(X, xr.DataArray) and set(inputs.names) & set(like.names):
         return pd.DataFrame(inputs.values, columns=list(inputs.names))

@@ -57,7 +57,7 @@ class AnnealingProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each temperature gives."""
-        scalar = {"log_weight_increment": "<f8", "log_likelihood": "<f8", **STATISTICS}
+        scalar = {"log_weight_increment": "<f8", "sum_log_likelihood": "<f8", **STATISTICS}
         arrays = {name: ((), dtype) for name, dtype in scalar.items()}
         if self.store_latents:
             arrays["latent"] = ((self.path.model.dim,), "<f8")
@@ -87,7 +87,7 @@ class AnnealingProgram:
             u = self.path.log_ratio(state.predictor, state.log_likelihood)
             row = {
                 "log_weight_increment": (self.schedule.betas[t] - self.schedule.betas[t - 1]) * u,
-                "log_likelihood": state.log_likelihood,
+                "sum_log_likelihood": state.log_likelihood,
             }
             if self.store_latents:
                 row["latent"] = base.latent(state.position)

@@ -49,7 +49,7 @@ def draws_of(
     if name not in posterior:
         raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
     stats = tree["sample_stats"].to_dataset().transpose("chain", "draw", ...)
-    own = (values.isel(evenly).values for values in (posterior[name], stats["log_likelihood"]))
+    own = (values.isel(evenly).values for values in (posterior[name], stats["sum_log_likelihood"]))
     return GivenDraws(theta, *own), stage
 
 

@@ -80,7 +80,7 @@ def change_hyperpriors(run: xr.DataTree, model: GPModel, other: GPModel) -> xr.D
     before = [group[name].sel(estimator="bridge").values for name in names]
     estimate = Estimate(before[0] + shift, np.sqrt(before[1] ** 2 + of_weights))
     pareto_k = smooth_weights(log_weights.ravel())[1]
-    likelihood = run["sample_stats/log_likelihood"].transpose("chain", "draw").values
+    likelihood = run["sample_stats/sum_log_likelihood"].transpose("chain", "draw").values
     fit = float((weights * likelihood).mean() / weights.mean())
     of_weights_alone = float(effective_size(log_weights.ravel()))
     messages = [

@@ -38,7 +38,7 @@ def importance_sampling(
     ``reference`` as in `log_evidence`; this is annealing in one step;
     ``run`` takes seed, key and execution.
 
-    Returns groups ``importance`` (chain: log_weight, log_likelihood; a chain is one draw) and, when
+    Returns groups ``importance`` (chain: log_weight, sum_log_likelihood; a chain is one draw) and, when
     computed, ``evidence`` (see `importance_evidence`).
     """
     path, sampler = (
@@ -48,7 +48,7 @@ def importance_sampling(
     one_step = Schedule.constant(linear(1), sampler)
     tree = anneal(path, sampler, one_step, n_particles=n_draws, **run)
     draws = tree["annealing"].to_dataset().isel(temperature=0, drop=True)
-    draws = draws.rename(log_weight_increment="log_weight")[["log_weight", "log_likelihood"]]
+    draws = draws.rename(log_weight_increment="log_weight")[["log_weight", "sum_log_likelihood"]]
     groups = {"importance": draws.drop_vars(["beta", "step_size", "n_steps"], errors="ignore")}
     groups["importance"].attrs = {}
     if "evidence" in tree.children:

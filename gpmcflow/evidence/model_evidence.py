@@ -93,7 +93,8 @@ def model_evidence(
     log p(y | f), and complexity, fit - log p(y), the Kullback-Leibler divergence of the posterior from the
     prior; costs; overlap, the largest variance of a bridge's terms; ``alarm``, a text that is empty where
     nothing speaks against the estimate. Group ``posterior``: hyperparameters (chain, draw). Group
-    ``sample_stats``: log_ratio u and log_likelihood; ``reference``: u at draws of the reference;
+    ``sample_stats``: log_ratio u and sum_log_likelihood; ``log_likelihood`` and the other groups that ArviZ's
+    functions ask for, as in `sample`; ``reference``: u at draws of the reference;
     ``tempered``, of a ladder: u (chain, temperature, draw), swaps and statistics.
 
     Raises
@@ -147,7 +148,7 @@ def model_evidence(
                 ladder = replicates.ladder(ends, short, length)
                 if ladder.enough(target_error):
                     break
-    groups = posterior_groups(model, ends)
+    groups = posterior_groups(model, ends, seed, (*key, problem.stream))
     if ladder is not None:
         groups["tempered"] = ladder_group(ladder)
     if stages is not None:
@@ -243,8 +244,8 @@ class _Replicates:
         values = self._run(program, "ends", self.n_replicates, length)
         latents = values[self.model.latent_variable]
         return Ends(
-            values["log_ratio"], values["reference"], values["theta"], latents[:, -1],
-            values["log_likelihood"], values["acceptance_rate"], values["diverging"],
+            values["log_ratio"], values["reference"], values["theta"], latents,
+            values["sum_log_likelihood"], values["acceptance_rate"], values["diverging"],
             int(values["n_gradient"].sum()),
         )  # fmt: skip
 
@@ -281,7 +282,7 @@ class _Replicates:
 
 
 def _starts(ends: Ends) -> dict[str, np.ndarray]:
-    return {"theta": ends.theta[:, -1], "latents": ends.last_latents}
+    return {"theta": ends.theta[:, -1], "latents": ends.latents[:, -1]}
 
 
 def _pilot_group(model: GPModel, stages: Mapping[str, np.ndarray]) -> xr.Dataset:

@@ -15,8 +15,10 @@ from gpmcflow.evidence import alarms, ladder_estimates
 from gpmcflow.evidence.bridge import Bridge, Terms, bridge
 from gpmcflow.evidence.parallel_tempering import smallest_effective_size
 from gpmcflow.evidence.replicates import Estimate, estimate_columns
+from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.problem import in_own_units
+from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
+from gpmcflow.samplers.variables import in_own_units
 
 LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge
 SLIGHT = 0.02  # nats
@@ -29,8 +31,8 @@ class Ends:
     log_ratio: np.ndarray  #: (R, N)
     reference: np.ndarray  #: (R, N, 4)
     theta: np.ndarray  #: (R, N, d)
-    last_latents: np.ndarray  #: (R, m)
-    log_likelihood: np.ndarray  #: (R, N), log p(y | f)
+    latents: np.ndarray  #: (R, N, m)
+    sum_log_likelihood: np.ndarray  #: (R, N), log p(y | f)
     acceptance_rate: np.ndarray
     diverging: np.ndarray
     n_gradient: int
@@ -191,7 +193,7 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
     if ladder is not None:
         others = (name for name in ladder_estimates.ESTIMATORS if name != "bridge")
         estimates |= {name: ladder.by(name) for name in others}
-    first, fit = estimates["bridge"], float(ends.log_likelihood.mean())
+    first, fit = estimates["bridge"], float(ends.sum_log_likelihood.mean())
     own = {} if ladder is None else ladder.arrays
     n_gradient = ends.n_gradient + n_gradient_pilot
     diverging, rate = ends.diverging.mean(), ends.acceptance_rate.mean()
@@ -233,8 +235,8 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
     return xr.Dataset(values, coords, {"route": "two_ended" if ladder is None else "ladder"})
 
 
-def posterior_groups(model: GPModel, ends: Ends) -> dict[str, xr.Dataset]:
-    """Groups ``posterior``, ``sample_stats`` and ``reference``."""
+def posterior_groups(model: GPModel, ends: Ends, seed: int, key: tuple) -> dict[str, xr.Dataset]:
+    """Groups ``posterior``, ``sample_stats``, ``reference``, and those of `predictive_groups`."""
     n_replicates, n_draws, n_repeats = ends.reference.shape
     coords = {"chain": np.arange(n_replicates), "draw": np.arange(n_draws)}
     draws = ("chain", "draw")
@@ -244,14 +246,19 @@ def posterior_groups(model: GPModel, ends: Ends) -> dict[str, xr.Dataset]:
     }
     stats = {
         name: (draws, getattr(ends, name))
-        for name in ("log_ratio", "log_likelihood", "acceptance_rate", "diverging")
+        for name in ("log_ratio", "sum_log_likelihood", "acceptance_rate", "diverging")
     }
     reference = {"log_ratio": ((*draws, "repeat"), ends.reference)}
-    return {
-        "posterior": xr.Dataset(posterior, coords | {"theta_dim": np.array(model.names)}),
-        "sample_stats": xr.Dataset(stats, coords),
-        "reference": xr.Dataset(reference, coords | {"repeat": np.arange(n_repeats)}),
-    }
+    own = {"theta": ends.theta, model.latent_variable: ends.latents}
+    return (
+        {"observed_data": data_of(model)["observed_data"]}
+        | predictive_groups(ModelPredictive(model, True), own, seed, key)
+        | {
+            "posterior": xr.Dataset(posterior, coords | {"theta_dim": np.array(model.names)}),
+            "sample_stats": xr.Dataset(stats, coords),
+            "reference": xr.Dataset(reference, coords | {"repeat": np.arange(n_repeats)}),
+        }
+    )
 
 
 def ladder_group(ladder: Ladder) -> xr.Dataset:

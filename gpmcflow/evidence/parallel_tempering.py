@@ -44,7 +44,7 @@ def temper(
     temperatures take the same number of steps, see `batch_steps`. At beta = 0 each iteration has a
     fresh exact draw of the reference. Where arrays are lazy `tempering_evidence` gives the estimates later.
 
-    Returns groups ``tempered`` (chain, temperature, draw: log_ratio u, log_likelihood, swap_accepted
+    Returns groups ``tempered`` (chain, temperature, draw: log_ratio u, sum_log_likelihood, swap_accepted
     with the next temperature (-1 where none was proposed), walker, and the statistics of each
     transition), ``posterior`` with ``store_latents`` (beta = 1 only) and, when computed, ``evidence``
     (see `tempering_evidence`).

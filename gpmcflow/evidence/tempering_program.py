@@ -49,7 +49,7 @@ class TemperingProgram:
         """Trailing shapes and types of what each draw gives."""
         types = {
             "log_ratio": "<f8",
-            "log_likelihood": "<f8",
+            "sum_log_likelihood": "<f8",
             "swap_accepted": "|i1",
             "walker": "<i4",
             **STATISTICS,
@@ -99,7 +99,7 @@ class TemperingProgram:
             accepted, order = swap(self.betas, u, rng.uniform((T,)), k)
             row = {
                 "log_ratio": u,
-                "log_likelihood": fields["log_likelihood"],
+                "sum_log_likelihood": fields["log_likelihood"],
                 "swap_accepted": accepted,
                 "walker": walker,
                 **self._statistics(info, n_chains, spent),

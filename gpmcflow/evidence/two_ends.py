@@ -111,7 +111,7 @@ class Replay:
 
     def step(self, rng: np.random.Generator, state: Place) -> tuple[Place, SplitInfo]:
         """To the next draw."""
-        return Place(state.draw + 1), SplitInfo(True, np.nan, np.nan, False, 0, 0)
+        return Place(state.draw + 1), SplitInfo(True, np.nan, np.nan, False, 0, 0, np.nan)
 
     def record(self, rng: np.random.Generator, state: Place) -> dict[str, Any]:
         """The draw, and u."""
@@ -126,7 +126,7 @@ class Replay:
             "theta": theta,
             model.latent_variable: latents,
             "complete_log_likelihood": np.nan,
-            "log_likelihood": log_likelihood,
+            "sum_log_likelihood": log_likelihood,
             "lp": np.nan,
             **_ends(rng, self.path, model.parameters.to_normal(theta), latents),
         }

@@ -23,13 +23,13 @@ def posterior_summary(tree: xr.DataTree, title: str) -> Figure:
     """Rank-normalised R-hat, effective sizes over all latents, and traces of the log likelihood.
 
     ``tree`` follows ArviZ's schema: ``posterior`` (chain, draw, ...) and ``sample_stats`` with
-    log_likelihood (chain, draw). Effective sizes are those of bulk and tail. Dashed lines: R-hat
+    sum_log_likelihood (chain, draw). Effective sizes are those of bulk and tail. Dashed lines: R-hat
     1.01 and effective size 400.
 
     Source: Vehtari, Gelman, Simpson, Carpenter & Burkner (2021), computed by arviz_stats.
     """
     posterior = tree["posterior"].to_dataset().load()
-    trace = tree["sample_stats/log_likelihood"].transpose("chain", "draw").load()
+    trace = tree["sample_stats/sum_log_likelihood"].transpose("chain", "draw").load()
     figure = new_figure(4.9)
     grid = figure.add_gridspec(2, 2)
     _rhat_panel(figure.add_subplot(grid[0, 0]), posterior)

@@ -42,7 +42,7 @@ def likelihood(name: str, **settings: Any) -> Likelihood:
     kind: Any = LIKELIHOODS[name]  # a dataclass
     allowed = {field.name: field.default for field in fields(kind)}
     for setting in settings:
-        if setting not in allowed:
+        if setting not in allowed and setting not in kind.renamed:
             raise unknown_name(f"likelihood {name}: setting", setting, allowed)
     for setting, default in allowed.items():
         if default is MISSING and setting not in settings:

@@ -90,6 +90,7 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
+    renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import expit
 
+from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue
 from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
 
 
-def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is d
+def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is the size d
     offset, d, total = head[1], phi[0], 0.0
     for i in range(int(head[0])):
         z = f[i] + (offset + constants[i])
@@ -21,6 +24,29 @@ def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is d
     head[2] = total
 
 
+Kind = TypeVar("Kind", bound=type)
+
+
+def _refuse_old_name(kind: Kind) -> Kind:
+    """Refuse ``dispersion``, the name that ``size`` had, of which a larger value meant a smaller variance."""
+    own: Any = kind
+    made = own.__init__
+
+    @wraps(made)
+    def init(self: Any, *values: Any, **settings: Any) -> None:
+        if "dispersion" in settings:
+            value = settings["dispersion"]
+            raise InputError(
+                f"{own.name} likelihood: dispersion is {value!r}, and is called size now, as in R (variance "
+                f"m + m^2 / size); write size={value!r}, in a config size: {value}"
+            )
+        made(self, *values, **settings)
+
+    own.__init__ = init
+    return kind
+
+
+@_refuse_old_name
 @dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomial(CountLikelihood):
     """Negative binomial likelihood of counts with log link: mean m = e exp(eta), variance m + m^2 / d.
@@ -31,9 +57,9 @@ class NegativeBinomial(CountLikelihood):
 
     Attributes
     ----------
-    dispersion:
-        d > 0, dimensionless, a number, a hyperprior or a `Parameter`: the smaller, the more counts vary; by
-        default log d ~ N(1, 1.5^2).
+    size:
+        d > 0, dimensionless, as R's ``size``: a number, a hyperprior or a `Parameter`; the smaller, the more
+        counts vary, and large is Poisson's; by default log d ~ N(1, 1.5^2).
     exposure:
         e > 0, the size of each cell or the time it was watched: a number, or one for each case (n,).
 
@@ -46,14 +72,15 @@ class NegativeBinomial(CountLikelihood):
     --------
     >>> import numpy as np
     >>> import gpmcflow as gp
-    >>> round(gp.NegativeBinomial(dispersion=1.0).log_density(np.zeros(1), np.zeros(1)).item(), 4)  # log 1/2
+    >>> round(gp.NegativeBinomial(size=1.0).log_density(np.zeros(1), np.zeros(1)).item(), 4)  # log 1/2
     -0.6931
     """
 
-    dispersion: Setting | None = None
+    size: Setting | None = None
     exposure: float | np.ndarray = 1.0
     name = "negative_binomial"
-    parameters = ("dispersion",)
+    parameters = ("size",)
+    renamed = ("dispersion",)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, y p - d q, -(y + d) p q, -(y + d) p q (p - q)."""
@@ -74,18 +101,18 @@ class NegativeBinomial(CountLikelihood):
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Poisson counts whose rates are gamma draws with mean m and shape d."""
-        d = self.number("dispersion")
+        d = self.number("size")
         rate = self._rate(eta) * rng.standard_gamma(d, np.shape(eta)) / d
         return rng.poisson(np.minimum(rate, LARGEST_RATE)).astype(np.float64)
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
-        """The dispersion is a parameter of the loop."""
-        d = self.number("dispersion")
+        """The size is a parameter of the loop."""
+        d = self.number("size")
         shift = self._log_exposure(y) - np.log(d)
         return CompiledValue(_value, shift, np.array([d]), float(self._constant(y, d).sum()))
 
     def _scaled(self, eta: np.ndarray) -> tuple[float | np.ndarray, np.ndarray]:
-        d = self.number("dispersion")
+        d = self.number("size")
         return d, eta + (np.log(self.exposure) - np.log(d))  # log (m / d)
 
     @staticmethod

@@ -39,6 +39,7 @@ def describe(model: GPModel) -> dict[str, Any]:
         "jitter": None if model.jitter is None else float(model.jitter),
         "structure": asdict(model.structure) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
+        "dates": list(model.inputs.dates),
     }
 
 
@@ -80,7 +81,12 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     levels = {column: tuple(words) for column, words in described["levels"].items()}
     structure = described["structure"]
     return GPModel(
-        Inputs(np.array(constants["X"].values, order="C"), names, levels),
+        Inputs(
+            np.array(constants["X"].values, order="C"),
+            names,
+            levels,
+            tuple(described.get("dates", ())),
+        ),
         tree["observed_data/y"].values,
         parse_covariance(described["covariance"]),
         likelihood(name, **values),

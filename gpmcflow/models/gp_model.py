@@ -13,7 +13,7 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Covariance
-from gpmcflow.covariances.inputs import inputs_of, new_inputs, require_plain
+from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.errors import InputError, unknown_name
@@ -21,7 +21,12 @@ from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
-from gpmcflow.models.model_checks import refuse_degenerate, warn_unidentified, warn_units
+from gpmcflow.models.model_checks import (
+    refuse_degenerate,
+    warn_left_out,
+    warn_unidentified,
+    warn_units,
+)
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
 
@@ -42,8 +47,9 @@ class GPModel(WritableArrays, LatentPrior):
     Attributes
     ----------
     X, y:
-        Inputs: an array (n, p) or (n,), a DataFrame (columns of words are coded), an xarray variable with a
-        feature coordinate; and observations (n,).
+        Inputs: an array (n, p) or (n,), a table of pandas, polars, pyarrow or another library (numbers are
+        numbers whatever type holds them, dates are days since 1970-01-01, words are coded), an xarray
+        variable with a feature coordinate; and observations (n,).
     covariance, likelihood:
         Any covariance expression and likelihood; what they leave out has a default hyperprior.
     mean:
@@ -88,7 +94,7 @@ class GPModel(WritableArrays, LatentPrior):
     structure: str | BasisFunctions = "auto"
 
     def __post_init__(self) -> None:
-        inputs = inputs_of(self.X)
+        inputs, of_user = inputs_of(self.X), not isinstance(self.X, Inputs)
         require_plain("model: y", self.y)
         try:
             y = np.array(self.y, dtype=np.float64, order="C")  # writable, as compiled code knows it
@@ -150,8 +156,10 @@ class GPModel(WritableArrays, LatentPrior):
         )
         refuse_degenerate(self, prior_variance, self._columns)
         free_noise = self.likelihood.conjugate and not self._likelihood_is_fixed
+        if of_user:  # once, not for each model made of this one
+            warn_left_out(self, self._columns)
+            warn_units(self)
         warn_unidentified(self.covariance, self._free[self._mean_place], free_noise)
-        warn_units(self)
 
     def __repr__(self) -> str:
         n, p = self.X.shape

@@ -40,6 +40,20 @@ def refuse_degenerate(
         _refuse_duplicates(model.X[:, used] if used else np.zeros((model.n_cases, 1)))
 
 
+def warn_left_out(model: GPModel, columns: Sequence[tuple[int, ...]]) -> None:
+    """Say which columns of words no term uses where a term takes all columns of numbers."""
+    pairs = list(zip(model.leaves, columns, strict=True))
+    takes_all = next((leaf for leaf, places in pairs if leaf.columns is None and places), None)
+    used = {place for _, places in pairs for place in places}
+    words = [name for k, name in enumerate(model.inputs.names) if k not in used]
+    if takes_all is not None and words:
+        log.warning(
+            "model: %s takes the columns that hold numbers; left out, as they hold words: %s; add a term "
+            "such as Categorical(columns=%r), or drop them",
+            type(takes_all).__name__, ", ".join(words), words[0],
+        )  # fmt: skip
+
+
 def warn_unidentified(covariance: Covariance, free_mean: bool, free_noise: bool) -> None:
     """Say so where parameters can hardly be told apart, or a posterior has several modes."""
     terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]

@@ -13,7 +13,7 @@ from gpmcflow.monitor.state_folders import Run
 from gpmcflow.monitor.unfinished_runs import array_headers
 
 MOST_BYTES, MOST_FILES = 4_000_000, 400  # read for one output of one job
-LIKELIHOODS = ("log_likelihood", "lp")
+LIKELIHOODS = ("sum_log_likelihood", "lp")
 WEIGHTS = "log_weight_increment"
 
 

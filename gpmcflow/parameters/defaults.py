@@ -27,5 +27,5 @@ def default_hyperpriors() -> Mapping[str, Hyperprior]:
         "noise_sd": _log_normal(-1.0, 1.0),  # 0.05 to 2.6
         "scale": _log_normal(-1.0, 1.0),  # of Student-t noise
         "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom
-        "dispersion": _log_normal(1.0, 1.5),  # 0.14 to 51
+        "size": _log_normal(1.0, 1.5),  # of a negative binomial, 0.14 to 51
     }

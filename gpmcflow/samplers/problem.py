@@ -11,12 +11,9 @@ import xarray as xr
 
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.predictive import Predictive
 
 Outputs = dict[str, tuple[tuple[int, ...], str]]  # name -> (trailing shape, type on disk)
-DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  # of arrays
-DIMS |= dict.fromkeys(
-    ("n_calls", "n_gradients", "n_failed"), "density"
-)  # where a log density has them
 MOST_STARTS = 3  # of a pilot
 
 
@@ -57,6 +54,10 @@ class Problem(ABC):
     def described(self) -> dict[str, Any]:
         """Settings of the model, for the attributes of results; ``data_checksum`` among them."""
 
+    def predictive(self) -> Predictive | None:
+        """What the model says of its observations; None where that is not known."""
+        return None
+
     def statistics(self, of_sampler: Mapping[str, str]) -> Outputs:
         """Shapes and types of a sampler's statistics."""
         return {name: ((), kind) for name, kind in of_sampler.items()}
@@ -90,14 +91,3 @@ def pilot_starts(
     assert model is not None  # else starts are given
     draws = (model.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS))
     return [model.prior_median(), *draws]
-
-
-def in_own_units(model: GPModel, theta: Any) -> dict[str, Any]:
-    """Draws of theta (chain, draw, d), and each free parameter by its name in its own units."""
-    variables = {"theta": theta}
-    for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
-        coordinate = theta[:, :, k]
-        is_log = model.parameters.is_log[place]
-        # NetCDF allows no slash in a name
-        variables[name.replace("/", "_")] = np.exp(coordinate) if is_log else coordinate
-    return variables

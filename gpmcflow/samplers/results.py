@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.diagnostics.rhat_limit import rhat_limit
-from gpmcflow.samplers.problem import DIMS
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import Sampler
+from gpmcflow.samplers.variables import DIMS
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of proposals that fail

@@ -19,11 +19,13 @@ from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.latent.problem import LatentProblem
+from gpmcflow.samplers.predictive import predictive_groups
 from gpmcflow.samplers.problem import Problem
 from gpmcflow.samplers.program import ChainProgram, Summary
 from gpmcflow.samplers.protocol import DENSITY, JOINT, LATENTS, Sampler, require_count
 from gpmcflow.samplers.results import results_tree, warn
 from gpmcflow.samplers.structure_notes import advise, structure_attributes
+from gpmcflow.samplers.variables import LATENT_NAMES
 from gpmcflow.storage import standard_attributes, with_attributes
 
 DEFAULT = {
@@ -47,6 +49,7 @@ def sample(
     start: Any = None,
     tuning: TuningSettings | None = None,
     keep_latents: bool | Summary = True,
+    predictive: bool = True,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
     execution: Execution | None = None,
@@ -80,6 +83,8 @@ def sample(
     keep_latents:
         Whether draws hold the latents of a `GPModel` with free parameters. A `Summary` keeps its functions of
         the latents of every transition in group ``trace``, too.
+    predictive:
+        Whether results hold what ArviZ's functions ask for: groups ``log_likelihood`` and so on, see below.
     seed, key:
         Random streams are keyed by both, and by the number of the chain.
     execution:
@@ -88,10 +93,18 @@ def sample(
     Returns
     -------
     Groups ``posterior`` (chain, draw: theta, the sampled coordinates; each free parameter by its name in its
-    own units; latent, or weight of basis functions), ``sample_stats`` (lp, log_likelihood, acceptance_rate
-    and what else the sampler counts), ``observed_data``, ``constant_data``, ``trace`` (chain, iteration), and
-    ``pilot`` by ArviZ's schema; attribute ``structure`` of a `GPModel`. Warns where chains do not agree,
-    stand still, or proposals fail, and where the error of basis functions is large.
+    own units; latent, or weight of basis functions), ``sample_stats`` (lp, sum_log_likelihood,
+    acceptance_rate and what else the sampler counts), ``observed_data``, ``constant_data``, ``trace`` (chain,
+    iteration), and ``pilot`` by ArviZ's schema; attribute ``structure`` of a `GPModel`. Warns where chains do
+    not agree, stand still, or proposals fail, and where the error of basis functions is large.
+
+    With ``predictive``, of models: ``log_likelihood`` (chain, draw, case: y, log p(y_i | eta_i, theta)),
+    ``posterior_predictive`` (y, replicates of the observations, and the predictor eta), ``prior`` and
+    ``prior_predictive`` (100 draws at most), and ``log_prior`` (of each free parameter, the density of the
+    coordinate that is sampled; of latents at fixed hyperparameters that of all together). Where f is
+    integrated out eta is an exact draw given theta. Arrays by case of more than 4 million numbers, or that
+    take long, are those of evenly spaced draws, under their numbers. Where latents are needed and not kept
+    there are none.
 
     Raises
     ------
@@ -159,7 +172,13 @@ def sample(
         execution=how,
     )
     tree = results_tree(arrays, program, n_warmup)
-    for name, group in tuned.groups.items():
+    groups = dict(tuned.groups)
+    if predictive:
+        posterior = tree["posterior"].to_dataset()
+        own = {name: posterior[name].data for name in ("theta", *LATENT_NAMES) if name in posterior}
+        key_of_groups = (*key, problem.stream)
+        groups |= predictive_groups(problem.predictive(), own, seed, key_of_groups)
+    for name, group in groups.items():
         tree[name] = xr.DataTree(group)
     described = problem.described()
     attributes = standard_attributes(

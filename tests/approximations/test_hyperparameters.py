@@ -170,7 +170,7 @@ def test_the_maximum_of_counts_with_everything_free(caplog):
     theta, fit = maximise_evidence(model)
     assert not caplog.text
     assert_a_maximum(model, theta, fit)
-    assert 2.0 < model.natural(theta)["dispersion"] < 10.0  # it was made with 4
+    assert 2.0 < model.natural(theta)["size"] < 10.0  # it was made with 4
 
 
 def test_scikit_learn_finds_the_same_regression():

@@ -273,7 +273,7 @@ def test_what_a_run_records(three_cases):
     a = tree["annealing"]
     assert dict(a.sizes) == {"chain": 7, "temperature": 5, "latent_dim": 3}
     likelihood = model.likelihood.log_density(a["latent"].values, model.y)
-    np.testing.assert_allclose(a["log_likelihood"], likelihood, rtol=1e-10)
+    np.testing.assert_allclose(a["sum_log_likelihood"], likelihood, rtol=1e-10)
     increments = np.diff(schedule.betas) * likelihood  # from the prior u is the log likelihood
     np.testing.assert_allclose(a["log_weight_increment"], increments, rtol=1e-10)
     acceptance = a["acceptance_rate"].values

@@ -316,7 +316,7 @@ def test_draws_of_hyperparameters_alone_suffice_for_gaussian_noise(sampler):
     assert error < 0.1
     assert abs(value - exact_curve()) < 4.0 * error
     latents = gp.sample(curve(), n_chains=2, n_draws=400, seed=5, execution=QUIET)
-    fit = float(latents["sample_stats/log_likelihood"].mean())
+    fit = float(latents["sample_stats/sum_log_likelihood"].mean())
     assert float(run.evidence["fit"]) == pytest.approx(
         fit, abs=0.6
     )  # log p(y | f), not log p(y | theta)

@@ -194,7 +194,7 @@ def test_draws_at_one_are_draws_of_the_posterior(three_cases):
     assert np.all(np.abs(each.mean(0) - exact.mean(0)) < 4.0 * error)
     assert np.all(np.abs(latent.std((0, 1)) / exact.std(0) - 1.0) < 0.1)
     expected = model.likelihood.log_density(latent, Y3)
-    found = tree["tempered/log_likelihood"].sel(temperature=8).values
+    found = tree["tempered/sum_log_likelihood"].sel(temperature=8).values
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
@@ -292,14 +292,14 @@ def test_what_a_run_records(three_cases):
     assert t["log_ratio"].dims == ("chain", "temperature", "draw")
     assert set(t.data_vars) == {
         "log_ratio",
-        "log_likelihood",
+        "sum_log_likelihood",
         "swap_accepted",
         "walker",
         *STATISTICS,
     }
     np.testing.assert_array_equal(t["beta"], betas)
     # from the prior u is the log likelihood
-    np.testing.assert_allclose(t["log_ratio"], t["log_likelihood"], rtol=1e-12)
+    np.testing.assert_allclose(t["log_ratio"], t["sum_log_likelihood"], rtol=1e-12)
     gradients = t["n_gradient"].values
     assert np.all(gradients[:, 0] == 1)
     assert np.all(gradients[:, 1:] == 3)

@@ -83,7 +83,7 @@ def test_stored_latents_are_the_particles_and_do_not_change_the_weights(sites, r
     latent = run["annealing/latent"]
     assert latent.dims == ("chain", "temperature", "latent_dim")
     expected = Probit().log_density(latent.values[:, -1], sites.model.y)
-    found = run["annealing/log_likelihood"].values[:, -1]
+    found = run["annealing/sum_log_likelihood"].values[:, -1]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     without = {k: v.values for k, v in run["annealing"].items() if k != "latent"}
     assert array_digest(without) == reference_digest
@@ -99,7 +99,10 @@ def test_posterior_file_opens_in_arviz_and_netcdf4(sites, tmp_path):
     assert arviz_base.convert_to_datatree(str(path))["posterior"].sizes["draw"] == 100
     assert set(arviz_base.extract(loaded, num_samples=5).dims) >= {"sample", "latent_dim"}
     with netCDF4.Dataset(path) as raw:
-        assert set(raw.groups) == {"posterior", "sample_stats", "observed_data", "constant_data"}
+        assert set(raw.groups) == {
+            "posterior", "sample_stats", "observed_data", "constant_data", "log_likelihood",
+            "posterior_predictive", "log_prior", "prior", "prior_predictive",
+        }  # fmt: skip
         stored = raw["posterior/latent"][:]
     np.testing.assert_array_equal(stored, tree["posterior/latent"].values)
 

@@ -39,7 +39,7 @@ def test_a_map_is_found_behind_exposures(example):
         abs(np.mean(log_rate - exact)) < 0.3
     )  # the rate of one person-year, whatever the exposures
     assert np.corrcoef(log_rate, exact)[0, 1] > 0.6
-    assert 1.0 < float(tree.posterior["dispersion"].mean()) < 10.0
+    assert 1.0 < float(tree.posterior["size"].mean()) < 10.0
 
 
 def test_outliers_bend_the_curve_under_gaussian_noise_only(example):

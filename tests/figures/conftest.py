@@ -171,7 +171,8 @@ def posterior_tree():
                 coords | {"latent_dim": np.arange(30)},
             ),
             "sample_stats": xr.Dataset(
-                {"log_likelihood": (("chain", "draw"), rng.normal(-40, 4, size=(4, 200)))}, coords
+                {"sum_log_likelihood": (("chain", "draw"), rng.normal(-40, 4, size=(4, 200)))},
+                coords,
             ),
         }
     )

@@ -137,7 +137,11 @@ class Walk:
 
     def outputs(self) -> dict:
         """Outputs by name."""
-        return {"log_likelihood": ((), "<f8"), "acceptance_rate": ((), "<f8"), "x": ((2,), "<f8")}
+        return {
+            "sum_log_likelihood": ((), "<f8"),
+            "acceptance_rate": ((), "<f8"),
+            "x": ((2,), "<f8"),
+        }
 
     def start(self, rng) -> dict:
         """Start at the origin."""
@@ -149,7 +153,7 @@ class Walk:
         x = carry["x"][:, None] + steps.cumsum(axis=1)
         rate = np.full(x.shape[:2], 0.5)
         return {"x": x[:, -1]}, {
-            "log_likelihood": x[..., 0].copy(),
+            "sum_log_likelihood": x[..., 0].copy(),
             "acceptance_rate": rate,
             "x": x,
         }

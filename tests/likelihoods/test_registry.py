@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
+from scipy.stats import nbinom
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import (
@@ -19,6 +23,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter
+from gpmcflow.studies.stated_models import likelihood_of
 
 WIDE = Hyperprior.log_uniform(0.1, 10.0)
 
@@ -30,14 +35,38 @@ def test_likelihoods_by_name():
         assert type(made) is kind
         assert made.name == name
     given = {"distribution": "norm", "parameters": {"loc": 1.0, "scale": 0.5}}
-    made = likelihood("negative_binomial", dispersion=given, exposure=2.0)
+    made = likelihood("negative_binomial", size=given, exposure=2.0)
     assert made == NegativeBinomial(Hyperprior("norm", {"loc": 1.0, "scale": 0.5}), 2.0)
+
+
+def test_the_old_name_of_size_is_refused_in_one_line_wherever_it_is_written():
+    """As R's size: variance m + m^2 / size, so that log p is scipy's at n = size."""
+    y, eta = np.array([0.0, 3.0, 9.0]), np.array([0.2, 1.0, 1.5])
+    ours = NegativeBinomial(size=2.5).derivatives(eta, y)[0]
+    np.testing.assert_allclose(ours, nbinom.logpmf(y, 2.5, 2.5 / (2.5 + np.exp(eta))), atol=1e-12)
+    draws = NegativeBinomial(size=2.5).simulate(np.random.default_rng(0), np.full(40_000, 1.0))
+    assert draws.var() == pytest.approx(np.e + np.e**2 / 2.5, rel=0.06)
+    problem = {"likelihood": {"negative_binomial": {"dispersion": 2.5}}, "model": "joint"}
+    written = {
+        "python": lambda: NegativeBinomial(dispersion=2.5),
+        "name": lambda: likelihood("negative_binomial", dispersion=2.5),
+        "config": lambda: likelihood_of(problem),
+    }
+    for name, make in written.items():
+        with pytest.raises(InputError) as error:
+            make()
+        message = str(error.value)
+        assert "\n" not in message, name
+        assert "dispersion is 2.5, and is called size now, as in R" in message, name
+        assert "write size=2.5, in a config size: 2.5" in message, name
+    copied = pickle.loads(pickle.dumps(NegativeBinomial(2.5)))
+    assert copied == copy.copy(copied) == NegativeBinomial(size=2.5)
 
 
 def test_parameters_left_out_have_the_default_hyperprior():
     for made, names in (
         (Gaussian(), ["noise_sd"]),
-        (NegativeBinomial(), ["dispersion"]),
+        (NegativeBinomial(), ["size"]),
         (StudentT(), ["scale", "df"]),
         (Probit(), []),
         (Gaussian(np.ones(3)), []),  # known levels are no parameter
@@ -88,7 +117,7 @@ def test_wrong_settings_by_name(name, settings, message):
         (lambda: Poisson(np.ones((2, 2))), r"exposure is of shape \(2, 2\)"),
         (
             lambda: NegativeBinomial(-2.0),
-            r"dispersion is -2.0; allowed: a positive number, or a hyper",
+            r"size is -2.0; allowed: a positive number, or a hyper",
         ),
         (lambda: StudentT("wide"), r"scale: found 'wide'"),
         (lambda: Binomial(0), r"trials is 0; allowed: a positive number"),

@@ -131,7 +131,7 @@ def test_names_and_natural_values():
         "squared_exponential_2.length_scale[dose]",
         "squared_exponential_2.signal_sd",
         "mean",
-        "dispersion",
+        "size",
     )
     assert m.dim == 9
     theta = np.linspace(-0.4, 0.4, 9)
@@ -226,7 +226,7 @@ def test_at_is_the_model_of_latents_at_theta(jitter):
     assert np.allclose(at.predictor_covariance, K, rtol=1e-10)
     assert np.allclose(at.predictor_mean, natural["mean"])
     eta = rng.standard_normal(11)
-    expected = NegativeBinomial(natural["dispersion"]).log_density(eta, m.y)
+    expected = NegativeBinomial(natural["size"]).log_density(eta, m.y)
     assert float(at.likelihood.log_density(eta, at.y)) == pytest.approx(float(expected))
     new = rng.random((3, 2))
     assert np.allclose(at.covariance_function(new, m.X), m.cross_covariance(m.full(theta), new))

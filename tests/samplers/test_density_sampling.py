@@ -130,7 +130,7 @@ def test_what_is_returned(methods, tmp_path):
             theta = tree.posterior["theta"].values[chain, draw]
             lp, likelihood = exact(theta), exact.log_likelihood(theta)
             assert float(stats["lp"][chain, draw]) == lp
-            assert float(stats["log_likelihood"][chain, draw]) == pytest.approx(likelihood)
+            assert float(stats["sum_log_likelihood"][chain, draw]) == pytest.approx(likelihood)
     assert stats["n_calls"].sizes == {"chain": 2, "draw": 9, "density": 2}
     assert set(np.unique(stats["n_calls"].values[..., 0])) <= {1, 2, 3}
     assert not stats["n_failed"].values.any()

@@ -91,7 +91,7 @@ def test_layout(counts, tmp_path):
     assert tree.posterior.theta_dim.values.tolist() == list(counts.names)
     assert tree.posterior.latent.shape == (2, 6, 15)
     assert set(tree.sample_stats) == {
-        "complete_log_likelihood", "log_likelihood", "lp", "acceptance_rate", "n_hyp", "n_cov",
+        "complete_log_likelihood", "sum_log_likelihood", "lp", "acceptance_rate", "n_hyp", "n_cov",
         "n_lik", "n_failed",
     }  # fmt: skip
     assert tree.trace.complete_log_likelihood.shape == (2, 18)
@@ -103,7 +103,7 @@ def test_layout(counts, tmp_path):
     theta, f = tree.posterior.theta.values[1, 4], tree.posterior.latent.values[1, 4]
     assert tree.sample_stats.lp.values[1, 4] == pytest.approx(counts.log_density(theta, f))
     expected = counts.log_likelihood(f, theta)
-    assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(float(expected))
+    assert tree.sample_stats.sum_log_likelihood.values[1, 4] == pytest.approx(float(expected))
     assert "representation=PosteriorWhite(rule=" in json.loads(tree.attrs["settings"])["sampler"]
     write_results(tree, tmp_path / "found.nc")
     assert arviz_stats.ess(load_results(tmp_path / "found.nc"), var_names=["theta"]) is not None

@@ -98,7 +98,7 @@ def test_layout(counts, tmp_path):
     assert tree.posterior.theta_dim.values.tolist() == list(counts.names)
     assert tree.posterior.latent.shape == (2, 6, 15)
     assert set(tree.sample_stats) == {
-        "complete_log_likelihood", "log_likelihood", "lp", "acceptance_rate", "energy_error",
+        "complete_log_likelihood", "sum_log_likelihood", "lp", "acceptance_rate", "energy", "energy_error",
         "diverging", "n_gradient", "rejected_in_a_row",
     }  # fmt: skip
     assert tree.trace.complete_log_likelihood.shape == (2, 18)
@@ -106,7 +106,7 @@ def test_layout(counts, tmp_path):
     theta, f = tree.posterior.theta.values[1, 4], tree.posterior.latent.values[1, 4]
     assert tree.sample_stats.lp.values[1, 4] == pytest.approx(counts.log_density(theta, f))
     expected = float(counts.log_likelihood(f, theta))
-    assert tree.sample_stats.log_likelihood.values[1, 4] == pytest.approx(expected)
+    assert tree.sample_stats.sum_log_likelihood.values[1, 4] == pytest.approx(expected)
     pilot = tree.pilot
     assert pilot.stage.values.tolist() == ["mode", "round 1", "round 2", "step"]
     assert pilot.step_size.shape == pilot.n_gradient.shape == (4,)

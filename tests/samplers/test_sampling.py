@@ -53,7 +53,7 @@ def test_groups_and_statistics(models):
     assert dict(tree["posterior"].sizes)["draw"] == stats.sizes["draw"] == 11
     eta = latent.values @ model.design.T
     expected = model.likelihood.log_density(eta, model.y)
-    np.testing.assert_allclose(stats["log_likelihood"], expected, rtol=1e-10)
+    np.testing.assert_allclose(stats["sum_log_likelihood"], expected, rtol=1e-10)
     inverse = np.linalg.inv(model.cholesky)
     log_prior = -0.5 * ((latent.values - model.mean) @ inverse.T) ** 2
     joint = expected + log_prior.sum(-1)
@@ -117,7 +117,7 @@ def test_every_sampler_samples_from_its_own_coordinates(models, name):
     )
     latent, stats = tree["posterior"]["latent"].values, tree["sample_stats"]
     expected = model.likelihood.log_density(latent @ model.design.T, model.y)
-    np.testing.assert_allclose(stats["log_likelihood"], expected, rtol=1e-10)
+    np.testing.assert_allclose(stats["sum_log_likelihood"], expected, rtol=1e-10)
     sd = np.sqrt(np.diag(fit.factor @ fit.factor.T))
     error = np.abs(latent.mean((0, 1)) - fit.mean) / sd
     assert error.max() < 0.35  # chains start from 60 draws of the fit
@@ -166,7 +166,9 @@ def test_a_trace_has_every_transition_and_draws_are_thinned(models):
     assert dict(trace.sizes) == {"chain": 4, "iteration": 15}
     np.testing.assert_array_equal(trace["squares"], (latent**2).sum(-1))
     np.testing.assert_array_equal(trace["first"], latent[:, :, 0])
-    np.testing.assert_array_equal(trace["log_likelihood"], whole["sample_stats"]["log_likelihood"])
+    np.testing.assert_array_equal(
+        trace["sum_log_likelihood"], whole["sample_stats"]["sum_log_likelihood"]
+    )
     moved = np.any(np.diff(latent, axis=1) != 0.0, axis=-1)
     np.testing.assert_array_equal(trace["accepted"][:, 1:], moved)
     assert np.all(trace["n_gradient"] == 3)

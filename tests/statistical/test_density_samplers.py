@@ -208,7 +208,10 @@ def test_methods_agree(p, rho):
         )
         assert float(tree.sample_stats["acceptance_rate"].mean()) > 0.05
         series = np.concatenate(
-            [tree.posterior["theta"].values, tree.sample_stats["log_likelihood"].values[..., None]],
+            [
+                tree.posterior["theta"].values,
+                tree.sample_stats["sum_log_likelihood"].values[..., None],
+            ],
             axis=-1,
         ).transpose(0, 2, 1)
         tau = initial_monotone_sequence_time(series).mean(0)

@@ -59,14 +59,14 @@ FIXED = {
     "logistic": {},
     "gaussian": {"noise_sd": 0.6},
     "poisson": {"exposure": 1.7},
-    "negative_binomial": {"dispersion": 2.5, "exposure": 1.7},
+    "negative_binomial": {"size": 2.5, "exposure": 1.7},
     "binomial": {"trials": 4},
     "student_t": {"scale": 0.5, "df": 3.0},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
     "gaussian": {"noise_sd": FREE},
-    "negative_binomial": {"dispersion": FREE, "exposure": 5.0},
+    "negative_binomial": {"size": FREE, "exposure": 5.0},
     "binomial": {"trials": np.array([4.0, 5.0, 6.0, 4.0, 5.0, 6.0])},
     "student_t": {"scale": FREE},
 }
@@ -206,7 +206,7 @@ def check_layout(tree, label: str, name: str, kind: str) -> None:
         assert posterior[variable].dims == ("chain", "draw", *trailing[:1]), (label, variable)
         assert posterior[variable].shape == shape, (label, variable)
         assert np.all(np.isfinite(posterior[variable])), (label, variable)
-    for statistic in ("lp", "log_likelihood", "acceptance_rate"):
+    for statistic in ("lp", "sum_log_likelihood", "acceptance_rate"):
         assert stats[statistic].dims == ("chain", "draw"), (label, statistic)
         assert np.all(np.isfinite(stats[statistic])), (label, statistic)
 

@@ -101,16 +101,16 @@ def test_the_trace_holds_every_iteration(runs, name):
     """Every thin-th entry is that of the parameter vector kept; the cost is g exactly."""
     tree, facts = runs[name]
     trace, latent = tree["trace"], tree["posterior/latent"].values
-    assert trace["log_likelihood"].shape == (4, 520)
+    assert trace["sum_log_likelihood"].shape == (4, 520)
     last = trace.isel(iteration=slice(19, None, 20))
-    stats = tree["sample_stats"]["log_likelihood"].values
-    np.testing.assert_array_equal(last["log_likelihood"].values, stats)
+    stats = tree["sample_stats"]["sum_log_likelihood"].values
+    np.testing.assert_array_equal(last["sum_log_likelihood"].values, stats)
     np.testing.assert_allclose(last["squared_norm"].values, (latent**2).sum(-1), rtol=1e-12)
     slopes = (latent[..., 1:] ** 2).sum(-1)
     np.testing.assert_allclose(last["squared_slopes"].values, slopes, rtol=1e-9)
     g = {"hmc": 4, "split": 3, "data_split": (36 * 4 + 84) * 2 / 120, "independence": 0.5}[name]
     np.testing.assert_array_equal(trace["n_gradient"].values, g)
-    moved = np.diff(trace["log_likelihood"].values, axis=1) != 0.0
+    moved = np.diff(trace["sum_log_likelihood"].values, axis=1) != 0.0
     np.testing.assert_array_equal(moved, trace["accepted"].values[:, 1:].astype(bool))
     assert facts["seconds"]["iteration"] > 0.0
 
@@ -129,7 +129,7 @@ def test_chains_start_at_the_mode_and_take_the_largest_step_as_stated(
     assert "4 of 4 chains never moved" in caplog.text
     assert "take smaller steps" in caplog.text
     mode = float(fitted["map/log_likelihood"])
-    np.testing.assert_allclose(still["trace/log_likelihood"].values, mode, rtol=1e-12)
+    np.testing.assert_allclose(still["trace/sum_log_likelihood"].values, mode, rtol=1e-12)
 
 
 def test_inner_angle_is_the_largest_frequency_of_the_fast_part(runs, dataset, fitted):

@@ -187,9 +187,9 @@ def test_likelihoods_of_a_problem():
     named = model_of(likelihood={"student_t": {"scale": "wide", "df": 4.0}})
     assert priors(named)["scale"] == Hyperprior(**UNIFORM)
     assert named.parameters.natural(named.prior_median())["df"] == pytest.approx(4.0)
-    own = model_of(likelihood={"negative_binomial": {"dispersion": UNIFORM, "exposure": 2.0}})
-    assert own.names == ("length_scale", "signal_sd", "mean", "dispersion")
-    assert priors(own)["dispersion"] == Hyperprior(**UNIFORM)
+    own = model_of(likelihood={"negative_binomial": {"size": UNIFORM, "exposure": 2.0}})
+    assert own.names == ("length_scale", "signal_sd", "mean", "size")
+    assert priors(own)["size"] == Hyperprior(**UNIFORM)
     assert own.likelihood.exposure == 2.0
 
 

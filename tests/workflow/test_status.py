@@ -45,7 +45,7 @@ class Autoregression:
 
     def outputs(self):
         return {
-            "log_likelihood": ((), "<f8"),
+            "sum_log_likelihood": ((), "<f8"),
             "acceptance_rate": ((), "<f8"),
             "accepted": ((), "|i1"),
             "latent": ((2,), "<f8"),
@@ -62,7 +62,7 @@ class Autoregression:
         latent = np.stack(kept, axis=1)
         rate = np.broadcast_to(0.25 + 0.5 * (np.arange(start, stop) >= 60), latent.shape[:2])
         outputs = {
-            "log_likelihood": latent[..., 0].copy(),
+            "sum_log_likelihood": latent[..., 0].copy(),
             "acceptance_rate": rate.copy(),
             "accepted": np.ones(latent.shape[:2], np.int8),
             "latent": latent,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -56,6 +57,7 @@ class DensityHMC(DensitySampler):
     True
     """
 
+    statistics: ClassVar[Mapping[str, str]] = {**DensitySampler.statistics, "energy": "<f8"}
     step_size: float
     n_steps: int
     scales: tuple[float, ...]
@@ -94,10 +96,13 @@ class DensityHMC(DensitySampler):
             position = position + step * scales * velocity
             value, gradient = densities[0].value_and_gradient(position)
             if value == -np.inf:
-                return state, DensityInfo(False, 0.0, True)
+                return state, DensityInfo(False, 0.0, True, energy=float(energy))
             velocity = velocity + 0.5 * step * scales * gradient
-        change = energy - (0.5 * velocity @ velocity - value)
+        after = 0.5 * velocity @ velocity - value
+        change = energy - after
         rate = float(np.exp(min(0.0, float(change))))
         if rng.random() < rate:
-            return DensityState(position, (value, *gradient)), DensityInfo(True, rate)
-        return state, DensityInfo(False, rate)
+            return DensityState(position, (value, *gradient)), DensityInfo(
+                True, rate, energy=float(after)
+            )
+        return state, DensityInfo(False, rate, energy=float(energy))

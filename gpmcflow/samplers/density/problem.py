@@ -14,15 +14,15 @@ from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.samplers.predictive import ModelPredictive
 from gpmcflow.samplers.problem import (
-    DIMS,
     Outputs,
     Problem,
-    in_own_units,
     pilot_starts,
     start_rows,
 )
 from gpmcflow.samplers.protocol import DENSITY
+from gpmcflow.samplers.variables import DIMS, in_own_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class DensityProblem(Problem):
     def recorded(self) -> Outputs:
         """theta, log likelihood and log density."""
         scalar = ((), "<f8")
-        return {"theta": ((self.target[0].dim,), "<f8"), "log_likelihood": scalar, "lp": scalar}
+        return {"theta": ((self.target[0].dim,), "<f8"), "sum_log_likelihood": scalar, "lp": scalar}
 
     def statistics(self, of_sampler: Mapping[str, str]) -> Outputs:
         """Counters have an entry for each density."""
@@ -103,6 +103,11 @@ class DensityProblem(Problem):
         """theta, and each free parameter of a model in its own units."""
         model = self.target[0].model
         return {"theta": draws["theta"]} if model is None else in_own_units(model, draws["theta"])
+
+    def predictive(self) -> ModelPredictive | None:
+        """That of the model of a density that has one, whose latents are integrated out."""
+        model = self.target[0].model
+        return None if model is None else ModelPredictive(model, has_latents=False)
 
     def data(self) -> dict[str, xr.Dataset]:
         """Those of the model of a density that has one."""

@@ -35,6 +35,7 @@ class DensityInfo:
     n_calls: Sequence[int] = ()  #: evaluations of each density
     n_gradients: Sequence[int] = ()
     n_failed: Sequence[int] = ()  #: those of both without a finite value
+    energy: float = np.nan  #: Hamiltonian of the state that is kept, of samplers with momenta
 
 
 class Move(Protocol):
@@ -68,7 +69,7 @@ class DensitySampler(Sampler):
         "acceptance_rate": "<f8", "accepted": "|i1", "diverging": "|i1",
         "n_calls": "<i8", "n_gradients": "<i8", "n_failed": "<i8",
     }  # fmt: skip
-    traced = ("theta", "log_likelihood", "lp")
+    traced = ("theta", "sum_log_likelihood", "lp")
     failures = Failures(
         "n_failed", ("n_calls", "n_gradients"),
         "had no finite value (they were rejected); look at the noise level and the priors",
@@ -114,7 +115,7 @@ class DensityTransition:
         """theta, its log density and log likelihood."""
         position, lp = state.position, state.values[0]
         log_likelihood = lp - self.densities[0].log_prior(position)
-        return {"theta": position, "lp": lp, "log_likelihood": log_likelihood}
+        return {"theta": position, "lp": lp, "sum_log_likelihood": log_likelihood}
 
 
 def require_densities(

@@ -224,6 +224,6 @@ class JointIndependenceTransition:
             "theta": state.theta,
             "latent": state.latent,
             "complete_log_likelihood": state.complete,
-            "log_likelihood": state.log_likelihood,
+            "sum_log_likelihood": state.log_likelihood,
             "lp": state.complete + self.model.log_prior(state.theta),
         }

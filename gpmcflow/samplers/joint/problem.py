@@ -13,15 +13,15 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.predictive import ModelPredictive
 from gpmcflow.samplers.problem import (
-    DIMS,
     Outputs,
     Problem,
-    in_own_units,
     pilot_starts,
     start_rows,
 )
 from gpmcflow.samplers.protocol import JOINT
+from gpmcflow.samplers.variables import DIMS, in_own_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,9 @@ class JointProblem(Problem):
         """theta, latents if they are kept, T, log likelihood and log density."""
         model, scalar = self.target, ((), "<f8")
         outputs: Outputs = {"theta": ((model.dim,), "<f8")}
-        outputs |= {name: scalar for name in ("complete_log_likelihood", "log_likelihood", "lp")}
+        outputs |= {
+            name: scalar for name in ("complete_log_likelihood", "sum_log_likelihood", "lp")
+        }
         latents = {model.latent_variable: ((model.n_latents,), "<f8")}
         return outputs | (latents if self.keep_latents else {})
 
@@ -93,6 +95,10 @@ class JointProblem(Problem):
         """theta, each free parameter in its own units, and latents."""
         variables, name = in_own_units(self.target, draws["theta"]), self.target.latent_variable
         return variables | ({name: draws[name]} if self.keep_latents else {})
+
+    def predictive(self) -> ModelPredictive:
+        """That of the model."""
+        return ModelPredictive(self.target, self.keep_latents)
 
     def data(self) -> dict[str, xr.Dataset]:
         """Observations, inputs, and constants of the likelihood by case."""

@@ -42,6 +42,7 @@ class SplitInfo(NamedTuple):
     diverging: bool  #: a failed factorisation or an energy that is not finite; rejected
     n_gradient: int
     rejected_in_a_row: int  #: up to this transition
+    energy: float  #: of the state that is kept, with its momentum, up to a constant
 
 
 class SplitTarget:
@@ -157,11 +158,14 @@ def transition(
     level = rng.standard_exponential()
     path = list(trajectory(target, state, momentum, angle, n_steps, beta))
     proposal, end = path[-1]
-    error = energy(proposal, end, beta) - energy(state, momentum, beta)
+    before = energy(state, momentum, beta)
+    after_path = energy(proposal, end, beta)
+    error = after_path - before
     diverging = not np.isfinite(error)
     accepted = not diverging and error <= level
     after = proposal if accepted else state._replace(rejected=state.rejected + 1)
-    info = SplitInfo(accepted, _rate(error), error, diverging, len(path), after.rejected)
+    kept = after_path if accepted else before
+    info = SplitInfo(accepted, _rate(error), error, diverging, len(path), after.rejected, kept)
     return after, info
 
 

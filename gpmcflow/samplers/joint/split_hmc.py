@@ -96,7 +96,7 @@ class JointSplitHMC(Sampler):
     state = SplitState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "energy_error": "<f8", "diverging": "|i1", "n_gradient": "<i8",
-        "rejected_in_a_row": "<i8",
+        "rejected_in_a_row": "<i8", "energy": "<f8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "n_gradient", "theta")
     failures = Failures(
@@ -256,6 +256,6 @@ class SplitTransition:
             "theta": state.theta,
             self.model.latent_variable: latents,
             "complete_log_likelihood": complete,
-            "log_likelihood": log_likelihood,
+            "sum_log_likelihood": log_likelihood,
             "lp": complete + self.model.log_prior(state.theta),
         }

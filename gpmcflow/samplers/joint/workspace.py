@@ -105,7 +105,7 @@ class JointWorkspace:
             "theta": state.theta,
             "latent": state.latent,
             "complete_log_likelihood": complete,
-            "log_likelihood": state.log_likelihood,
+            "sum_log_likelihood": state.log_likelihood,
             "lp": complete + self.model.log_prior(state.theta),
         }
 

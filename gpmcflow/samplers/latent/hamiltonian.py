@@ -11,7 +11,14 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.tempered import Target
-from gpmcflow.samplers.latent.protocol import Info, LatentSampler, State
+from gpmcflow.samplers.latent.protocol import (
+    ENERGY,
+    STATISTICS,
+    Info,
+    LatentSampler,
+    State,
+    kept_energy,
+)
 from gpmcflow.samplers.protocol import ChainRandom, require_count, require_share
 
 Motion = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -46,6 +53,7 @@ class HamiltonianSampler(LatentSampler):
         Gaussian flow   PreconditionedSplitHMC     SplitHMC
     """
 
+    statistics = STATISTICS | ENERGY
     step_size: float | np.ndarray = 0.5
     n_steps: int = 4
     jitter: float = 0.1
@@ -105,7 +113,8 @@ class HamiltonianSampler(LatentSampler):
         log_accept = np.minimum(np.where(diverging, -np.inf, -error), 0.0)
         accepted = log_uniform < log_accept
         cost = np.full(len(error), self.gradients(target))
-        info = Info.explicit(accepted, np.exp(log_accept), error, diverging, cost)
+        energy = kept_energy(accepted, before, error)
+        info = Info.explicit(accepted, np.exp(log_accept), error, diverging, cost, energy)
         return select(accepted, proposal, state), info
 
 

@@ -13,9 +13,11 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers.latent.protocol import LatentSampler
+from gpmcflow.samplers.predictive import LatentPredictive
 from gpmcflow.samplers.problem import Outputs, Problem, start_rows
 from gpmcflow.samplers.protocol import LATENTS
 
@@ -64,7 +66,7 @@ class LatentProblem(Problem):
     def recorded(self) -> Outputs:
         """Latents, log likelihood and log density."""
         scalar = ((), "<f8")
-        return {"latent": ((self.target.dim,), "<f8"), "log_likelihood": scalar, "lp": scalar}
+        return {"latent": ((self.target.dim,), "<f8"), "sum_log_likelihood": scalar, "lp": scalar}
 
     def start(self, rng: Any, chain: int = 0) -> np.ndarray:
         """Positions (chain, dim) of the chains of a block."""
@@ -87,6 +89,12 @@ class LatentProblem(Problem):
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
         """Variable ``latent`` of the posterior."""
         return {"latent": draws["latent"]}
+
+    def predictive(self) -> LatentPredictive | None:
+        """That of a `LatentGaussianModel`, at its posterior."""
+        model, beta = self.target.model, self.target.beta
+        known = isinstance(model, LatentGaussianModel) and np.ndim(beta) == 0 and beta == 1.0
+        return LatentPredictive(model) if known else None
 
     def data(self) -> dict[str, xr.Dataset]:
         """Observations; of a `GPModel` all its data."""

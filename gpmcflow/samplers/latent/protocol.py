@@ -35,6 +35,7 @@ class Info(NamedTuple):
     n_gradient: np.ndarray  #: likelihood gradients evaluated, in passes over all cases
     n_factorisation: np.ndarray  #: matrices factorised; a triangle inverted counts as one, too
     unsolved: np.ndarray  #: whether the equations of an implicit step were not solved; rejected
+    energy: np.ndarray | None = None  #: Hamiltonian of the state that is kept; None without momenta
 
     @classmethod
     def explicit(
@@ -44,13 +45,15 @@ class Info(NamedTuple):
         energy_error: np.ndarray,
         diverging: np.ndarray,
         n_gradient: np.ndarray,
+        energy: np.ndarray | None = None,
     ) -> Self:
         """Info of a sampler that factorises nothing and solves no equations."""
         n = len(accepted)
         fields = (accepted, acceptance_rate, energy_error, diverging, n_gradient)
-        return cls(*fields, np.zeros(n), np.zeros(n, dtype=bool))
+        return cls(*fields, np.zeros(n), np.zeros(n, dtype=bool), energy)
 
 
+ENERGY = {"energy": "<f8"}  # of samplers with momenta, beside `STATISTICS`
 STATISTICS: dict[str, str] = {  # fields of Info that runs keep, and their types on disk
     "acceptance_rate": "<f8",
     "energy_error": "<f8",
@@ -66,6 +69,11 @@ def statistics(info: Info) -> dict[str, np.ndarray]:
     return {name: getattr(info, name).astype(kind) for name, kind in STATISTICS.items()}
 
 
+def kept_energy(accepted: np.ndarray, before: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """Hamiltonian of the state that a transition keeps, with its momentum, from that of its start."""
+    return np.where(accepted, before + error, before)
+
+
 class LatentSampler(Sampler):
     """A sampler that leaves a `Target` invariant, for all chains of a batch at once.
 
@@ -78,7 +86,7 @@ class LatentSampler(Sampler):
     state = State
     statistics = STATISTICS
     pieces: ClassVar[Mapping[str, int]] = {"block_size": 64, "segment_length": 100}
-    traced = ("log_likelihood", "accepted", "n_gradient")
+    traced = ("sum_log_likelihood", "accepted", "n_gradient")
     failures = Failures(
         "diverging", (), "had a non-finite energy (they were rejected); take a smaller step size"
     )
@@ -146,6 +154,6 @@ class LatentTransition:
         target = self.target
         return {
             "latent": target.base.latent(state.position),
-            "log_likelihood": state.log_likelihood,
+            "sum_log_likelihood": state.log_likelihood,
             "lp": -0.5 * (state.position**2).sum(-1) + target.beta * state.residual,
         }

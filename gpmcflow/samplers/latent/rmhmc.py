@@ -12,7 +12,14 @@ from gpmcflow.samplers.latent.curvature_metric import CurvatureSystem, Geometry
 from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
 from gpmcflow.samplers.latent.generalised_leapfrog import integrate
 from gpmcflow.samplers.latent.hamiltonian import require_steps, select
-from gpmcflow.samplers.latent.protocol import Info, LatentSampler, State
+from gpmcflow.samplers.latent.protocol import (
+    ENERGY,
+    STATISTICS,
+    Info,
+    LatentSampler,
+    State,
+    kept_energy,
+)
 from gpmcflow.samplers.protocol import ChainRandom, require_share
 
 RETURNED = 1e-6  # of the start: largest difference of a coordinate, in prior standard deviations
@@ -71,6 +78,7 @@ class RMHMC(LatentSampler):
     True
     """
 
+    statistics = STATISTICS | ENERGY
     step_size: float | np.ndarray = 0.2
     n_steps: int = 5
     jitter: float = 0.1
@@ -137,6 +145,7 @@ class RMHMC(LatentSampler):
             system.n_passes,
             system.n_factorised,
             ~end.solved,
+            kept_energy(accepted, before, error),
         )
         return select(accepted, self._state(end.geometry), state), info
 

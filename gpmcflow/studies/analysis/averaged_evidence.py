@@ -13,7 +13,7 @@ from gpmcflow.models.gp_model import GPModel
 
 LOG_DENSITIES = {  # of the outcomes, by group
     "evidence": ("log_evidence", "interval_low", "interval_high", "replicate_log_evidence", "fit"),
-    "sample_stats": ("log_ratio", "log_likelihood"),
+    "sample_stats": ("log_ratio", "sum_log_likelihood"),
     "reference": ("log_ratio",),
     "tempered": ("log_ratio",),
 }
@@ -49,4 +49,6 @@ def evidence_of(
         group = tree[name].to_dataset()
         natural = {each: group[each] + shift for each in LOG_DENSITIES[name]}
         tree[name] = xr.DataTree(group.assign(natural))
+    by_case = tree["log_likelihood"].to_dataset()
+    tree["log_likelihood"] = xr.DataTree(by_case.assign(y=by_case["y"] - np.log(scale)))
     return tree

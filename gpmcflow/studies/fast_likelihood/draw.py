@@ -32,7 +32,7 @@ def shown_series(paths: Sequence[str | Path]) -> dict[str, np.ndarray]:
     series: dict[str, list[np.ndarray]] = {}
     for path in paths:
         with open_results(path) as tree:
-            stats = tree["sample_stats/log_likelihood"]
+            stats = tree["sample_stats/sum_log_likelihood"]
             present = [m for m in PAPERS_METHODS if m in stats["method"].values] or ["standard"]
             for method in present:
                 values = stats.sel({"method": method, "chain": 0}).values

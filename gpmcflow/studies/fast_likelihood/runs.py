@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 LAYERS = 3  # densities of the method with the most of them
 QUALITY_DRAWS = 60
 TUNING_COLUMNS = ["method", "setting", "replicate", "tau", "equivalents", "cost", "acceptance"]
-STATISTICS = ["log_likelihood", "lp", "acceptance_rate", "accepted", "diverging"]
+STATISTICS = ["sum_log_likelihood", "lp", "acceptance_rate", "accepted", "diverging"]
 COUNTERS = ["n_calls", "n_gradients", "n_failed"]  # by density
 LONGER_SEGMENTS = 10  # a draw of one chain of a few numbers is small: segments are longer here
 MATRICES = 8  # (n, n) float64 arrays alive at once
@@ -115,7 +115,7 @@ def tune(
             run, key = bench.run(method, setting), (name, method, setting, replicate, "tuning")
             tree = _chain(run, key, tuning["iterations"], seed, execution, state_dir, quiet=True)
             stats = tree["sample_stats"].to_dataset()
-            series = last_two_thirds(stats["log_likelihood"].values[0])
+            series = last_two_thirds(stats["sum_log_likelihood"].values[0])
             tau = float(initial_monotone_sequence_time(series))
             equivalents = nominal_equivalents(run, stats, bench)
             accepted = float(stats["acceptance_rate"].mean())
@@ -151,7 +151,7 @@ def replicate_runs(
     """One chain of every method on one data set, each at the setting that tuning chose.
 
     Groups: ``posterior`` (theta: method, chain, draw, theta_dim); ``sample_stats`` (method, chain,
-    draw: log_likelihood, lp, acceptance_rate, accepted, and n_calls, n_gradients, n_failed by
+    draw: sum_log_likelihood, lp, acceptance_rate, accepted, and n_calls, n_gradients, n_failed by
     density); ``methods`` (method: autocorrelation times by the initial monotone sequence and by the
     run rule, acceptance, calls per iteration, pilot, setting, D = sd(log pi - log pi*) of each stand-in
     on the baseline's draws). The sidecar of a data set that is timed has CPU seconds: of an iteration of each
@@ -201,6 +201,7 @@ def _chain(
         n_draws=iterations,
         n_warmup=0,
         start=run.start,
+        predictive=False,
         seed=seed,
         key=(STUDY, *key),
         execution=Execution(
@@ -215,7 +216,7 @@ def _method_row(
     setting: str, run: Run, tree: xr.DataTree, bench: Bench, draws: np.ndarray
 ) -> xr.Dataset:
     stats = tree["sample_stats"].to_dataset()
-    series = last_two_thirds(stats["log_likelihood"].values[0])
+    series = last_two_thirds(stats["sum_log_likelihood"].values[0])
     theta = last_two_thirds(tree["posterior/theta"].values[0].T)
     stand_ins = run.densities[1:]
     chosen = draws[np.linspace(0, len(draws) - 1, min(QUALITY_DRAWS, len(draws))).astype(int)]

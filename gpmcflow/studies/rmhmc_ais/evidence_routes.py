@@ -227,6 +227,7 @@ def _reverse(
         n_draws=1,
         n_warmup=0,
         thin=REVERSE_DRAWS,
+        predictive=False,
         start=plan.pilot.latents if plan.pilot else None,
         execution=how.inside("start"),
         **streams,

@@ -51,7 +51,8 @@ def illustrations(tree: xr.DataTree) -> dict[str, Figure]:
 def run_figures(paths: Mapping[str, str | Path]) -> dict[str, Figure]:
     """Traces of the first chain and mean autocorrelations of one problem's runs, by method."""
     series = {
-        method: open_results(path)["trace/log_likelihood"].values for method, path in paths.items()
+        method: open_results(path)["trace/sum_log_likelihood"].values
+        for method, path in paths.items()
     }
     label = "log likelihood (nats)"
     max_lag = min(MAX_LAG, min(values.shape[1] for values in series.values()) - 1)

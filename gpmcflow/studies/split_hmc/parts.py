@@ -20,7 +20,7 @@ from gpmcflow.studies.frame.parts import make_part
 STUDY = "split_hmc"
 
 # name in the row -> variable of the trace; tau_theta is of |theta|^2, the intercept included
-SERIES = {"tau": "log_likelihood", "tau_beta": "squared_slopes", "tau_theta": "squared_norm"}
+SERIES = {"tau": "sum_log_likelihood", "tau_beta": "squared_slopes", "tau_theta": "squared_norm"}
 
 
 def chain_part(path: str | Path) -> dict:
@@ -62,7 +62,7 @@ def chain_part(path: str | Path) -> dict:
         for unit, cost in (("g", g), ("s", s)):
             _add(row, f"{name}_{unit}", tau * cost)
         row[f"{name}_ess"] = float(array_stats.ess(values, chain_axis=0, draw_axis=1))
-        _add(row, f"mean_{variable}", values.mean(1))
+        _add(row, f"mean_{variable.removeprefix('sum_')}", values.mean(1))
     return make_part(STUDY, "chains", path, tree["settings"].attrs, row)
 
 

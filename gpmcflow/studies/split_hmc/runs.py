@@ -172,6 +172,7 @@ def chains(
         thin=thin,
         start=mode,
         keep_latents=summary,
+        predictive=False,
         seed=seed,
         key=key,
         execution=execution_of(

@@ -79,6 +79,7 @@ def replicate_chains(
             n_warmup=method["warmup"] // thin,
             thin=thin,
             start=start,
+            predictive=False,
             seed=seed,
             key=(STUDY, problem_name, method_name, replicate),
             execution=Execution(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import arviz_stats
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,6 +150,20 @@ def test_ids_are_left_out_of_a_page_to_share(done):
         assert "How much does it yield?" in page
     elif case == "averaged":
         assert "P000" in page
+
+
+def test_files_of_draws_hold_the_log_likelihood_of_each_row(done):
+    for path in done[2].folder.glob("*/posterior.nc"):
+        tree = load_results(path)
+        by_case = tree["log_likelihood/y"]
+        assert by_case.dims == ("chain", "draw", "case")
+        assert by_case.sizes["case"] == tree["observed_data/y"].size
+        found = arviz_stats.loo(tree)
+        assert found.n_data_points == by_case.sizes["case"]
+        assert np.isfinite(found.elpd)
+        if "latent" in tree["posterior"]:
+            sums = tree["sample_stats/sum_log_likelihood"].sel(draw=by_case["draw"])
+            np.testing.assert_allclose(by_case.sum("case"), sums, rtol=1e-8)
 
 
 def test_models_are_compared_by_the_evidence_that_was_made(done):
