@@ -731,7 +731,7 @@ def test_a_mean_that_does_not_exist_is_nan(caplog):
     """E[exp(f)] = E[exp(s^2 / 2)] is infinite for log-normal s, and exp(1 / 8) for s = 1 / 2."""
     x, new = np.linspace(0.0, 1.0, 6), np.array([0.3, 9.0])
     covariances = {"free": SquaredExponential(), "fixed": SquaredExponential(signal_sd=0.5)}
-    for likelihood in (Poisson(), NegativeBinomial(dispersion=5.0)):
+    for likelihood in (Poisson(), NegativeBinomial(size=5.0)):
         for structure in ("dense", "basis"):
             for name, covariance in covariances.items():
                 caplog.clear()
