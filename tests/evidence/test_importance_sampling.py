@@ -40,7 +40,7 @@ def test_closed_forms(one_factor, n, reference):
     assert np.all(distance < 3.0)
     assert np.all(evidence["standard_error"] < 0.02)
     alarm = str(evidence["alarm"].values)
-    assert not alarm or float(evidence["effective_size"][0]) < 0.9 * 4000
+    assert not alarm or (n == 3 and float(evidence["effective_size"][0]) < 0.9 * 4000)
     assert set(evidence.data_vars) >= COMMON
     log_weight = tree["importance/log_weight"].values
     assert log_weight.shape == (4000,)
