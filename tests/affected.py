@@ -2,8 +2,8 @@
 
 Without files, it takes those that differ from the last commit. A test reaches what it, the helpers beside it
 and the fixtures that it asks for import, and what these import in turn. Tests that start processes reach the
-whole package. They, and the tests that name it, are run for a changed file that is no module of the package:
-a rule, a schema, a template.
+whole package. They, and the tests that name it, are run for a changed file that is not a module of the
+package: a rule, a schema, a template.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution.code import code_of, imported_modules
+from tests.tiers import PLAIN
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
@@ -153,7 +154,12 @@ def _asked_for(conftest: Path, words: frozenset[str]) -> str:
         if isinstance(node, ast.FunctionDef)
         and any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
     }
-    taken, waiting = set(), fixtures & words
+    always = {
+        name
+        for name in fixtures
+        if any("autouse=True" in ast.unparse(d) for d in defined[name].decorator_list)
+    }
+    taken, waiting = set(), fixtures & words | always
     while waiting:
         taken |= waiting
         used = set(re.findall(r"\w+", "\n".join(ast.unparse(defined[n]) for n in waiting)))
@@ -205,7 +211,7 @@ def main(arguments: list[str]) -> int:
     if not tests:
         print("no test reaches these files")
         return 0
-    for marks in ("not slow and not slurm", "slow"):
+    for marks in (PLAIN, "slow"):
         code = subprocess.call([sys.executable, "-m", "pytest", "-q", "-m", marks, *tests])
         if code not in (0, 5):  # 5: no test of this tier
             return code

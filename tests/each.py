@@ -1,4 +1,4 @@
-"""One test over many cheap cases, which a test each would collect and report for longer than they take."""
+"""Run one test over many cheap cases: a test per case takes longer to collect and report than to run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ def for_each(names: str, cases: Iterable) -> Callable[[Callable], Callable]:
     ``names`` and ``cases`` are as for ``pytest.mark.parametrize``.
     """
     keys, cases = [name.strip() for name in names.split(",")], list(cases)
+    assert cases, "no case to test"
 
     def decorate(test: Callable) -> Callable:
         signature = inspect.signature(test)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.affected import PACKAGE, ROOT, affected
+from tests.tiers import PLAIN
 
 SWAPS = {
     ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Pow: "*", ast.MatMult: "*",
@@ -33,7 +34,7 @@ MOST_SECONDS = 1200  #: a change may make a loop endless
 
 
 class Mutant(NamedTuple):
-    """One operator of a file, by what is replaced and what by."""
+    """One operator in a file: its place and its replacement."""
 
     path: str
     line: int
@@ -156,7 +157,7 @@ def main(arguments: list[str]) -> int:
             began = time.perf_counter()
             (clone / mutant.path).write_bytes(mutant.source())
             tier, tests = "", affected([ROOT / mutant.path])
-            for name, marks in {"fast": "not slow and not slurm", "slow": "slow"}.items():
+            for name, marks in {"fast": PLAIN, "slow": "slow"}.items():
                 test = killed_by(clone, tests, marks)
                 if test:
                     tier = name

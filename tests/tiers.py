@@ -1,4 +1,4 @@
-"""Two tiers of tests: a plain run leaves out what takes above 0.3 s by a committed table.
+"""Two tiers of tests: a plain run skips what a committed table lists as slower than 0.3 s.
 
 ``python -m pytest`` runs the fast tests, ``python -m pytest --all`` all but those of SLURM, and
 ``python -m pytest -m slow`` the rest alone. A test without a row counts as fast until it is measured.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
@@ -146,7 +147,14 @@ def row_labels(X: Any, dim: str) -> xr.Coordinates:
     index = getattr(X, "index", None)
     if isinstance(index, pd.MultiIndex):
         return xr.Coordinates.from_pandas_multiindex(index, dim)
-    return xr.Coordinates({dim: index.to_numpy()} if isinstance(index, pd.Index) else {})
+    if not isinstance(index, pd.Index):
+        return xr.Coordinates({})
+    labels = index.to_numpy()
+    if labels.dtype == object and not all(isinstance(label, str) for label in labels):
+        labels = index.astype(
+            str
+        ).to_numpy()  # times with a zone, periods: NetCDF has no type for them
+    return xr.Coordinates({dim: labels})
 
 
 def _pandas_column(column: Any) -> pd.Series:
@@ -162,7 +170,10 @@ def _pandas_column(column: Any) -> pd.Series:
 
 
 def _numbers(column: pd.Series) -> np.ndarray | None:
-    """A column's numbers (n,), nan where one is missing or no number; None for words and categories."""
+    """A column's numbers (n,), nan where one is missing or no number; None for words and categories.
+
+    Text with leading zeros (postcodes, ids) is words.
+    """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
     if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
@@ -173,6 +184,8 @@ def _numbers(column: pd.Series) -> np.ndarray | None:
     )
     if are_numbers and len(cells):
         return np.array([float(cell) for cell in cells])
+    if any(isinstance(cell, str) and re.match(r"\s*[+-]?0\d", cell) for cell in cells):
+        return None
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return None if np.isnan(numbers).any() else numbers
 
@@ -209,6 +222,8 @@ def days_of(name: str, column: pd.Series) -> pd.Series:
     """
     start = column.map(lambda cell: cell.start_time if isinstance(cell, pd.Period) else cell)
     try:
+        if any(isinstance(cell, Number) and not pd.isna(cell) for cell in start.astype(object)):
+            raise TypeError  # which pandas would read as nanoseconds
         times = pd.to_datetime(start.astype(object), utc=True)
     except (TypeError, ValueError):
         raise InputError(f"{name} holds dates and other values; give one kind") from None

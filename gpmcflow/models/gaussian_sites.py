@@ -185,10 +185,16 @@ class GaussianSites:
     def _precise(self) -> bool:
         """Whether a site is so precise that differences of large numbers hide what the others say of it.
 
-        With more cases than latent variables no case is known from its own site alone.
+        With more cases than latent variables no case is known from its own site alone. The share of a case is
+        at least 1 / (1 + tau_i K_ii), which costs far less than the share itself.
         """
+        if self.model.n_cases > self.model.dim:
+            return False
+        U = self.model.predictor_factor
+        if (self.precision * np.einsum("ij,ij->i", U, U)).max() < 1.0 / LEAST_SHARE - 1.0:
+            return False
         share = 1.0 - self.precision * self.predictor_variance
-        return self.model.n_cases <= self.model.dim and bool(np.any(share < LEAST_SHARE))
+        return bool(np.any(share < LEAST_SHARE))
 
     @cached_property
     def _case_factor(self) -> np.ndarray:

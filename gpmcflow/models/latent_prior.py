@@ -255,7 +255,7 @@ class LatentPrior(ModelCoordinates):
         """Lower factor of K (n, n), in Fortran order, and the mean of the jitter in it.
 
         With ``least`` that is the least with which what needs one factorises, zero first. A covariance of few
-        functions alone, which is singular, has 1e-12 of its variance about the centre of the inputs.
+        functions alone, which is singular, has 1e-12 of its mean variance about the centre of the inputs.
         """
         if self.functions is None:
             if least:
@@ -273,8 +273,10 @@ class LatentPrior(ModelCoordinates):
         if buffers is None:
             tape = self._tape.centred()
             share = SINGULAR if self.jitter is None else self.jitter
-            added = share * CovarianceBuffers(tape).diagonal(full, tape.X)
-            return np.diag(np.sqrt(added)), float(added.mean())
+            added = share * float(CovarianceBuffers(tape).diagonal(full, tape.X).mean())
+            if added == 0.0:
+                raise self._not_positive_definite(full)
+            return np.sqrt(added) * np.eye(self.n_cases), added
         if least:
             buffers.jitter = 0.0
             return factorise(buffers.matrix(full))

@@ -46,4 +46,4 @@ def stacked_factor(columns: np.ndarray, factor: np.ndarray) -> np.ndarray:
     stacked = np.asfortranarray(np.concatenate([columns.T, factor.T]))
     (R,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
     R = R[: len(factor)]
-    return np.asfortranarray((np.sign(np.diag(R))[:, None] * R).T)
+    return np.asfortranarray((np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R).T)

@@ -2,7 +2,7 @@
 
 Numba's own caches know the file that holds a function, not the files of what it inlines: after an edit
 of those, the old code runs on. Here the folder is named by a digest of the sources, and each file by
-everything else that its content depends on. So a file has one content for ever: versions of the package,
+everything else that its content depends on. So the content of a file never changes: versions of the package,
 installations and processors can share a folder, and processes can write to it at the same time.
 """
 
@@ -23,13 +23,14 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+import scipy
 from numba.core import config, sigutils
 from numba.core.caching import NullCache
 from numba.core.ccallback import CFunc
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from gpmcflow.storage.cache_folder import is_writable, user_caches
+from gpmcflow.storage.cache_folder import is_own, is_writable, user_caches
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Whole rooms, for the constants that loops take from modules without one; elsewhere the modules with loops.
@@ -37,7 +38,11 @@ ROOMS = ("numerics", "covariances", "likelihoods")
 OTHER_ROOMS = ("models", "approximations", "samplers")
 KEPT = 8  #: folders of other sources, the ones used last
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
-_VERSIONS = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
+_VERSIONS = (
+    *(sys.implementation.cache_tag, numba.__version__, llvmlite.__version__),
+    *(np.__version__, scipy.__version__),  # which constants in loops are computed with
+    *(config.USING_SVML, config.OPT, config.BOUNDSCHECK),
+)
 
 
 def compiled(function: Callable | None = None, **options: Any) -> Any:
@@ -79,7 +84,7 @@ class FunctionCache(NullCache):
         code = function.__code__
         self._stem = f"{function.__module__.removeprefix('gpmcflow.')}.{function.__qualname__}"
         self._function = (self._stem, code.co_firstlineno, code.co_code.hex())
-        self._is_own = Path(code.co_filename).is_relative_to(PACKAGE)
+        self._is_own = Path(code.co_filename).resolve().is_relative_to(PACKAGE)
 
     @property
     def cache_path(self) -> str | None:
@@ -99,11 +104,12 @@ class FunctionCache(NullCache):
     def save_overload(self, sig: Any, data: CompileResult) -> None:
         """Write a compiled form, unless its sources have changed since they were imported."""
         path = self._path(sig, data.codegen)
-        lifted = not all(loop.can_cache for loop in data.lifted)
-        if path is None or lifted or data.library.has_dynamic_globals:
+        uncacheable = any(not loop.can_cache for loop in data.lifted)
+        if path is None or uncacheable or data.library.has_dynamic_globals:
             return
-        if sources_digest() == SOURCES:
-            _write(dumps(data._reduce()), path)
+        with contextlib.suppress(OSError):  # a source that is gone has changed
+            if sources_digest() == SOURCES:
+                _write(dumps(data._reduce()), path)
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
         folder = code_folder() if self._is_own else None
@@ -116,8 +122,15 @@ class FunctionCache(NullCache):
 def sources_digest(package: Path = PACKAGE) -> str | None:
     """Return the SHA-256 (hex) of the sources that loops are compiled from, None if they are not there."""
     digest, marked = hashlib.sha256(), Path(__file__).stem.encode()
-    paths = [path for room in ROOMS for path in (package / room).rglob("*.py")]
-    others = [path for room in OTHER_ROOMS for path in (package / room).rglob("*.py")]
+    paths, others = (
+        [
+            path
+            for room in rooms
+            for path in (package / room).rglob("*.py")
+            if not path.name.startswith(".")  # locks of an editor, which are links to nowhere
+        ]
+        for rooms in (ROOMS, OTHER_ROOMS)
+    )
     for path in sorted(paths + others):
         content = path.read_bytes()
         if path in paths or marked in content:
@@ -134,20 +147,22 @@ def code_folder() -> Path | None:
     """Folder of what was compiled from these sources; None where nothing can be written.
 
     It is made in $NUMBA_CACHE_DIR, in the package's own __pycache__, or in the user's caches, the first of
-    them that can be written.
+    them that can be written. Code is loaded from it: the first is the user's choice, the second as safe as
+    the package, and in the third it must be a folder that nobody else can write to.
     """
     if SOURCES is None:
         return None
     name = f"gpmcflow-{SOURCES[:24]}"
     places = (
-        lambda: config.CACHE_DIR and Path(config.CACHE_DIR),
-        lambda: PACKAGE / "__pycache__",
-        user_caches,
+        (lambda: config.CACHE_DIR and Path(config.CACHE_DIR), is_writable),
+        (lambda: PACKAGE / "__pycache__", is_writable),
+        (user_caches, is_own),
     )
-    for place in places:
+    for place, may_hold_code in places:
         if (parent := place()) and is_writable(parent):
             _remove_old(parent, name)
-            return parent / name if is_writable(parent / name) else None
+            if may_hold_code(parent / name):
+                return parent / name
     return None
 
 

@@ -143,12 +143,14 @@ def _require_one_run(folder: Path, info: Mapping) -> None:
     for path, digest in made_of(folder, [used]).items():
         if info.get("made_of", {}).get(path) != digest:
             raise StorageError(
-                f"{folder}: {path} is not what the report was made of: a later run has not come to its "
-                f"end; {run}"
+                f"{folder}: {path} is not what the report was made of: a later run has not finished; {run}"
             )
     code = read_sidecar(folder / used).get("code")
     if code is not None and code != code_digest(stage.entry, *stage.code):
-        raise StorageError(f"{folder}: made by another version of gpmcflow than this one; {run}")
+        raise StorageError(
+            f"{folder}: made by other code: another version of gpmcflow, or another minor version of Python; "
+            f"{run}"
+        )
 
 
 def _refuse_to_write_over(output: Path, csv: Path, folder: Path, stated: list[str]) -> None:

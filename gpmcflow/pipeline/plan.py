@@ -71,12 +71,17 @@ def outputs_of(jobs: Iterable[PlannedJob]) -> list[str]:
     return [path.format(**job.wildcards) for job in jobs for path in job.stage.files.values()]
 
 
+def optional_outputs_of(jobs: Iterable[PlannedJob]) -> list[str]:
+    """All files that jobs write for some settings and data alone."""
+    return [path.format(**job.wildcards) for job in jobs for path in job.stage.optional]
+
+
 class Plan:
     """The jobs of a checked config as rules of Snakemake ask for them: by stage and wildcards.
 
-    Files that no job makes are no inputs of Snakemake, which would go by their times: `mv` and `unzip` keep
-    them. Their content decides: the jobs have its digest among their params. Raises `StorageError` for one
-    that cannot be read.
+    Snakemake does not get files that no job makes as inputs, because it compares times, and `mv` and `unzip`
+    keep those. Their content decides: their digests are among the params of the jobs. Raises `StorageError`
+    for one that cannot be read.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.pipeline.config import check_config, load_config
-from gpmcflow.pipeline.plan import outputs_of, planned_jobs
+from gpmcflow.pipeline.plan import optional_outputs_of, outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.cache_folder import user_caches
 from gpmcflow.studies.frame.installation import workflow_home
@@ -104,7 +104,8 @@ def run(
     elif code and messages is not None:
         print("\n".join(messages.failure()), file=sys.stderr)
     elif code == 0 and (results := config.parent / "results").is_dir():
-        outputs = outputs_of(planned_jobs(checked))
+        jobs = planned_jobs(checked)
+        outputs = [*outputs_of(jobs), *optional_outputs_of(jobs)]
         problems = verify(os.path.relpath(results), outputs).problems
         for line in problems:
             print(f"gpmcflow run: {line}", file=sys.stderr)
@@ -193,7 +194,7 @@ def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -
 
 
 def one_config(options: Sequence[str]) -> list[str]:
-    """Options of Snakemake with the settings of every ``--config`` in one: of several it takes the last."""
+    """Merge the settings of all ``--config`` options into one: Snakemake takes only the last."""
     settings, rest, inside = [], [], False
     for word in options:
         if word in ("--config", "-C"):
@@ -206,9 +207,8 @@ def one_config(options: Sequence[str]) -> list[str]:
         else:
             rest.append(word)
             inside = False
-    return (
-        [*rest, "--config", *settings] if settings else rest
-    )  # a target after it would be a setting
+    # at the end: a target after it would be a setting
+    return [*rest, "--config", *settings] if settings else rest
 
 
 class Messages:

@@ -42,11 +42,11 @@ def verify(
 ) -> Verification:
     """Read every file below a results folder and compare it with its SHA-256.
 
-    So is each file that a results file was made of, where it is still there: the user's, and results of
-    earlier jobs. With ``outputs``, paths that begin with ``results/``, only these files are compared, and not
-    what they were made of: a run of some jobs leaves the others as they are. State of unfinished jobs, logs
-    and benchmarks are left out: a run compares the checksums of its own segments. Raises `StorageError` if
-    there is no such folder.
+    It also compares each file that a results file was made from, if that is still there: the user's files and
+    results of earlier jobs. With ``outputs``, paths that begin with ``results/``, it compares only these
+    files, and not what they were made from: a run of some jobs leaves the others as they are. State of
+    unfinished jobs, logs and benchmarks are left out: a run compares the checksums of its own segments.
+    Raises `StorageError` if there is no such folder.
     """
     if not Path(results).is_dir():
         raise StorageError(f"{results}: no such folder; give the one the workflow writes to.")
@@ -74,14 +74,13 @@ def verify(
 
 
 def _require_same_origin(sidecar: Path, made_of: dict[str, str], folder: Path) -> None:
-    """Raise `StorageError` for a results file that was made of another file than is there now."""
+    """Raise `StorageError` if a results file was made from other content than its source has now."""
     for path, digest in made_of.items():
         source = _place(path, folder)
         made = path.startswith(f"{_RESULTS}/") and recorded_checksum(source)
         if source.is_file() and (made or read_sha256(source)) != digest:
             raise StorageError(
-                f"{sidecar.with_suffix('')}: made of another {source} than is there now (its SHA-256 is "
-                "another); run again."
+                f"{sidecar.with_suffix('')}: made from a different {source} (its SHA-256 differs); run again."
             )
 
 

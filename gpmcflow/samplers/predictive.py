@@ -22,7 +22,7 @@ from gpmcflow.samplers.variables import DIMS, in_own_units
 
 MOST_NUMBERS = 4e6  # of a pointwise array: 32 MB
 MOST_WORK = 1e10  # n^3 of all draws whose latents have to be drawn: seconds
-LEAST_DRAWS = 100  # of a pointwise array, however large
+LEAST_DRAWS = 20  # of a pointwise array, however large
 N_PRIOR = 100  # draws of the prior
 LEAST_PRIOR = 20  # of a large model
 Draws = Mapping[str, np.ndarray]
@@ -277,7 +277,11 @@ def _prior_groups(predictive: Predictive, rng: np.random.Generator) -> dict[str,
     for _ in range(n):
         try:
             rows.append(predictive.draw_prior(rng))
-        except NumericalError:
+        except (
+            NumericalError,
+            ValueError,
+            ArithmeticError,
+        ):  # a rate too large to draw counts from
             continue
     if not rows:
         return {}

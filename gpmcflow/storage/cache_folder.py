@@ -1,6 +1,6 @@
 """Folders for what can be made again: compiled loops, and what Snakemake keeps between runs.
 
-Only the standard library is imported, for the Snakefile and the workers.
+Only the standard library is imported: `gpmcflow run` needs this before anything heavy.
 """
 
 from __future__ import annotations
@@ -30,17 +30,25 @@ def is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
+def is_own(folder: Path) -> bool:
+    """Make a folder where it is missing; return whether it is the user's, and nobody else can write to it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+
+
 def _candidates() -> Iterator[Path]:
     stated = os.environ.get("XDG_CACHE_HOME")
     home = Path(stated or os.path.join(os.path.expanduser("~"), ".cache"))
     if home.is_absolute():  # there is no home without an entry for the user
         yield home
-    temporary = Path(tempfile.gettempdir(), f"gpmcflow-{os.getuid()}")
     try:
-        temporary.mkdir(mode=0o700, exist_ok=True)
-        found = temporary.lstat()
-    except OSError:
+        temporary = Path(tempfile.gettempdir(), f"gpmcflow-{os.getuid()}")
+    except OSError:  # there is no folder for temporary files
         return
     # Everybody may write to /tmp, and code is loaded from here: nobody else may have made the folder.
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+    if is_own(temporary):
         yield temporary

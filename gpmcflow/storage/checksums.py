@@ -141,7 +141,7 @@ def _read(path: str | os.PathLike) -> bytes:
 
 
 def _unreadable(path: str | os.PathLike, error: OSError) -> StorageError:
-    return StorageError(f"{path}: cannot be read ({error.strerror}); mend that, and run again.")
+    return StorageError(f"{path}: cannot be read ({error.strerror}); correct that and run again.")
 
 
 def _damaged(path: str | os.PathLike) -> StorageError:

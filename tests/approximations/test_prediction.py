@@ -39,7 +39,7 @@ from gpmcflow.covariances.leaves import (
     White,
 )
 from gpmcflow.covariances.python_covariance import PythonCovariance
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import (
     Binomial,
     Gaussian,
@@ -759,3 +759,20 @@ def test_a_mean_rests_on_few_draws_where_a_hundredth_carries_a_third():
     few = np.ones((10, 1))
     few[0] = 1e6  # too few to tell
     np.testing.assert_allclose(mean_of_draws(few), few.mean())
+
+
+def test_a_line_with_a_case_at_the_centre_of_its_column():
+    """Where the variance about the centre is 0: fits and predictions are those of dense formulas."""
+    x, new = np.arange(1.0, 22.0), np.array([11.0, 30.0])
+    y = 0.5 * x + np.sin(x)
+    C = 0.01 * np.outer(x, x) + 0.09 * np.eye(21)
+    mean = 0.01 * np.outer(new, x) @ np.linalg.solve(C, y)
+    found = predict(approximate(GPModel(x, y, Linear(0.1), Gaussian(0.3))), new)
+    np.testing.assert_allclose(found["latent_mean"], mean, rtol=1e-8)
+    counts = GPModel(x, np.round(np.exp(0.1 * x)), Linear(0.1), Poisson())
+    found = predict(approximate(counts), new)
+    assert np.isfinite(found["latent_mean"]).all()
+    slope = found["latent_mean"].values / new
+    assert slope[0] == pytest.approx(slope[1], rel=1e-6)  # a line through 0
+    with pytest.raises(NumericalError, match="give a larger jitter"):
+        replace(counts, jitter=0.0).at()

@@ -179,3 +179,32 @@ def test_the_index_of_a_frame_is_the_coordinate_of_predictions():
     np.testing.assert_array_equal(gp.predict(fit, FRAME.to_numpy()[:2])["new_case"], [0, 1])
     table = prediction.to_dataframe() if prediction.sizes["new_case"] else None
     assert table is not None
+
+
+def test_numbers_among_dates_are_refused():
+    """pandas would read 5 as nanoseconds since 1970."""
+    column = [*DAYS.date[:-1], 5]
+    with pytest.raises(InputError, match="holds dates and other values"):
+        inputs_of(pd.DataFrame({"day": column}))
+
+
+def test_text_with_leading_zeros_is_words():
+    codes = np.array(["01234", "1234", "00012"])[np.arange(N) % 3]
+    letters = np.array(["b", "c", "a"])[np.arange(N) % 3]
+    fits = [
+        _fit(pd.DataFrame({"code": column}), gp.Group(0.7, columns="code")).log_evidence
+        for column in (codes, letters, np.where(codes == "01234", "1234", codes))
+    ]
+    assert fits[0] == pytest.approx(fits[1], rel=1e-12)
+    assert abs(fits[2] - fits[1]) > 0.01  # the first two merged
+
+
+def test_labels_of_any_index_can_be_saved(tmp_path):
+    for index in (
+        pd.date_range("2024-01-01", periods=3, freq="D", tz="Europe/Berlin"),
+        pd.period_range("2024-01", periods=3, freq="M"),
+        pd.Index(["a", 2, None]),
+    ):
+        found = gp.predict(_fit(FRAME), NEW.set_axis(index))
+        assert list(found["new_case"].values) == list(index.astype(str))
+        found.to_netcdf(tmp_path / "new.nc", engine="h5netcdf")

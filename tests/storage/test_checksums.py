@@ -109,14 +109,16 @@ def test_what_a_file_was_made_of_is_compared_too(results, capsys):
     (project / "own.csv").write_text("a\n2\n")
     os.utime(project / "own.csv", ns=(seen.st_atime_ns, seen.st_mtime_ns))
     (problem,) = verify(results).problems
-    assert problem.startswith(f"{results / 'fit.nc'}: made of another {project / 'own.csv'} than")
+    assert problem.startswith(
+        f"{results / 'fit.nc'}: made from a different {project / 'own.csv'} ("
+    )
     own = ["results/study/table.csv", "results/report.html", "results/fit.nc.json"]
     assert verify(results, own) == (3, [], [])  # a run of some jobs leaves the others as they are
     (project / "own.csv").unlink()
     write_results(tree(2.0), made, sidecar={})
     assert main(["verify", str(results)]) == 1
     printed = capsys.readouterr()
-    assert printed.err.startswith(f"gpmcflow: {results / 'fit.nc'}: made of another {made} than")
+    assert printed.err.startswith(f"gpmcflow: {results / 'fit.nc'}: made from a different {made} (")
     assert "6 as written, 1 damaged, missing or outdated" in printed.out
 
 

@@ -138,7 +138,7 @@ def test_the_content_of_an_input_decides_and_not_its_time(tmp_path, snakemake):
     assert "Nothing to be done" in run(2e8, "--dry-run")
     own.write_text(ROWS.replace("0.5,", "4.5,"))
     (line,) = verify(results).problems
-    assert line.startswith(f"{results / 'data' / 'mine.nc'}: made of another {own} than")
+    assert line.startswith(f"{results / 'data' / 'mine.nc'}: made from a different {own} (")
     run(-2e8)
     assert not np.array_equal(load_results(results / "data" / "mine.nc")["X"].values, first)
     assert verify(results).problems == []

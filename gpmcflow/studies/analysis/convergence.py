@@ -33,7 +33,11 @@ def convergence(draws: xr.DataTree) -> dict[str, float]:
 
     limits = [rhat_limit(own[name].values, len(own)) for name in own.data_vars]
     pairs = zip(over(arviz_stats.rhat(own)), limits, strict=True)
-    r_hat, limit = max(pairs, key=lambda pair: np.nan_to_num((pair[0] - 1.0) / (pair[1] - 1.0)))
+
+    def excess(pair: tuple[float, float]) -> float:
+        return np.nan_to_num((pair[0] - 1.0) / (pair[1] - 1.0), nan=np.inf)
+
+    r_hat, limit = max(pairs, key=excess)
     return {
         "r_hat": r_hat,
         "r_hat_limit": limit,

@@ -36,7 +36,7 @@ from gpmcflow.studies.analysis.scores import (
     score_kind,
     shown_model,
 )
-from gpmcflow.studies.analysis.study import kinds_of
+from gpmcflow.studies.analysis.study import OPTIONAL_TABLES, kinds_of
 from gpmcflow.studies.analysis.summaries import Places
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of
@@ -128,18 +128,7 @@ def write_report(
         made[kind] = table
     if data.encoding.coordinates:
         made["points"], made["reach"] = tables.points(data), tables.reach(own)
-    optional = (
-        "evidence",
-        "ladder",
-        "predictions_test",
-        "predictions_loo",
-        "predictions_new",
-        "map",
-        "curve",
-        "points",
-        "reach",
-    )
-    for table in optional:  # of an earlier run with other settings
+    for table in OPTIONAL_TABLES:  # of an earlier run with other settings
         if table not in made:
             remove(folder / f"{table}.csv")
     for table, frame in made.items():

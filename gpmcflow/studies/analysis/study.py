@@ -146,6 +146,10 @@ DRAW = _model_stage("draw", "posterior", draw_threads)
 SUMMARISE = _model_stage("summarise", "summary")
 EVIDENCE = _model_stage("evidence", "evidence", ladder_threads)
 TABLES = ("effects", "rug", "hyperparameters", "checks")
+OPTIONAL_TABLES = (
+    *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
+    *("map", "curve", "points", "reach"),
+)
 REPORT = Stage(
     "analysis_report",
     "gpmcflow.studies.analysis.report:report",
@@ -158,6 +162,7 @@ REPORT = Stage(
         "config": "results/{analysis}/config.yaml",
     },
     local=True,
+    optional=tuple(f"results/{{analysis}}/{name}.csv" for name in OPTIONAL_TABLES),
 )
 
 

@@ -153,9 +153,6 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         return table
 
     table = by_blocks(eta, described)
-    # the median where Student-t responses have no mean
-    median = table["response_quantile"].sel(quantile=0.5, drop=True)
-    table["response_mean"] = table["response_mean"].fillna(median)
     for name in ("response_mean", "response_quantile"):
         table[name] = table[name] * target.scale + target.shift
     table["response_sd"] = table["response_sd"] * target.scale

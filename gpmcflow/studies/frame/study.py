@@ -48,6 +48,8 @@ class Stage:
         Whether the size of blocks of chains is part of what its numbers depend on.
     code:
         Modules that the function calls without an import of them.
+    optional:
+        Paths, with wildcards, of files that it writes for some settings and data alone.
     """
 
     rule: str
@@ -58,6 +60,7 @@ class Stage:
     local: bool = False
     in_blocks: bool = False
     code: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
     @property
     def files(self) -> dict[str, str]:

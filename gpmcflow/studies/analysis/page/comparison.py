@@ -237,9 +237,9 @@ def _left_out_by(row: pd.Series) -> list[Markup | str]:
         compared = (
             ""
             if not math.isfinite(apart)
-            else (f"; expectation propagation alone differs by up to {apart:.2g} nats in a row")
+            else f"; expectation propagation differs by up to {apart:.2g} nats in a row, Monte Carlo error included"
         )
-        return [f"Rows are left out by the draws of the latent values, exactly{compared}."]
+        return [f"Rows are left out by weighting the draws of the latent values{compared}."]
     if by in ("EP", "Laplace"):
         method = {"EP": "EP, expectation propagation", "Laplace": "Laplace’s method"}[by]
         return [f"Rows are left out by {method}, an approximation."]

@@ -31,6 +31,8 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
     """Value with so many decimals, a true minus and spaces between thousands from 10 000 on."""
+    if not math.isfinite(value):
+        return number(value)
     text = f"{round(value, decimals):{'+' if sign else ''}.{max(decimals, 0)}f}"
     if float(text) == 0:
         text = text.lstrip("+-")

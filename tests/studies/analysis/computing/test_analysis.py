@@ -256,7 +256,7 @@ def test_predictions_are_refused_unless_all_is_of_one_run(done, monkeypatch):
         if fits:
             predict_file("mine", "new.csv", "mine.csv")
             continue
-        with pytest.raises(StorageError, match=f"made by another version of gpmcflow.*{command}"):
+        with pytest.raises(StorageError, match=f"made by other code.*{command}"):
             predict_file("mine", "new.csv", "not.csv")
     fit.with_name(f"{fit.name}.json").write_bytes(kept)
     assert not (folder / "not.csv").exists()
