@@ -237,7 +237,8 @@ def _left_out_by(row: pd.Series) -> list[Markup | str]:
         compared = (
             ""
             if not math.isfinite(apart)
-            else f"; expectation propagation differs by up to {apart:.2g} nats in a row, Monte Carlo error included"
+            else f"; expectation propagation differs by up to {apart:.2g} nats in a row, "
+            "Monte Carlo error included"
         )
         return [f"Rows are left out by weighting the draws of the latent values{compared}."]
     if by in ("EP", "Laplace"):
