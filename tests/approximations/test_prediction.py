@@ -361,7 +361,7 @@ def means_by_hand(name, mean, variance):
 def test_joint_draws_against_dense_algebra(likelihood):
     """One draw is f + c at its own hyperparameters, dense; several are the mixture of them."""
     model = joint(likelihood)
-    tree = drawn(model)
+    tree = drawn(model, predictive=False)
     moments = []
     for k, draw in np.ndindex(2, 3):
         one = tree.isel(chain=[k], draw=[draw])
@@ -387,7 +387,7 @@ def test_joint_draws_against_dense_algebra(likelihood):
 
 
 def test_draws_are_spread_evenly(monkeypatch):
-    tree = drawn(joint(Probit()), n_draws=5)
+    tree = drawn(joint(Probit()), n_draws=5, predictive=False)
     turned = tree.copy()
     turned["posterior"] = tree.posterior.to_dataset().transpose()
     xr.testing.assert_identical(predict(turned, X_NEW), predict(tree, X_NEW))

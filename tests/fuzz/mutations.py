@@ -136,6 +136,7 @@ def _change(tree: dict, kind: str, place: float, value: Any, name: str) -> None:
     # The whole tree is rarely what changes.
     spots = spots if place < 0.02 else spots[1:] or spots
     parent, key = spots[int(place * len(spots))]
+    value = copy.deepcopy(value)  # one value can be drawn twice, and must not end up within itself
     if kind == "set":
         parent[key] = value
     elif kind == "add" and isinstance(parent[key], dict):

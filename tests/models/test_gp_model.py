@@ -479,7 +479,7 @@ BAD = {
     ),
     "missing number": (
         {"X": FRAME.assign(dose=[1.0, np.nan, 0.0, 1.0, 2.0])},
-        r"X: column 'dose', row 1 is nan",
+        r"X: column 'dose', row 1 is missing",
     ),
     "missing word": (
         {"X": FRAME.assign(clinic=["north", "west", None, "west", "west"])},
@@ -680,7 +680,7 @@ def test_data_are_copied_and_words_for_responses_refused():
     with pytest.raises(InputError, match="y holds other than numbers"):
         GPModel(X, ["yes", "no", "yes", "no", "yes"], SE, Probit())
     with pytest.raises(InputError, match="holds dates; convert it to a number"):
-        GPModel(pd.DataFrame({"t": pd.date_range("2020-01-01", periods=5)}), LABELS, SE, Probit())
+        GPModel(X, pd.date_range("2020-01-01", periods=5), SE, Probit())
     with pytest.raises(InputError, match="have the same inputs and jitter is 0"):
         GPModel(X, LABELS, Constant(1.0), Probit(), jitter=0.0)
     with pytest.raises(InputError, match="a parameter is named 'theta'"):

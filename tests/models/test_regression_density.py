@@ -401,6 +401,6 @@ def test_a_mean_of_any_size():
         assert approximate(model).log_evidence == pytest.approx(right, abs=1e-3)
         x, _ = frozen_maximum(
             density_of(model, None), np.zeros(3), lambda x, sites: sites, hyperprior=True, searches=1,
-            near=0.1, edge=4.0,
+            near=0.1, low=-4.0, high=4.0,
         )  # fmt: skip
         assert np.abs(x).max() < 3.0

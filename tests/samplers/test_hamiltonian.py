@@ -242,6 +242,13 @@ def test_split_hmc_accepts_everything_where_all_is_gaussian(model):
         assert np.all(np.abs(state.position - before).max(1) > 0.0)
 
 
+def present(one, other):
+    """Pairs of the fields that a sampler has: without momenta there is no energy."""
+    pairs = list(zip(one, other, strict=True))
+    assert all((a is None) == (b is None) for a, b in pairs)
+    return [pair for pair in pairs if pair[0] is not None]
+
+
 @pytest.mark.parametrize("name", LATENT_SAMPLERS)
 def test_batched_chains_equal_single_chains(name, target):
     """Row 23: chain k of a batch is chain k alone, with the same random numbers, to 1e-10."""
@@ -259,7 +266,7 @@ def test_batched_chains_equal_single_chains(name, target):
     for chain in range(8):
         alone = run([chain])
         for whole, single in zip(together, alone, strict=True):
-            for a, b in zip(whole, single, strict=True):
+            for a, b in present(whole, single):
                 np.testing.assert_allclose(a[chain], b[0], rtol=1e-10, atol=1e-10)
 
 
@@ -279,7 +286,7 @@ def test_a_ladder_as_one_batch_equals_one_batch_per_temperature(name, model):
     for k, beta in enumerate(betas):
         alone = run(path.target(beta), [k])
         for whole, single in zip(together, alone, strict=True):
-            for a, b in zip(whole, single, strict=True):
+            for a, b in present(whole, single):
                 np.testing.assert_allclose(a[k], b[0], rtol=1e-9, atol=1e-9)
 
 
@@ -297,7 +304,7 @@ def test_protocol(name, target):
     for before, field in zip(kept, state, strict=True):
         np.testing.assert_array_equal(before, field)
     for one, two in zip(*found, strict=True):
-        for a, b in zip(one, two, strict=True):
+        for a, b in present(one, two):
             np.testing.assert_array_equal(a, b)
             assert len(a) == 5
     info = found[0][1]

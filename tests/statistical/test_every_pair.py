@@ -223,6 +223,7 @@ def test_a_sampler_of_a_density_takes_a_model_for_its_density(label):
 
 # -- exactness -------------------------------------------------------------------------------------
 
+DRAWS = 1  # seed of the exact draws that samplers of one likelihood share
 FEW = 8000  # chains of latents at fixed hyperparameters, in a batch
 STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
@@ -366,7 +367,7 @@ EXACT = [c for c in RUN if c[2] != "joint" or kind_of(c[0]).samples == JOINT]
 @pytest.mark.parametrize(("label", "name"), [case[:2] for case in EXACT if case[2] == "latents"])
 def test_latents_stay_exact(label, name):
     n, seed = size_of(label, name, "latents"), seed_of(label, name)
-    outcome = run_cell(samplers()[label], posterior_target(name), seed, n, draws_seed=0)
+    outcome = run_cell(samplers()[label], posterior_target(name), seed, n, draws_seed=DRAWS)
     assert outcome.passed, outcome
 
 
@@ -387,7 +388,7 @@ def test_a_sampler_that_always_accepts_is_caught(label, monkeypatch):
     monkeypatch.setattr(hamiltonian, "select", always)
     n = size_of(label, "gaussian", "latents")
     assert (
-        run_cell(samplers()[label], posterior_target("gaussian"), 0, n, draws_seed=0).p_value
+        run_cell(samplers()[label], posterior_target("gaussian"), 0, n, draws_seed=DRAWS).p_value
         < ALPHA**2
     )
 
@@ -404,7 +405,7 @@ def test_a_wrong_sign_of_a_gradient_is_caught(name, monkeypatch):
 
     monkeypatch.setattr(kind, "log_density_and_gradient", wrong)
     monkeypatch.setattr(kind, "gradient", lambda self, eta, y: wrong(self, eta, y)[1])
-    outcome = run_cell(samplers()["hmc"], posterior_target(name), 0, FEW, draws_seed=0)
+    outcome = run_cell(samplers()["hmc"], posterior_target(name), 0, FEW, draws_seed=DRAWS)
     assert outcome.small_step_acceptance < invariance.SMALL_STEP_ACCEPTANCE
     assert not outcome.passed
 
