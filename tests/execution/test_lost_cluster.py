@@ -156,7 +156,8 @@ class Slow(conftest.Walk):
         return super().advance(rng, carry, start, stop)
 
 cloudpickle.register_pickle_by_value(conftest)
-with workflow_job(SimpleNamespace(log=["job.log"], input=None, output=None, wildcards=None)):
+here = SimpleNamespace(log=["job.log"], input=None, output=None, wildcards=None, params={})
+with workflow_job(here):
     how = Execution(scheduler=sys.argv[2], block_size=2, segment_length=10, state_dir="state")
     run(Slow(), n_chains=8, length=60, seed=1, execution=how)
 """
