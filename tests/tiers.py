@@ -3,7 +3,7 @@
 ``python -m pytest`` runs the fast tests, ``python -m pytest --all`` all but those of SLURM, and
 ``python -m pytest -m slow`` the rest alone. A test without a row counts as fast until it is measured.
 
-To renew the table on a quiet machine: ``python -m pytest --all --write-durations tests/durations.csv``.
+To renew the table on a quiet machine: ``python -m pytest --all --write-durations=tests/durations.csv``.
 To time both tiers: ``python -m tests.tiers``.
 """
 
