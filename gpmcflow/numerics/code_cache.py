@@ -74,7 +74,7 @@ def compiled_callback(function: Callable, signature: Any, **options: Any) -> CFu
 
 
 class FunctionCache(NullCache):
-    """Compiled forms of one function on disk, in the place of Numba's `FunctionCache`.
+    """Compiled forms of one function on disk, instead of in Numba's `FunctionCache`.
 
     Functions outside the package are compiled anew in each process: what they inline is not known here.
     A folder that cannot be read or written costs the time to compile, no error.

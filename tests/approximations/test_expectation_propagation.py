@@ -347,7 +347,7 @@ def test_noise_far_below_the_signal():
 
 
 def test_other_sites_far_more_precise_than_the_prior():
-    """Student-t noise of no width leaves log N(y; c, K); one large count is told by the normal that it is."""
+    """Student-t noise of no width leaves log N(y; c, K); one large count agrees with its normal limit."""
     x = np.linspace(0.0, 5.0, 12)
     y, K = 3.0 + np.sin(x), Matern32(1.0, 5.0)(x)
     limit = multivariate_normal(np.full(12, 3.0), K).logpdf(y)

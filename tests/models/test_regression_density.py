@@ -367,7 +367,7 @@ def test_a_line_far_from_zero_under_counts():
 
 
 def test_a_jitter_that_counts_is_told(caplog):
-    """Noise of 1e-6 beside a covariance that needs a jitter: what it changes is said."""
+    """A warning reports what a jitter changes beside noise of 1e-6."""
     x = np.linspace(0.0, 1.0, 30)
     smooth = GPModel(x, np.sin(x), SquaredExponential(2.0, 1.0), Gaussian(1e-6))
     rough = GPModel(x, np.sin(x), Matern32(1.0, 1.0), Gaussian(0.1))
