@@ -10,7 +10,7 @@ _MOST = 2000  # characters of a message: what is allowed may be a list of all co
 
 
 class GpmcflowError(Exception):
-    """Base of all errors that are the user's to mend; the command line prints only its message.
+    """Base of all errors that the user can correct; the command line prints only its message.
 
     The message is one line, whatever the file or the library said that it quotes.
     """

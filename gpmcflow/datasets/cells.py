@@ -13,6 +13,8 @@ MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 THOUSANDS = re.compile(  # grouped digits, as 1,234.50; 1,234 may have a decimal mark
     r"[+\u2212-]?[1-9]\d{0,2}(?P<mark>[.,'’ ])\d{3}(?:(?P=mark)\d{3})*(?P<rest>(?!(?P=mark))[.,]\d+)?"
 )
+SIGNS = frozenset("$€£¥%‰°,.'’ ")  # beside or within a number
+UNIT = re.compile(r"^([+\u2212-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
 
 
 def missing_cells(cells: Sequence[str], words: Sequence[str], decimal: str = ".") -> np.ndarray:
@@ -25,12 +27,42 @@ def missing_cells(cells: Sequence[str], words: Sequence[str], decimal: str = "."
 
 
 def parse_numbers(cells: Sequence[str], decimal: str = ".") -> np.ndarray:
-    """Return the cells as float64, NaN for those that are no finite number."""
-    if decimal == ",":
-        cells = [cell.replace(",", ".") if "." not in cell else "" for cell in cells]
-    values = np.array([number_of(cell) for cell in cells], dtype=float)
+    """Return the cells as float64, NaN for those that are no finite number.
+
+    A currency sign or a percent sign beside a number is left out ("12 %" is 12), and so are marks between
+    groups of three digits other than the decimal mark ("1,234.5" is 1234.5).
+    """
+    values = plain_numbers(cells, decimal)
+    odd = np.isnan(values)
+    if odd.any():
+        values[odd] = [amount_of(cells[i], decimal) for i in np.flatnonzero(odd)]
+    return values
+
+
+def plain_numbers(cells: Sequence[str], decimal: str) -> np.ndarray:
+    """Return the cells as float64, NaN for those with any sign other than the decimal mark."""
+    values = np.array([_plain_number(cell, decimal) for cell in cells], dtype=float)
     values[np.isinf(values)] = np.nan
     return values
+
+
+def amount_of(cell: str, decimal: str) -> float:
+    """The number in a cell such as "$1,234.50" or "12 %", NaN where there is none."""
+    if not any(letter.isdigit() for letter in cell):
+        return np.nan
+    bare = UNIT.sub(r"\1", cell)
+    grouped = THOUSANDS.fullmatch(bare)
+    if grouped and grouped["mark"] != decimal:
+        bare = bare.replace(grouped["mark"], "")
+    elif bare == cell:
+        return np.nan
+    return _plain_number(bare, decimal)
+
+
+def _plain_number(cell: str, decimal: str) -> float:
+    if decimal == ",":
+        cell = cell.replace(",", ".") if "." not in cell else ""
+    return number_of(cell)
 
 
 def plain_labels(cells: Sequence[str], values: np.ndarray | None) -> np.ndarray:

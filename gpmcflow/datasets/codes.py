@@ -72,7 +72,7 @@ class NumberCode:
         problems = []
         if bad.any():
             kind = f"date like {self.date_format}" if self.date_format else "number"
-            says = f"is not a {kind}; mend or empty the cell"
+            says = f"is not a {kind}; correct or empty the cell"
             problems = [row_problem(table, self.column, bad, lambda cell: f'"{cell}" {says}')]
         seen = f"{self.text(self.low)} to {self.text(self.high)} seen in learning"
         with np.errstate(invalid="ignore"):
@@ -123,11 +123,7 @@ class CategoryCode:
         is the learning share, so between the two.
         """
         cells = table.columns[self.column]
-        labels = plain_labels(cells, None)
-        if self.numeric:
-            values = parse_numbers(cells, decimal)
-            number = np.isfinite(values)
-            labels[number] = plain_labels(labels[number], values[number])
+        labels = _labels(cells, self.numeric, decimal)
         unseen = ~empty & ~np.isin(labels.astype(str), np.array(self.levels, dtype=str))
         for i in np.flatnonzero(unseen):
             notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
@@ -140,7 +136,50 @@ class CategoryCode:
         return inputs + ([empty.astype(float)] if self.has_missing else []), []
 
 
-Code = NumberCode | CategoryCode
+@dataclass(frozen=True)
+class GroupCode:
+    """A column of names of subjects and the like: one input, the place of the name among `levels`.
+
+    A name that the learning rows do not have, or none, gets a negative number of its own in each row.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    has_missing: bool = False
+    numeric: bool = False
+    kind: str = "group"
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the inputs made of the column."""
+        return [self.column]
+
+    def encode(
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+    ) -> tuple[list[np.ndarray], list[str]]:
+        """Return the input, and no problems; add to the notes of cases."""
+        labels = _labels(table.columns[self.column], self.numeric, decimal)
+        places = {level: float(place) for place, level in enumerate(self.levels)}
+        codes = np.array([places.get(str(label), -1.0) for label in labels])
+        codes[empty] = -1.0
+        for i in np.flatnonzero(codes < 0.0):
+            cell = "is empty" if empty[i] else f'"{table.columns[self.column][i]}" was not seen'
+            notes[i].append(f"{self.column} {cell}: treated as a new one")
+            codes[i] -= i
+        return [codes], []
+
+
+Code = NumberCode | CategoryCode | GroupCode
+
+
+def _labels(cells: Sequence[str], numeric: bool, decimal: str) -> np.ndarray:
+    """Cells as labels, numbers among them in one spelling if all levels are numbers."""
+    labels = plain_labels(cells, None)
+    if numeric:
+        values = parse_numbers(cells, decimal)
+        number = np.isfinite(values)
+        labels[number] = plain_labels(labels[number], values[number])
+    return labels
 
 
 def fit_codes(
@@ -151,7 +190,12 @@ def fit_codes(
     Columns that are constant in them have none. Two coordinates share one scale, so that the map
     keeps its shape.
     """
-    fitted = [fit_code(columns[name], learning, name in settings.categorical) for name in used]
+    fitted = [
+        fit_code(
+            columns[name], learning, name in settings.categorical, group=name in settings.groups
+        )
+        for name in used
+    ]
     codes = [code for code in fitted if code is not None]
     scales = [code.scale for code in codes if code.column in settings.coordinates]
     if len(scales) == 2:
@@ -164,8 +208,8 @@ def fit_codes(
 
 
 def fit_code(
-    column: Column, learning: np.ndarray, in_settings: bool = False
-) -> NumberCode | CategoryCode | None:
+    column: Column, learning: np.ndarray, in_settings: bool = False, *, group: bool = False
+) -> Code | None:
     """Return the code of a column by the learning rows (places), None if it is constant there.
 
     A category of one level, named in the settings (`in_settings`), is used for being filled in or
@@ -179,6 +223,8 @@ def fit_code(
         if len(counts) < 2 and not (in_settings and counts and has_missing):
             return None
         levels = tuple(sorted(counts, key=lambda level: (-counts[level], level)))
+        if group:
+            return GroupCode(column.name, levels, False, column.values is not None)
         shares = tuple(counts[level] / len(labels) for level in levels)
         return CategoryCode(column.name, levels, shares, has_missing, column.values is not None)
     days = column.values[learning][~missing]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from gpmcflow.datasets.columns import Column, yaml_text
+from gpmcflow.datasets.columns import Column, as_argument, yaml_text
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_settings import TableSettings
 from gpmcflow.datasets.target import Target
 
 INPUT_KINDS = ("number", "whole", "date", "category")
 DROPPED = {
-    "id": "dropped: an id",
+    "id": "dropped: different in every row",
     "constant": "dropped: constant",
     "empty": "dropped: empty",
     "drop": "dropped: named in drop",
@@ -22,15 +22,16 @@ DROPPED = {
 
 def is_group(column: Column, settings: TableSettings) -> bool:
     """Return whether rows are held out by groups of the column, not by its order."""
-    return column.kind not in ("number", "whole", "date") or column.name in settings.categorical
+    stated = (*settings.categorical, *settings.groups)
+    return column.kind not in ("number", "whole", "date") or column.name in stated
 
 
 def column_uses(columns: dict[str, Column], settings: TableSettings) -> dict[str, str]:
     """Return the use of each column: "target", "unit", "input", "drop", "group", "id", "constant",
     "empty" or "text".
 
-    A column whose groups are held out is no input: its categories are all new in the held-out
-    rows.
+    A column of categories whose rows are held out together is no input, as all its categories are new in
+    the held-out rows; one under `groups` is, as a term group(column) allows for new ones.
     """
     return {name: _use(column, settings) for name, column in columns.items()}
 
@@ -56,7 +57,7 @@ def uses_table(
         elif use == "input":
             lines.append((name, column.contents, input_done(column, settings)))
         else:
-            lines.append((name, column.contents, dropped_done(name, use)))
+            lines.append((name, column.contents, dropped_done(name, use, column)))
     return pd.DataFrame(lines, columns=["column", "found", "done"])
 
 
@@ -65,6 +66,8 @@ def input_done(column: Column, settings: TableSettings) -> str:
     gaps = column.n_missing > 0
     if column.name in settings.coordinates:
         return "coordinate"
+    if column.name in settings.groups:
+        return f"names of groups, for a term group({as_argument(column.name)})"
     if column.kind == "category":
         plain = "one column each" if len(column.levels) > 2 else _two_levels(column)
         filled = f"{plain}, and a column “missing”" if plain else "a column “missing”"
@@ -78,8 +81,10 @@ def input_done(column: Column, settings: TableSettings) -> str:
     return filled if settings.incomplete == "fill" else f"{plain}; rows without it are not used"
 
 
-def dropped_done(name: str, use: str) -> str:
+def dropped_done(name: str, use: str, column: Column) -> str:
     """Return the words for why a column is not used."""
+    if column.contents == "row number":
+        return "dropped"
     return DROPPED.get(use) or f"dropped: text; to use it: categorical: [{yaml_text(name)}]"
 
 
@@ -113,6 +118,8 @@ def _use(column: Column, settings: TableSettings) -> str:
         return "unit"
     if name in settings.drop:
         return "drop"
+    if name in settings.groups and column.kind == "category":
+        return "input"
     if column.kind in ("empty", "constant"):
         return column.kind
     if name in settings.coordinates:
@@ -122,7 +129,7 @@ def _use(column: Column, settings: TableSettings) -> str:
     if name == settings.test_by and is_group(column, settings):
         return "group"
     if column.kind in INPUT_KINDS or column.problems:
-        return "input"  # one with problems has to be mended, not to be dropped
+        return "input"  # one with problems is to be corrected, not dropped
     return "text"
 
 

@@ -14,34 +14,46 @@ import yaml
 
 from gpmcflow.datasets.cells import (
     MISSING_WORDS,
+    SIGNS,
     THOUSANDS,
+    amount_of,
     missing_cells,
     parse_numbers,
     plain_labels,
     row_problem,
 )  # fmt: skip
 from gpmcflow.datasets.csv_table import CsvTable
-from gpmcflow.datasets.dates import date_formats, date_text, parse_dates
+from gpmcflow.datasets.dates import (
+    FORMATS,
+    NUMERALS,
+    date_formats,
+    date_text,
+    looks_like_date,
+    parse_dates,
+)
 
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
-UNITS = re.compile(r"^([+\u2212-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
-AMOUNT = re.compile(r"[+\u2212-]?\d{1,3}(?:[.,' ]?\d{3})*(?:[.,]\d+)?")  # with either decimal mark
+MANY_WORDS = (
+    3  # different words among numbers that are bad cells, where half of the cells are numbers
+)
+ALMOST_ALL = 0.8  # text with so many different values among its cells is an id
 ID_WORDS = {"id", "ids", "uuid", "guid", "identifier"}
 COUNTER_WORDS = {
-    "index",
-    "key",
-    "nr",
-    "no",
-    "num",
-    "number",
-    "code",
-    "row",
-    "case",
-    "record",
-    "subject",
-}
+    "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
+    "obs", "observation",
+}  # fmt: skip
+ROW_NAMES = re.compile(
+    r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
+    re.IGNORECASE,
+)
+TIME_WORDS = {
+    "time", "times", "date", "day", "days", "week", "weeks", "month", "months", "year", "years", "yr",
+    "quarter", "hour", "hours", "hr", "minute", "minutes", "min", "second", "seconds", "sec", "t", "step",
+    "trial", "order", "sequence", "seq", "period", "wave", "session", "visit", "generation", "tick",
+    "doy", "decade", "season",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +100,11 @@ def describe_columns(
         name: _describe(table, name, missing, decimal, name in categorical)
         for name in table.columns
     }
+
+
+def is_time(name: str) -> bool:
+    """Return whether a column is one of times by its name."""
+    return bool(name_words(name) & TIME_WORDS)
 
 
 def name_words(name: str) -> set[str]:
@@ -148,35 +165,65 @@ def _describe(
     if n == 1:
         contents = "always the same" + (f" where filled in{gaps}" if gaps else "")
         return replace(few, kind="constant", contents=contents, values=numeric)
-    if np.isfinite(values).sum() >= MOSTLY * filled.sum():
-        return _numbers(table, few, values, n)
+    if (dates := _numerals(few)) is not None:
+        return dates
+    number = np.isfinite(values)
+    words = len(set(labels[filled & ~number].tolist()))
+    few_words = words <= MANY_WORDS and n - words > MOST_LEVELS
+    if number.sum() >= (0.5 if few_words else MOSTLY) * filled.sum():
+        return _numbers(table, few, values, n, decimal)
     if (dates := _dates(table, few)) is not None:
         return dates
     if problem := _other_decimal(table, text, values, decimal):
         return replace(text, contents="numbers in another notation", problems=(problem,))
-    all_different = n == filled.sum() > 2
-    if n <= MOST_LEVELS and not all_different:
+    is_id = n > max(2, ALMOST_ALL * filled.sum())
+    if n <= MOST_LEVELS and not is_id:
         return replace(few, kind="category", contents=f"{n} categories{gaps}")
-    if problem := _with_units(table, few):
-        return replace(text, contents="numbers with a unit or currency", problems=(problem,))
-    return replace(few, kind="id") if all_different else text
+    if np.mean([looks_like_date(label) for label in levels[:MOST_LEVELS]]) >= MOSTLY:
+        contents = "dates in a notation that is not read; write them as YYYY-MM-DD"
+        return replace(text, contents=contents)
+    return replace(few, kind="id") if is_id else text
 
 
-def _numbers(table: CsvTable, column: Column, values: np.ndarray, n_different: int) -> Column:
+def _numbers(
+    table: CsvTable, column: Column, values: np.ndarray, n_different: int, decimal: str
+) -> Column:
     """Return the column as one of numbers, with bad cells where some are none."""
     name, number = column.name, np.isfinite(values)
     bad = ~column.missing & ~number
     column = replace(column, values=values)
     if bad.any():
         hint = f"; or write categorical: [{yaml_text(name)}]" if n_different <= MOST_LEVELS else ""
-        says = f"is not a number; add it to data.missing or mend the cell{hint}"
+        says = f"is not a number; add it to data.missing or correct the cell{hint}"
         problem = row_problem(table, name, bad, lambda cell: f'"{cell}" {says}')
         column = replace(column, problems=(problem,))
     whole = bool((values[number] == np.floor(values[number])).all())
-    if whole and n_different == len(values) and not bad.any() and _id_like(name, values):
-        return replace(column, kind="id", contents=f"{n_different} different numbers")
+    if whole and n_different == len(values) and not bad.any():
+        rises = bool((np.diff(values) > 0.0).all())
+        if ROW_NAMES.fullmatch(name.strip()) and rises and len(table.columns) > 2:
+            return replace(column, kind="id", contents="row number")
+        if _id_like(name, values):
+            return replace(column, kind="id", contents=f"{n_different} different numbers")
     kind, words = ("whole", "whole number") if whole else ("number", "number")
+    table_cells = np.asarray(table.columns[name], dtype=object)
+    cells = table_cells[number]
+    marked = (cell for cell in cells if SIGNS.intersection(cell))
+    signed = next((cell for cell in marked if np.isfinite(amount_of(cell, decimal))), None)
+    words += f' (as "{signed}")' if signed else ""
+    if signed and _may_be_decimals(cells, table.separator, decimal):
+        says = f'is {amount_of(signed, decimal):g} or {signed.replace(",", ".")}; write decimal: "," under'
+        says += " data, or take the marks out of the file"
+        problem = row_problem(table, name, table_cells == signed, lambda cell: f'"{cell}" {says}')
+        column = replace(column, problems=(*column.problems, problem))
     return replace(column, kind=kind, contents=f"{words}, {missing_words(column.n_missing)}")
+
+
+def _numerals(column: Column) -> Column | None:
+    """Return the column as one of dates without marks, such as 19880806, None if a cell is no such date."""
+    days = parse_dates(np.where(column.missing, "", column.labels).tolist(), NUMERALS)
+    if not np.isfinite(days[~column.missing]).all() or name_words(column.name) & ID_WORDS:
+        return None
+    return _as_dates(column, days, NUMERALS)
 
 
 def _dates(table: CsvTable, column: Column) -> Column | None:
@@ -195,16 +242,22 @@ def _dates(table: CsvTable, column: Column) -> Column | None:
         problems.append(_two_formats(table, column.name, readings))
     bad = ~gaps & ~dated
     if bad.any():
-        says = f"is not a date like {date_format}; add it to data.missing or mend the cell"
+        says = f"is not a date like {date_format}; add it to data.missing or correct the cell"
         problems.append(row_problem(table, column.name, bad, lambda cell: f'"{cell}" {says}'))
-    contents = f"dates, {date_text(np.nanmin(days))} to {date_text(np.nanmax(days))}"
-    if date_format == "DD/MM/YYYY" and np.isfinite(parse_dates(cells, "MM/DD/YYYY"))[dated].all():
-        contents += " (read as DD/MM/YYYY; it could be MM/DD/YYYY)"
-    contents += f", {missing_words(column.n_missing)}" if gaps.any() else ""
-    return replace(
-        column, kind="date", contents=contents, values=days, date_format=date_format,
-        problems=tuple(problems),
-    )  # fmt: skip
+    other = date_format.replace("DD", "mm").replace("MM", "DD").replace("mm", "MM")
+    words = ""
+    if (
+        other != date_format and other in FORMATS
+        and np.isfinite(parse_dates(cells, other))[dated].all()
+    ):  # fmt: skip
+        words = f" (read as {date_format}; it could be {other})"
+    return replace(_as_dates(column, days, date_format, words), problems=tuple(problems))
+
+
+def _as_dates(column: Column, days: np.ndarray, date_format: str, words: str = "") -> Column:
+    contents = f"dates, {date_text(np.nanmin(days))} to {date_text(np.nanmax(days))}{words}"
+    contents += f", {missing_words(column.n_missing)}" if column.n_missing else ""
+    return replace(column, kind="date", contents=contents, values=days, date_format=date_format)
 
 
 def _two_formats(table: CsvTable, name: str, readings: dict[str, np.ndarray]) -> str:
@@ -219,43 +272,25 @@ def _two_formats(table: CsvTable, name: str, readings: dict[str, np.ndarray]) ->
 
 
 def _other_decimal(table: CsvTable, column: Column, values: np.ndarray, decimal: str) -> str | None:
-    """Return one line if the column mostly holds numbers with the other decimal mark, or with
-    digits in groups of thousands."""
+    """Return one line if the column mostly holds numbers with the other decimal mark."""
     other = "," if decimal == "." else "."
-    filled = ~column.missing
     cells = column.labels.tolist()
-    groups = [THOUSANDS.fullmatch(cell) for cell in cells]
-    grouped = np.array([match is not None for match in groups])
-    readable = np.isfinite(parse_numbers(cells, other)) | np.isfinite(values) | grouped
-    if (readable & filled).sum() < MOSTLY * filled.sum():
+    readable = np.isfinite(parse_numbers(cells, other)) | np.isfinite(values)
+    if (readable & ~column.missing).sum() < MOSTLY * (~column.missing).sum():
         return None
-    odd = readable & filled & ~np.isfinite(values)
-    place = int(np.flatnonzero(odd)[0])
+    odd = readable & ~column.missing & ~np.isfinite(values)
     says = (
         f'looks like a number with the decimal mark {other!r}; write decimal: "{other}" under data'
     )
-    found = [match for match, is_odd in zip(groups, odd, strict=True) if match and is_odd]
-    if len(found) == odd.sum():
-        mark = found[0]["mark"]
-        says = f"has its thousands set off by {mark!r}; take the marks out"
-        if mark == other and not any(match["rest"] for match in found):
-            says = (
-                f"has its thousands set off by {other!r}, or that is a decimal mark; take the marks "
-                f'out, or write decimal: "{other}" under data'
-            )
-    return f'row {table.rows[place]}, column {column.name}: "{cells[place]}" {says}'
+    return row_problem(table, column.name, odd, lambda cell: f'"{cell}" {says}')
 
 
-def _with_units(table: CsvTable, column: Column) -> str | None:
-    """Return one line if the column mostly holds numbers, some with a unit, such as 12.5 % or $3."""
-    cells = column.labels.tolist()
-    bare = [UNITS.sub(r"\1", cell) for cell in cells]
-    amounts = ~column.missing & np.array([bool(AMOUNT.fullmatch(cell)) for cell in bare])
-    with_unit = amounts & np.array([plain != cell for plain, cell in zip(bare, cells, strict=True)])
-    if amounts.sum() < MOSTLY * (~column.missing).sum() or not with_unit.any():
-        return None
-    says = "is a number with a unit or currency; write the numbers of this column alone"
-    return row_problem(table, column.name, with_unit, lambda cell: f'"{cell}" {says}')
+def _may_be_decimals(cells: np.ndarray, separator: str, decimal: str) -> bool:
+    """Return whether commas in numbers may be decimal marks, as where commas separate no cells."""
+    if separator == "," or decimal == ",":
+        return False
+    matches = [THOUSANDS.fullmatch(cell) for cell in cells if "," in cell]
+    return bool(matches) and all(m and m["rest"] is None and m[0].count(",") == 1 for m in matches)
 
 
 def _id_like(name: str, values: np.ndarray) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import io
 import math
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,15 +19,18 @@ from gpmcflow.storage.input_files import is_file
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")
+SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;]|\t|\\t|)"?', re.IGNORECASE)  # for Excel
+FIRST_LINES, FIRST_BYTES = 50, 65536  # of a file, to find its separator and its header
+MOST_TITLES = 10  # lines above a header
 
 
 @dataclass(frozen=True)
 class CsvTable:
     """The cells of a CSV file as strings, their white space tidied to single blanks.
 
-    `columns` maps a name to its cells; `rows` are the cells' 1-based rows in the file, the header
-    being row 1; `empty_rows` those of the rows that hold separators only; `checksum` is the SHA-256
-    of the file.
+    `columns` maps a name to its cells; `rows` are the cells' 1-based lines in the file; `empty_rows`
+    those of the rows that hold separators only; `checksum` is the SHA-256 of the file. `notes` are
+    lines on how the file was read, where it is not plain UTF-8 that begins with its header.
     """
 
     path: Path
@@ -32,6 +38,8 @@ class CsvTable:
     rows: np.ndarray
     empty_rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     checksum: str = ""
+    notes: tuple[str, ...] = ()
+    separator: str = ","
 
     def take(self, places: np.ndarray) -> CsvTable:
         """Return the table of some of its cases, by their places 0..n-1."""
@@ -71,12 +79,13 @@ class CsvTable:
 
 
 def read_csv(path: Path, separator: str = ",", index_name: str | None = None) -> CsvTable:
-    """Return the table of a separated UTF-8 file with one header row.
+    """Return the table of a separated text file with one header row.
 
-    Lines with no cell filled in are left out. A first column without a name, as programs write an
-    index, is called `index_name` where that is given. Raises InputError for a file that is missing,
-    unreadable or empty, and InputErrors for headers with an empty or repeated name and for rows
-    that are longer or shorter than the header.
+    The text is UTF-8, UTF-16 with its mark, or else Windows-1252. A line that states the separator
+    (``sep=;``), comments and titles above the header are skipped, and lines with no cell filled in are
+    left out. A first column without a name, as programs write an index, is called `index_name` where
+    that is given. Raises InputError for a file that is missing, unreadable or empty, and InputErrors
+    for headers with an empty or repeated name and for rows that are longer or shorter than the header.
     """
     if not is_file(path):
         raise InputError(f"{path}: no such file; give the path of an existing CSV file")
@@ -84,7 +93,19 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
         data = path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error}); check its permissions") from None
-    records, empty_rows = _read_records(path, data, separator)
+    text, notes = _decoded(data)
+    if "\0" in text:
+        raise InputError(f"{path}: holds bytes that no text has; save the table as CSV in UTF-8")
+    records, empty_rows = _read_records(path, text, separator)
+    above = _lines_above(records)
+    titles = [" ".join(filter(None, cells)) for _, cells in records[:above]]
+    titles = [title for title in titles if not SEPARATOR_LINE.match(title)]
+    if titles:
+        n = len(titles)
+        notes.append(
+            f'{n} line{"s" * (n > 1)} above the header skipped, the first: "{titles[0][:60]}"'
+        )
+    records = records[above:]
     if not records:
         raise InputError(f"{path}: the file is empty; allowed: a header row and data rows")
     names = records[0][1]
@@ -105,34 +126,89 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     rows = np.array([row for row, _ in records[1:]], dtype=np.int64)
     cells_by_column = zip(*(cells for _, cells in records[1:]), strict=True)
     columns = {name: list(cells) for name, cells in zip(names, cells_by_column, strict=True)}
-    return CsvTable(path, columns, rows, empty_rows, hashlib.sha256(data).hexdigest())
+    checksum = hashlib.sha256(data).hexdigest()
+    return CsvTable(path, columns, rows, empty_rows, checksum, tuple(notes), separator)
 
 
-def first_line(path: Path) -> str:
-    """Return the first line of a file that is not blank, "" if there is none."""
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
-            return next((line for line in stream if line.strip()), "")
-    except OSError:
-        return ""  # whoever reads the whole file says why
+def header_line(path: Path) -> str:
+    """Return the line of the header of a file, "" if there is none."""
+    separator = find_separator(path)
+    lines = _first_lines(path)
+    records, _ = _read_records(path, "".join(lines), separator, strict=False)
+    above = _lines_above(records)
+    return lines[records[above][0] - 1] if above < len(records) else ""
 
 
 def find_separator(path: Path) -> str:
-    """Return the separator, of comma, semicolon and tab, that cuts the header into most columns."""
-    header = first_line(path)
-    counts = [len(next(csv.reader([header], delimiter=mark), [])) for mark in SEPARATORS]
-    return SEPARATORS[int(np.argmax(counts))]
+    """Return the separator, of comma, semicolon and tab, that cuts most of the first lines alike.
+
+    That is, into the same number of cells; of those that do equally, the one that makes most cells.
+    """
+    lines = _first_lines(path)
+    if lines and (stated := SEPARATOR_LINE.fullmatch(lines[0].strip())):
+        return stated["mark"] if stated["mark"] in SEPARATORS else "\t"
+    scores = []
+    for mark in SEPARATORS:
+        records, _ = _read_records(path, "".join(lines), mark, strict=False)
+        widths = Counter(len(cells) for _, cells in records if len(cells) > 1)
+        width, alike = max(widths.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+        scores.append((alike, width))
+    return SEPARATORS[max(range(len(SEPARATORS)), key=lambda k: (scores[k], -k))]
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The first lines of a file; none if it cannot be read, which whoever reads it all reports."""
+    try:
+        with path.open("rb") as stream:
+            text, _ = _decoded(stream.read(FIRST_BYTES))
+    except OSError:
+        return []
+    return text.splitlines(keepends=True)[:FIRST_LINES]
+
+
+def _decoded(data: bytes) -> tuple[str, list[str]]:
+    """Return the text of a file, and a line if it is not UTF-8."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace"), ["read as UTF-16"]
+    try:
+        return data.decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        if len(data) - error.start < 4 and len(data) == FIRST_BYTES:  # cut within a character
+            return data[: error.start].decode("utf-8-sig"), []
+        line = data.count(b"\n", 0, error.start) + 1
+    return (
+        data.decode("cp1252", errors="replace"),
+        [f"read as Windows-1252, as line {line} is not UTF-8"],
+    )
+
+
+def _lines_above(records: list[tuple[int, list[str]]]) -> int:
+    """Return how many of the first records are no header: sep=, comments, and titles of one cell.
+
+    A title is above a record with all its cells filled in, of as many cells as most records have.
+    """
+    count = 0
+    if records and SEPARATOR_LINE.fullmatch(",".join(records[0][1]).strip('"')):
+        count = 1
+    widths = Counter(len(cells) for _, cells in records[count:FIRST_LINES])
+    width = max(widths, key=lambda n: (widths[n], n), default=1)
+    for place in range(count, min(count + MOST_TITLES, len(records))):
+        cells = records[place][1]
+        if len(cells) == width and (sum(map(bool, cells)) > 1 or width == 1):
+            names = all(cells) and np.isnan([number_of(cell) for cell in cells]).all()
+            return place if place == count or names else count
+    return count
 
 
 def _read_records(
-    path: Path, data: bytes, separator: str
+    path: Path, text: str, separator: str, *, strict: bool = True
 ) -> tuple[list[tuple[int, list[str]]], np.ndarray]:
     """Return the rows with any cell filled in, each as its first line in the file and its cells;
     and the lines of the data rows with none."""
     records, empty_rows, next_line = [], [], 1
     try:
-        stream = io.StringIO(data.decode("utf-8-sig"), newline="")
-        reader = csv.reader(stream, delimiter=separator, strict=True)
+        stream = io.StringIO(text, newline="")
+        reader = csv.reader(stream, delimiter=separator, strict=strict)
         for cells in reader:
             line, next_line = next_line, reader.line_num + 1
             tidy = [" ".join(cell.split()) for cell in cells]
@@ -140,12 +216,9 @@ def _read_records(
                 records.append((line, tidy))
             elif len(tidy) > 1 and records:
                 empty_rows.append(line)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path}: not UTF-8 text (byte {error.start}, row {line}); save it as CSV in UTF-8"
-        ) from None
     except csv.Error as error:
+        if not strict:
+            return records, np.empty(0, dtype=np.int64)
         raise InputError(
             f"{path}: row {next_line}: cannot be read as separated text ({error}); "
             "check the quotes in that row"

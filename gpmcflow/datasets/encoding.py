@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.datasets.cells import missing_cells
-from gpmcflow.datasets.codes import CategoryCode, Code, NumberCode
+from gpmcflow.datasets.codes import CategoryCode, Code, GroupCode, NumberCode
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
@@ -40,6 +40,16 @@ class Encoding:
     def columns(self) -> list[str]:
         """Names of the columns that inputs are made of."""
         return [code.column for code in self.codes]
+
+    @property
+    def groups(self) -> list[str]:
+        """Names of the columns that only terms of groups use."""
+        return [code.column for code in self.codes if isinstance(code, GroupCode)]
+
+    @property
+    def explaining(self) -> list[str]:
+        """Names of the columns used, but for those of groups."""
+        return [code.column for code in self.codes if not isinstance(code, GroupCode)]
 
     def code(self, column: str) -> Code:
         """Return the code of a column; raise InputError for one that is not used."""
@@ -96,11 +106,11 @@ class Encoding:
     def _number(self, column: str) -> NumberCode:
         code = self.code(column)
         if not isinstance(code, NumberCode):
-            raise InputError(f"encoding: column {column!r} holds categories, which have no scale")
+            raise InputError(f"encoding: column {column!r} holds names, which have no scale")
         return code
 
 
 def _code(stored: dict) -> Code:
-    if stored["kind"] != "category":
-        return NumberCode(**stored)
-    return CategoryCode(**{k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()})
+    kinds = {"category": CategoryCode, "group": GroupCode}
+    kind = kinds.get(stored["kind"], NumberCode)
+    return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()})

@@ -22,7 +22,8 @@ class TableSettings:
 
     `csv` (path) and `target` (column) are required. `positive` is the value of the target that
     counts as 1; `outcome` one of "binary", "counts", "binomial", "real", or None: by the target.
-    `drop`, `categorical` name columns that are not used, or are categories whatever they hold.
+    `drop`, `categorical` name columns that are not used, or are categories whatever they hold;
+    `groups` those of names of subjects and the like, which only a term group(column) uses.
     `missing` are the words for "no value"; `incomplete` says what becomes of a row with a missing
     cell: "fill" (median, and a column that marks it) or "drop". `exposure`, `trials` name the
     column of positive numbers, or of whole numbers from 1, that counts belong to; `coordinates`
@@ -37,6 +38,7 @@ class TableSettings:
     outcome: str | None = None
     drop: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     missing: tuple[str, ...] = MISSING_WORDS
     incomplete: str = "fill"
     exposure: str | None = None
@@ -92,6 +94,7 @@ def column_problems(settings: TableSettings, columns: Iterable[str], where: str)
         "target": (target,) if target else (),
         "drop": settings.drop,
         "categorical": settings.categorical,
+        "groups": settings.groups,
         "exposure": (settings.exposure,) if settings.exposure else (),
         "trials": (settings.trials,) if settings.trials else (),
         "coordinates": settings.coordinates,
@@ -140,6 +143,7 @@ _ALLOWED = {
     "outcome": ", ".join(KINDS),
     "drop": "a list of columns",
     "categorical": "a list of columns",
+    "groups": "a list of columns",
     "missing": "a list of words",
     "incomplete": "fill (middle value) or drop (rows are not used)",
     "exposure": "the name of a column",
@@ -158,7 +162,7 @@ _CHOICES = {
 
 def _read(name: str, value: Any) -> Any:
     """Return the value of a setting in its type, None if it is not allowed."""
-    if name in ("drop", "categorical", "missing", "coordinates"):
+    if name in ("drop", "categorical", "groups", "missing", "coordinates"):
         listed = [value] if isinstance(value, (str, int)) else value
         if not isinstance(listed, (list, tuple)) or any(
             isinstance(item, (list, dict)) for item in listed

@@ -17,7 +17,7 @@ from gpmcflow.datasets.columns import INDEX_NAME, Column, describe_columns
 from gpmcflow.datasets.csv_table import (
     CsvTable,
     find_separator,
-    first_line,
+    header_line,
     read_csv,
 )
 from gpmcflow.datasets.encoding import Encoding
@@ -85,7 +85,10 @@ def prepare_table(
         raise InputErrors(problems)
     problems += column_problems(chosen, table.columns, where)
     columns = describe_columns(
-        table, missing=chosen.missing, decimal=chosen.decimal, categorical=chosen.categorical
+        table,
+        missing=chosen.missing,
+        decimal=chosen.decimal,
+        categorical=(*chosen.categorical, *chosen.groups),
     )
     uses = column_uses(columns, chosen)
     used = [name for name, use in uses.items() if use == "input"]
@@ -160,9 +163,9 @@ def encode_new(encoding: Encoding, path: str | Path) -> Part:
 
 def read_table(path: Path, separator: str, *, new: bool = False) -> CsvTable:
     """Return the table of a file; raise InputErrors, also for another separator than the given."""
-    if is_file(path) and separator not in first_line(path):
+    if is_file(path) and separator not in header_line(path):
         better = find_separator(path)
-        if better in first_line(path):
+        if better in header_line(path):
             name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
             raise InputErrors(
                 [
@@ -216,7 +219,7 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
         unread = ~np.isfinite(values)
         if unread.any():
             row, cell = table.rows[unread][0], cells[int(np.flatnonzero(unread)[0])]
-            problems.append(f'row {row}, column {unit}: "{cell}" is not a number; mend the cell')
+            problems.append(f'row {row}, column {unit}: "{cell}" is not a number; correct the cell')
         problems += unit_problems(table, column, encoding.target.kind)
         unit_notes = [f"{unit} is empty: 1 taken" if gap else "" for gap in empty]
     problems = [f"{table.path.name}: {line}" for line in problems]

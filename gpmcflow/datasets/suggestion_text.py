@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
 from gpmcflow.datasets.columns import Column, as_argument, name_words, yaml_text
-from gpmcflow.datasets.large_models import STRAIGHT, WIDTHS
+from gpmcflow.datasets.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
+from gpmcflow.datasets.own_settings import TableSettings
+from gpmcflow.datasets.seasons import Season
 
 if TYPE_CHECKING:
     from gpmcflow.datasets.suggestions import Suggestion
@@ -22,10 +21,9 @@ NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
 }  # fmt: skip
-TWO_YEARS = 730  # days; dates over so many are offered a season
 LIKELIHOODS = {
     "binary": "yes or no; logistic is the other choice",
-    "counts": "counts; negative_binomial if they vary more than Poisson counts do",
+    "counts": "negative_binomial where counts vary more than Poisson's, else poisson",
     "binomial": "successes out of a number of trials",
     "real": "a number with noise; student_t if there are outliers",
 }
@@ -38,33 +36,62 @@ KIND_WORDS = {
 
 
 def models_of(
-    columns: Mapping[str, Column], inputs: Sequence[str], coordinates: Sequence[str]
-) -> dict[str, str]:
-    """Return models to start from, name -> covariance, for the columns used."""
-    if coordinates and len(inputs) == 2:
+    columns: Mapping[str, Column],
+    inputs: Sequence[str],
+    settings: TableSettings,
+    season: tuple[str, Season] | None,
+    *,
+    n_rows: int,
+    kind: str,
+) -> tuple[dict[str, str], LargeModels | None]:
+    """Return models to start from, name -> covariance, and what those of basis functions need.
+
+    `inputs` are the columns used but for groups, each of which has a term of its own in all models.
+    """
+    levels = "".join(f" + group({as_argument(name)})" for name in settings.groups)
+    if not inputs:
+        return {"levels": f"{levels.removeprefix(' + ')} + constant(signal_sd=2.0)"}, None
+    places = settings.coordinates
+    large = LargeModels(columns, inputs, places)
+    if n_rows > MANY_ROWS:
+        models = large.covariances
+    else:
+        models = _dense_models(inputs, places)
+        if len(inputs) > max(1, len(places)) and "curves" in large.covariances:
+            models[ADDITIVE] = large.covariances["curves"]
+        else:
+            large = None
+    if season:
+        time, (period, _) = as_argument(season[0]), season[1]
+        rest = "" if len(inputs) == 1 else "squared_exponential(ard=True) + "
+        wave = f"periodic({time}, period={period:.10g})"
+        slow = f"squared_exponential({time}, name='trend')"
+        if n_rows <= MANY_ROWS:
+            models["seasons"] = f"{rest}{slow} + {wave}"
+    return {name: covariance + levels for name, covariance in models.items()}, large
+
+
+def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str]:
+    if places and len(inputs) == 2:
         return {"map": "matern32(ard=True)", "round": "matern32()", "trend": STRAIGHT}
     if len(inputs) == 1:
-        models = {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
-        column = columns[inputs[0]]
-        days = column.values if column.kind == "date" else None
-        if days is not None and np.nanmax(days) - np.nanmin(days) >= TWO_YEARS:
-            date = as_argument(column.name)
-            models["seasons"] = f"squared_exponential({date}) + periodic({date}, period=365.25)"
-        return models
+        return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
     models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
-    if coordinates:
-        places = ", ".join(as_argument(name) for name in coordinates)
-        models["map"] = f"matern32({places}) + {STRAIGHT}"
+    if places:
+        shown = ", ".join(as_argument(name) for name in places)
+        models["map"] = f"matern32({shown}) + {STRAIGHT}"
     return models | {"plain": STRAIGHT}
 
 
+ADDITIVE = "curves"
 MODEL_WORDS = {
+    "levels": "a level for each group",
     "relevance": "curves, each column with its own weight",
     "smooth": "curves, all columns alike",
     "rough": "a curve with more bends",
     "plain": "straight lines",
-    "seasons": "a slow curve, and a season that repeats after so many days",
-    "curves": "a curve of each column",
+    "seasons": "a slow curve, and a season that repeats",
+    "curves": "a curve for each column, no interactions",
     "surface": "a surface over both columns",
     "map": "a surface, each direction with its own reach",
     "round": "a surface, the same reach in all directions",
@@ -102,7 +129,8 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     lines += _units(suggestion)
     lines += ["", "  # the columns: what was found -> what is done"]
     lines += [f"  # {line}" for line in _column_lines(suggestion)]
-    lines += [f"  # TO MEND: {line}" for line in suggestion.problems]
+    lines += [f"  # CORRECT: {line}" for line in suggestion.problems]
+    lines += [f"  # NOTE: {line}" for line in suggestion.notes]
     if settings.coordinates:
         places = ", ".join(yaml_text(place) for place in settings.coordinates)
         degrees = any(name_words(place) & {"lat", "latitude"} for place in settings.coordinates)
@@ -112,10 +140,11 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             else "both share one scale"
         )
         lines.append(f"  coordinates: [{places}]   # a place; {shape}")
-    words = ", ".join(yaml_text(word) for word in MISSING_WORDS)
+    words = ", ".join(yaml_text(word) for word in settings.missing)
     lines += [
-        "  drop: []                # columns not to use",
-        "  categorical: []         # columns to take as categories even if they hold numbers",
+        f"  drop: [{_listed(settings.drop)}]   # columns not to use",
+        f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
+        f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
         f'  missing: [{words}]   # words for "no value", beside the empty cell',
         "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
         "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
@@ -128,7 +157,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     if suggestion.large is not None:
         lines += _large(suggestion)
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
-    structure = "" if suggestion.large is None else ", structure: basis"
+    many = suggestion.n_rows > MANY_ROWS
     for model, covariance in suggestion.models.items():
         words = MODEL_WORDS[model].removesuffix(
             ", all columns alike" * ("rough" in suggestion.models)
@@ -136,23 +165,27 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
+        structure = ", structure: basis" if many or model == ADDITIVE else ""
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
     return "".join(f"{_one_line(line)}\n" for line in lines)
 
 
 def _large(suggestion: Suggestion) -> list[str]:
     """Why models have basis functions, and the hyperpriors of their length scales."""
-    lines = [
-        f"# {suggestion.n_rows} rows: a dense covariance takes hours above 2000, so each model is made of "
-        "basis functions:",
-        "# curves and surfaces, at most 400 functions a model, fewer the longer their length scales are.",
-    ]
+    lines = []
+    if suggestion.n_rows > MANY_ROWS:
+        lines = [
+            f"# {suggestion.n_rows} rows: a dense covariance takes hours above 2000, so each model has",
+            "# basis functions, at most 400 for each, fewer the longer their length scales are.",
+        ]
     if suggestion.large.straight:
         shown = ", ".join(suggestion.large.straight)
         lines.append(f"# No functions were left for {shown}: straight lines.")
-    if suggestion.large.priors:
+    stated = "".join(suggestion.models.values())
+    priors = {name: own for name, own in suggestion.large.priors.items() if f"={name}" in stated}
+    if priors:
         lines.append("priors:")
-    for name, (loc, scale) in suggestion.large.priors.items():
+    for name, (loc, scale) in priors.items():
         low, high = (math.exp(loc + side * WIDTHS * scale) for side in (-1.0, 1.0))
         lines.append(
             f"  {name}: {{distribution: norm, parameters: {{loc: {loc}, scale: {scale}}}}}   # log of length "
@@ -194,7 +227,7 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             if column.kind == "whole" and name_words(name) & NAME_LIKE:
                 done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
         else:
-            done = dropped_done(name, use)
+            done = dropped_done(name, use, column)
             if use == "id":
                 done += ", shown beside the predictions"
         lines.append(f"{name}: {contents} -> {done}")
@@ -202,11 +235,20 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
 
 
 def _test_by(suggestion: Suggestion) -> list[str]:
-    """Return the commented setting that holds out the last rows by a date, if there is one."""
+    """The setting that holds out the last rows or whole groups; commented where neither was seen."""
+    by = suggestion.settings.test_by
+    if by in suggestion.settings.groups:
+        return [f"  test_by: {yaml_text(by)}   # hold out all rows of some, to judge by new ones"]
+    if by:
+        return [f"  test_by: {yaml_text(by)}   # hold out the last rows, to judge a forecast"]
     dates = [name for name, column in suggestion.columns.items() if column.kind == "date"]
     if dates:
         return [f"  # test_by: {yaml_text(dates[0])}     # hold out the last rows, not random ones"]
     return ["  # test_by: a_column     # hold out whole groups, or the last rows by a date"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(yaml_text(name) for name in names)
 
 
 def _one_line(text: str) -> str:

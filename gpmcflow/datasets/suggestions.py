@@ -4,37 +4,62 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gpmcflow.datasets.cells import THOUSANDS, parse_numbers
+from gpmcflow.datasets.cells import (
+    MISSING_WORDS,
+    THOUSANDS,
+    UNIT,
+    missing_cells,
+    parse_numbers,
+    plain_numbers,
+)
 from gpmcflow.datasets.column_uses import column_uses
-from gpmcflow.datasets.columns import Column, describe_columns, name_words, yaml_text
+from gpmcflow.datasets.columns import (
+    MOST_LEVELS,
+    Column,
+    describe_columns,
+    is_time,
+    name_words,
+    yaml_text,
+)
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
-from gpmcflow.datasets.large_models import MANY_ROWS, LargeModels
+from gpmcflow.datasets.large_models import LargeModels
 from gpmcflow.datasets.own_settings import TableSettings, unknown
 from gpmcflow.datasets.own_table import read_table
+from gpmcflow.datasets.roles import (
+    STATUS_WORDS,
+    Reading,
+    find_codes,
+    find_exposure,
+    find_groups,
+    find_leak,
+    find_places,
+    find_row_numbers,
+    find_trials,
+    has_few_levels,
+    may_be_places,
+    read_outcome,
+)
+from gpmcflow.datasets.seasons import Season, find_season
 from gpmcflow.datasets.suggestion_text import config_text, models_of
-from gpmcflow.datasets.target import Target, code_target, guess_kind
+from gpmcflow.datasets.target import Target, code_target
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
-EXPOSURE_WORDS = (
-    "exposure", "effort", "hours", "hour", "minutes", "days", "years", "personyears", "time",
-    "duration", "area",
-)  # fmt: skip
-TRIALS_WORDS = ("trials", "tested", "examined", "attempts", "tries", "total")
-COORDINATE_PAIRS = (
-    ("easting", "northing"), ("east", "north"), ("longitude", "latitude"), ("lon", "lat"),
-    ("long", "lat"), ("lng", "lat"), ("x", "y"),
-)  # fmt: skip
-COORDINATE_FILLERS = {"coord", "coordinate", "utm", "pos", "position", "m", "km", "deg"}
 ENOUGH = 0.8
 WIDTH = 100
+MORE_MISSING = {
+    ".", "..", "-", "--", "*", "n/a", "n.a.", "na", "nan", "none", "null", "missing", "unknown", "#n/a",
+    "<na>", "nd", "n.d.", "not available", "(null)",
+}  # fmt: skip
+SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
+OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
+MANY_NAMES = 10  # groups of which some can be held out
 
 
 @dataclass(frozen=True)
@@ -42,7 +67,8 @@ class Suggestion:
     """What was found in a file, and the settings and models to start from.
 
     `settings` are those of `data:` that differ from their defaults (with all columns still there);
-    `uses` maps a column to what becomes of it; `problems` are lines about cells to be mended.
+    `uses` maps a column to what becomes of it; `reading` is the kind of outcome; `problems` are lines about
+    cells to correct, `notes` about what was decided and could be otherwise.
     """
 
     path: Path
@@ -50,22 +76,15 @@ class Suggestion:
     columns: dict[str, Column]
     settings: TableSettings
     target: Target
+    reading: Reading
     uses: dict[str, str]
     models: dict[str, str]
+    likelihood: str
     outcome_counts: str
+    season: tuple[str, Season] | None = None
     problems: list[str] = field(default_factory=list)
-    large: LargeModels | None = None  #: models of a file of many rows
-
-    @property
-    def likelihood(self) -> str:
-        """Name of the likelihood for the kind of outcome."""
-        kinds = {
-            "binary": "probit",
-            "counts": "poisson",
-            "binomial": "binomial",
-            "real": "gaussian",
-        }
-        return kinds[self.target.kind]
+    notes: list[str] = field(default_factory=list)
+    large: LargeModels | None = None  #: curves of each column by basis functions
 
     def text(self, name: str, csv: str | None = None) -> str:
         """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
@@ -79,46 +98,60 @@ class Suggestion:
             use = self.uses[column.name]
             if column.name in self.settings.coordinates:
                 use = "place"
+            elif column.name in self.settings.groups:
+                use = "groups"
             elif use == "input":
-                use = {"category": "text", "date": "dates"}.get(column.kind, "numbers")
+                use = {"category": "categories", "date": "dates"}.get(column.kind, "numbers")
             elif use not in ("target", "unit"):
                 use = "dropped"
             by_use.setdefault(use, []).append(self._short(column, use))
-        lines = [f"  {'outcome':<10}{self.target.name}: {self.outcome_counts}"]
+        lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
         unit = "trials" if self.target.kind == "binomial" else "exposure"
-        labels = {"place": "place", "unit": unit, "numbers": "numbers", "text": "text"}
-        labels |= {"dates": "dates", "dropped": "dropped"}
+        labels = {
+            "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
+            "dates": "dates", "groups": "groups", "dropped": "dropped",
+        }  # fmt: skip
         for use, label in labels.items():
             if use in by_use:
                 lines.append(_wrapped(label, ", ".join(by_use[use])))
-        lines += [_wrapped("to mend", line) for line in self.problems]
-        if self.large is not None:
-            lines.append(
-                _wrapped("models", "of basis functions, as a dense covariance takes hours")
-            )
+        if self.season:
+            lines.append(_wrapped("season", season_words(*self.season)))
+        lines += [_wrapped("correct", line) for line in self.problems]
+        lines += [_wrapped("note", line) for line in self.notes]
         n = len(self.columns)
         heading = f"{self.path.name}: {self.n_rows} rows, {n} column{'s' * (n > 1)}"
         return "\n".join([heading, *lines])
 
     def _short(self, column: Column, use: str) -> str:
+        gaps = f"{column.n_missing} missing" if column.n_missing else ""
+        if gaps and use in ("numbers", "dates"):
+            gaps += ": median, plus an indicator"
         if use == "dropped":
             why = {
-                "id": "an id",
+                "id": column.contents
+                if column.contents == "row number"
+                else "different in every row",
                 "text": f"{column.contents}; categorical: [{yaml_text(column.name)}] keeps it",
+                "constant": "always the same",
+                "category": "says how cases ended",
+                "whole": "row number"
+                if column.name in find_row_numbers(self.columns, list(self.columns))
+                else "says how cases ended",
             }
             return f"{column.name} ({why.get(column.kind, column.kind)})"
-        words = [f"{len(column.levels)} categories"] if use == "text" else []
-        words += ["to days"] if use == "dates" else []
-        words += [f"{column.n_missing} empty"] if column.n_missing else []
+        words = [f"{len(column.levels)} levels"] if use == "categories" else []
+        words += [_group_sizes(column)] if use == "groups" else []
+        words += [gaps] if gaps else []
         return column.name + (f" ({', '.join(words)})" if words else "")
 
 
 def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestion:
     """Return what to do with a CSV file whose column `target` is to be predicted.
 
-    Separator and decimal mark are found from the file; exposure, trials and coordinates by the
-    names of columns. `positive` is the value of the target that counts as 1. Raises InputErrors
-    with all that keeps the file from being used; single bad cells are listed in the suggestion.
+    Separator, decimal mark and words for "no value" are found from the cells; the kind of outcome, groups,
+    codes, exposure, trials, a place and a season by names and patterns of columns. `positive` is the value of
+    the target that counts as 1. Raises InputErrors with all that keeps the file from being used; single bad
+    cells are listed in the suggestion.
     """
     path = user_path(path)
     separator = find_separator(path) if is_file(path) else SEPARATORS[0]
@@ -126,89 +159,238 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     if target not in table.columns:
         raise InputErrors([unknown("", "column", target, table.columns, path.name)])
     decimal = find_decimal(table)
-    columns = describe_columns(table, decimal=decimal)
+    missing = (*MISSING_WORDS, *missing_words(table, decimal))
+    columns = describe_columns(table, missing=missing, decimal=decimal)
     settings = TableSettings(
-        path.name, target, positive=positive, separator=separator, decimal=decimal
+        path.name,
+        target,
+        positive=positive,
+        missing=missing,
+        separator=separator,
+        decimal=decimal,
     )
-    settings = _roles(columns, settings)
+    settings, reading = _roles(columns, settings)
+    names = (*settings.categorical, *settings.groups)
+    columns = describe_columns(table, missing=missing, decimal=decimal, categorical=names)
     coded, outcome, problems = code_target(table, columns, settings, "data")
     numbers = columns[target].values is not None
     bad_cells = list(columns[target].problems) if numbers else []
     problems = [line for line in problems if line not in bad_cells]
     if problems:
         raise InputErrors(problems)
-    if positive is None and coded.kind == "binary":
-        settings = replace(settings, positive=coded.positive)
+    if coded.kind == "binary":
+        settings = replace(settings, positive=coded.positive, outcome=None)
     uses = column_uses(columns, settings)
     inputs = [name for name, use in uses.items() if use == "input"]
     if not inputs:
         raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
-    many = len(table.rows) > MANY_ROWS
-    large = LargeModels(columns, inputs, settings.coordinates) if many else None
+    explaining = [name for name in inputs if name not in settings.groups]
+    season = _season(columns, explaining, outcome)
+    if season:
+        settings = replace(settings, test_by=season[0])
+    elif names_held_out := _held_out_groups(columns, settings.groups):
+        settings = replace(settings, test_by=names_held_out)
+    models, large = models_of(
+        columns, explaining, settings, season, n_rows=len(table.rows), kind=coded.kind
+    )
     return Suggestion(
         path,
         len(table.rows),
         columns,
         settings,
         coded,
+        reading,
         uses,
-        models_of(columns, inputs, settings.coordinates) if large is None else large.covariances,
+        models,
+        _likelihood(coded.kind, outcome, columns.get(settings.exposure or "")),
         _outcome_counts(columns[target], coded, outcome),
+        season,
         bad_cells,
+        [*table.notes, *_notes(table, columns, settings, reading, explaining, outcome)],
         large,
     )
+
+
+def _group_sizes(column: Column) -> str:
+    sizes = Counter(column.labels[~column.missing].tolist()).values()
+    least, most = min(sizes), max(sizes)
+    rows = f"{least} to {most} rows each" if least < most else f"{most} rows each"
+    return f"{len(sizes)} names, {rows}"
+
+
+def season_words(column: str, season: Season) -> str:
+    """Words for a season: its period and the column of its times."""
+    if season.name:
+        return f"the outcome repeats every {season.name} of {column}"
+    return f"the outcome repeats every {season.period:g} of {column}"
 
 
 def find_decimal(table: CsvTable) -> str:
     """Return the decimal mark that more columns are written in: "." or ","."""
     votes = Counter()
     for cells in table.columns.values():
-        filled = [
-            cell for cell in cells if cell and not ("," in cell and THOUSANDS.fullmatch(cell))
-        ]
-        shares = {mark: np.isfinite(parse_numbers(filled, mark)).sum() for mark in ".,"}
+        filled = [cell for cell in cells if cell]
+        if table.separator == ",":  # a comma between quotes sets off thousands
+            filled = [c for c in filled if not ("," in c and THOUSANDS.fullmatch(c))]
+        bare = [UNIT.sub(r"\1", cell) for cell in filled]
+        shares = {mark: np.isfinite(plain_numbers(bare, mark)).sum() for mark in ".,"}
         best = max(shares, key=lambda mark: shares[mark])
         if shares["."] != shares[","] and shares[best] >= ENOUGH * len(filled):
             votes[best] += 1
     return "," if votes[","] > votes["."] else "."
 
 
-def _roles(columns: Mapping[str, Column], settings: TableSettings) -> TableSettings:
-    """Return the settings with exposure, trials and coordinates, where columns look like them."""
+def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
+    """Return the words for "no value" beside `MISSING_WORDS` that stand among the numbers of some column.
+
+    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers; and numbers such as -99 or 999
+    where they lie far outside the other numbers in all columns that have them.
+    """
+    found: dict[str, None] = {}
+    refused: set[str] = set()
+    for cells in table.columns.values():
+        empty = missing_cells(cells, MISSING_WORDS, decimal)
+        filled = [cell for cell, gap in zip(cells, empty, strict=True) if not gap]
+        words = {cell for cell in filled if cell.lower() in MORE_MISSING}
+        numbers = parse_numbers([cell for cell in filled if cell not in words], decimal)
+        values = numbers[np.isfinite(numbers)]
+        if len(values) < max(ENOUGH * len(numbers), 3):
+            continue
+        found.update(dict.fromkeys(sorted(words)))
+        rest = values[~np.isin(values, SENTINELS)]
+        for code in SENTINELS:
+            if code not in values:
+                continue
+            far = len(rest) > 5 and (
+                code < min(0.0, rest.min() - np.ptp(rest)) or code > rest.max() + 2.0 * np.ptp(rest)
+            )
+            if far:
+                found[f"{code:g}"] = None
+            else:
+                refused.add(f"{code:g}")
+    return tuple(word for word in found if word not in refused)
+
+
+def _roles(columns: dict[str, Column], settings: TableSettings) -> tuple[TableSettings, Reading]:
+    """Return the settings with what the columns mean, and the kind of outcome."""
     target = columns[settings.target]
+    others = {name: column for name, column in columns.items() if name != target.name}
     numbers = [
         column
-        for column in columns.values()
-        if column.kind in ("number", "whole") and column.name != target.name and not column.problems
+        for column in others.values()
+        if column.kind in ("number", "whole", "constant")
+        and column.values is not None
+        and not column.problems
     ]
-    for pair in COORDINATE_PAIRS:
-        chosen = [
-            next((c.name for c in numbers if name_words(c.name) - COORDINATE_FILLERS == {word}), "")
-            for word in pair
-        ]
-        if all(chosen):
-            settings = replace(settings, coordinates=tuple(chosen))
-            break
-    numbers = [column for column in numbers if column.name not in settings.coordinates]
-    kind = guess_kind(target, settings)
-    if target.kind != "whole" or settings.positive is not None or kind not in ("counts", "real"):
-        return settings
-    trials = _first_named(numbers, TRIALS_WORDS)
-    if trials is not None and trials.kind == "whole" and np.nanmin(trials.values) >= 1:
-        gaps = target.missing | trials.missing
-        if (target.values[~gaps] <= trials.values[~gaps]).all() and np.nanmin(target.values) >= 0:
-            return replace(settings, trials=trials.name)
-    exposure = _first_named(numbers, EXPOSURE_WORDS)
-    if kind == "counts" and exposure is not None and np.nanmin(exposure.values) > 0:
-        return replace(settings, exposure=exposure.name)
-    return settings
+    places = find_places([column for column in numbers if column.kind != "constant"])
+    numbers = [column for column in numbers if column.name not in places]
+    positive = settings.positive
+    reading = read_outcome(target, others, trials=None)
+    trials = exposure = None
+    if reading.kind == "counts" and positive is None and not target.problems:
+        trials = find_trials(target, numbers)
+        exposure = None if trials else find_exposure(numbers)
+        reading = read_outcome(target, others, trials=trials)
+    if positive is not None:
+        reading = replace(reading, model="binary")
+    elif reading.kind in ("classes", "grades") and reading.model == "binary":
+        counts = Counter(target.labels[~target.missing].tolist())
+        if len(counts) <= MOST_LEVELS:
+            positive = max(sorted(counts), key=lambda level: counts[level])
+    drop = tuple(
+        name
+        for name, column in others.items()
+        if reading.kind == "survival" and name_words(name) & STATUS_WORDS and has_few_levels(column)
+    )
+    settings = replace(
+        settings,
+        outcome=reading.model,
+        positive=positive,
+        trials=trials,
+        exposure=exposure,
+        coordinates=places,
+        drop=drop,
+    )
+    free = [
+        name
+        for name, use in column_uses(columns, settings).items()
+        if use in ("input", "text") and name not in places and not columns[name].problems
+    ]
+    drop = (*drop, *find_row_numbers(columns, [n for n in free if columns[n].kind != "text"]))
+    settings = replace(settings, drop=drop)
+    free = [name for name in free if name not in drop]
+    groups = find_groups(columns, free)
+    codes = find_codes(columns, [name for name in free if name not in groups])
+    return replace(settings, groups=tuple(groups), categorical=tuple(codes)), reading
 
 
-def _first_named(columns: list[Column], words: tuple[str, ...]) -> Column | None:
-    """Return the first column that has one of the words in its name, the first word first."""
-    named = [column for word in words for column in columns if word in name_words(column.name)]
-    return named[0] if named else None
+def _season(
+    columns: dict[str, Column], inputs: list[str], outcome: np.ndarray
+) -> tuple[str, Season] | None:
+    """Return the column of times over which the outcome repeats, and the period; None if there is none."""
+    for name in inputs:
+        column = columns[name]
+        timed = column.kind == "date" or (column.kind in ("number", "whole") and is_time(name))
+        if timed and (season := find_season(column, outcome)):
+            return name, season
+    return None
+
+
+def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str | None:
+    """Return the column of groups whose rows are held out together: the one of most names."""
+    sizes = {name: len(columns[name].levels) for name in groups}
+    most = max(sizes, key=lambda name: sizes[name], default=None)
+    return most if most and sizes[most] >= MANY_NAMES else None
+
+
+def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
+    """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
+    if kind != "counts":
+        return {"binary": "probit", "binomial": "binomial", "real": "gaussian"}[kind]
+    unit = np.ones(len(outcome)) if exposure is None else exposure.values
+    known = np.isfinite(outcome) & np.isfinite(unit)
+    expected = unit[known] * outcome[known].sum() / unit[known].sum()
+    dispersion = ((outcome[known] - expected) ** 2 / np.maximum(expected, 1e-300)).mean()
+    return "negative_binomial" if dispersion > OVERDISPERSED else "poisson"
+
+
+def _notes(
+    table: CsvTable,
+    columns: dict[str, Column],
+    settings: TableSettings,
+    reading: Reading,
+    inputs: list[str],
+    outcome: np.ndarray,
+) -> list[str]:
+    """Lines on what was decided and may be otherwise, each with the line to write."""
+    lines = []
+    added = settings.missing[len(MISSING_WORDS) :]
+    if added:
+        shown = ", ".join(f'"{word}"' for word in added)
+        lines.append(f"{shown} read as no value in every column; see missing")
+    if reading.why:
+        lines.append(f"{settings.target} holds {KINDS_IN_WORDS[reading.kind]}; {reading.why}")
+    if leak := find_leak(columns, inputs, outcome):
+        lines.append(
+            f"{leak} follows the order of the file and almost determines {settings.target}; if it is a row "
+            f"number or comes after the outcome: drop: [{yaml_text(leak)}]"
+        )
+    free = [columns[name] for name in inputs if columns[name].kind in ("number", "whole")]
+    if not settings.coordinates and (pair := may_be_places(free)):
+        lines.append(
+            f"if {pair[0]} and {pair[1]} are a place on a map: coordinates: [{pair[0]}, {pair[1]}]"
+        )
+    return lines
+
+
+KINDS_IN_WORDS = {
+    "classes": "several classes",
+    "grades": "ordered grades",
+    "share": "shares from 0 to 1",
+    "survival": "durations, some of which have not ended",
+    "positive": "positive amounts with a long tail",
+}
 
 
 def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
@@ -223,11 +405,11 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
         if target.kind == "binomial":
             text += f", out of {target.unit}"
     n = column.n_missing
-    return text + (f", empty {n} (these rows will not be used)" if n else "")
+    return text + (f", {n} empty: these rows are not used" if n else "")
 
 
 def _wrapped(label: str, text: str) -> str:
     return textwrap.fill(
-        text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12,
+        text, WIDTH, initial_indent=f"  {label:<13}", subsequent_indent=" " * 15,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.datasets.cells import row_problem
-from gpmcflow.datasets.columns import MOST_LEVELS, Column, name_words
+from gpmcflow.datasets.columns import MOST_LEVELS, Column
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
+from gpmcflow.datasets.roles import is_counted
 
 # A few words for yes that the alphabet does not put behind their no.
 YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
-COUNT_WORDS = {"count", "counts", "number", "n", "visits", "events", "cases", "accidents"}
-COUNT_LEVELS, COUNT_LARGEST = 30, 50
 SHOWN_CLASSES = 6
 
 
@@ -53,9 +52,7 @@ class Target:
 def guess_kind(target: Column, settings: TableSettings) -> str:
     """Return the kind of outcome: as stated, by the column of units, or by the target's values.
 
-    Two different values are binary. Whole numbers from 0 are counts if there are fewer than 30
-    different ones or none is above 50, and if a zero is among them or the name is that of a count
-    (so years and marks are real).
+    Two different values are binary; counts are those of `is_counted`.
     """
     if settings.outcome:
         return settings.outcome
@@ -67,11 +64,7 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
     different = len(set(target.labels[_read(target, settings.positive)].tolist()))
     if different == 2 or settings.positive is not None or values is None:
         return "binary"
-    values = values[np.isfinite(values)]
-    whole = bool((values == np.floor(values)).all() and values.min() >= 0)
-    small = different < COUNT_LEVELS or values.max() <= COUNT_LARGEST
-    counted = values.min() == 0 or bool(name_words(target.name) & COUNT_WORDS)
-    return "counts" if whole and small and counted else "real"
+    return "counts" if is_counted(target) else "real"
 
 
 def code_target(
@@ -134,7 +127,7 @@ def unit_problems(
         bad = values <= 0 if kind == "counts" else (values < 1) | (values != np.floor(values))
         bad &= np.isfinite(values)
         if bad.any():
-            says = f"{_unit_words(kind)} are allowed; mend the cell or empty it"
+            says = f"{_unit_words(kind)} are allowed; correct the cell or empty it"
             problems.append(row_problem(table, unit.name, bad, lambda cell: f'"{cell}"; {says}'))
         if target is not None and outcome is not None and kind == "binomial":
             over = outcome > values
@@ -145,7 +138,9 @@ def unit_problems(
                         table,
                         target,
                         over,
-                        lambda cell: f'"{cell}" of {trials:g} trials ({unit.name}); mend the row',
+                        lambda cell: (
+                            f'"{cell}" of {trials:g} trials ({unit.name}); correct the row'
+                        ),
                     )
                 )
     return problems
@@ -156,7 +151,9 @@ def _unit_words(kind: str) -> str:
 
 
 def _no_count(cell: str) -> str:
-    return f'"{cell}" is not a count; counts are 0, 1, 2, ...; mend the cell or write outcome: real'
+    return (
+        f'"{cell}" is not a count; counts are 0, 1, 2, ...; correct the cell or write outcome: real'
+    )
 
 
 def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[str]:

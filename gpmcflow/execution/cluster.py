@@ -61,7 +61,7 @@ def _connect(scheduler: str) -> Any:
     except OSError as error:
         raise UnavailableError(
             f"run: no Dask scheduler answers at {scheduler} ({_one_line(error)}); start one, or "
-            "mend the address."
+            "correct the address."
         ) from error
 
 
@@ -71,12 +71,12 @@ def _address_in(path: str) -> str:
     except FileNotFoundError:
         raise UnavailableError(
             f"run: there is no Dask scheduler file {path}; start a scheduler with "
-            f"`dask scheduler --scheduler-file {path}`, or mend the path."
+            f"`dask scheduler --scheduler-file {path}`, or correct the path."
         ) from None
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UnavailableError(
             f"run: {path} is no Dask scheduler file ({_one_line(error)}); start a scheduler with "
-            f"`dask scheduler --scheduler-file {path}`, or mend the path."
+            f"`dask scheduler --scheduler-file {path}`, or correct the path."
         ) from error
 
 

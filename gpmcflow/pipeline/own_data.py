@@ -50,7 +50,7 @@ def new(
     write_text(suggestion.text(name, csv=os.path.relpath(csv)), config)
     return [
         *suggestion.summary().splitlines(),
-        f"wrote {config}; read it, then: gpmcflow check {config}",
+        f"Wrote {config}. Read it, then: gpmcflow check {config}",
     ]
 
 

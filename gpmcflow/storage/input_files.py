@@ -54,7 +54,9 @@ def load_yaml(path: str | Path) -> dict:
     except InputError:
         raise
     except RecursionError:
-        raise InputError(f"{path}: not valid YAML (nested too deeply); mend the brackets") from None
+        raise InputError(
+            f"{path}: not valid YAML (nested too deeply); correct the brackets"
+        ) from None
     except (yaml.YAMLError, *_ODD) as error:
         raise InputError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):

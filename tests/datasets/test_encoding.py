@@ -67,7 +67,7 @@ def test_natural_and_standardised_are_inverse(prepared):
     np.testing.assert_allclose(encoding.natural("age", prepared.train.X["age"]), np.arange(20, 32))
     np.testing.assert_allclose(encoding.natural("day", prepared.train.X["day"]), np.arange(12) * 2)
     assert encoding.standardised("age", encoding.natural("age", 0.3)) == pytest.approx(0.3)
-    with pytest.raises(InputError, match="'sex' holds categories"):
+    with pytest.raises(InputError, match="'sex' holds names"):
         encoding.natural("sex", 0.0)
 
 

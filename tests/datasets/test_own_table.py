@@ -6,8 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
+from gpmcflow.datasets.csv_table import find_separator
 from gpmcflow.datasets.layout import permutation
-from gpmcflow.datasets.own_table import encode_new, prepare_table
+from gpmcflow.datasets.own_table import encode_new, prepare_table, read_table
 from gpmcflow.errors import InputErrors
 
 N = 40
@@ -162,7 +163,8 @@ def test_two_classes_or_one_against_the_rest(tmp_path, labels, settings, positiv
     [
         ([i % 9 for i in range(N)], "counts"),
         ([i % 4 * 100 for i in range(N)], "counts"),  # few different ones, and a zero
-        ([3 * i for i in range(N)], "real"),  # many and large
+        ([3 * i for i in range(N)], "counts"),  # many and large, from 0
+        ([3 * i + 7 for i in range(N)], "real"),
         ([2001 + i % 20 for i in range(N)], "real"),  # years
         ([1 + i % 5 for i in range(N)], "real"),  # marks
         ([i % 9 - 1 for i in range(N)], "real"),
@@ -220,7 +222,7 @@ def test_all_problems_at_once(tmp_path):
         'data: no key "tets_by"; did you mean "test_by"?',
         "data.test_fraction: found 2; allowed: a number from 0 to below 1",
         'data.drop: no column "nam" in own.csv; did you mean "name"?',
-        'row 5, column x: "n/a." is not a number; add it to data.missing or mend the cell',
+        'row 5, column x: "n/a." is not a number; add it to data.missing or correct the cell',
         'no column "g" in new.csv; there are: name, x',
     ]
     error = InputErrors(lines)
@@ -233,7 +235,7 @@ def test_columns_that_cannot_be_used_are_dropped_and_told(tmp_path):
     csv(tmp_path, "name,x,e,y,c,t,u", rows)
     columns = prepare(tmp_path, drop="u").columns
     assert columns.values.tolist() == [
-        ["name", "40 different texts", "dropped: an id"],
+        ["name", "40 different texts", "dropped: different in every row"],
         ["x", "whole number, complete", "as it is"],
         ["e", "no cell filled in", "dropped: empty"],
         ["y", "1, 0", "the outcome; 1 counts as 1"],
@@ -301,9 +303,41 @@ def test_wrong_files(tmp_path, lines, text):
     assert text in one(tmp_path)
 
 
-def test_not_utf8(tmp_path):
-    (tmp_path / "own.csv").write_bytes("x,y\n1,Zürich\n".encode("latin-1"))
-    assert "not UTF-8 text (byte 7, row 2); save it as CSV in UTF-8" in one(tmp_path)
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-8-sig"])
+def test_text_of_other_programs_is_read(tmp_path, encoding):
+    rows = "".join(f"{i}.5,{('Zürich', 'Genf')[i % 2]},{i % 7}\n" for i in range(N))
+    (tmp_path / "own.csv").write_bytes(f"x,Ort,y\n{rows}".encode(encoding))
+    prepared = prepare(tmp_path)
+    assert prepared.encoding.code("Ort").levels == ("Zürich", "Genf")
+    table = read_table(tmp_path / "own.csv", ",")
+    assert bool(table.notes) == (encoding != "utf-8-sig")
+
+
+@pytest.mark.parametrize(
+    ("above", "separator"),
+    [
+        ("sep=;\n", ";"),
+        ("sep=,\n", ","),
+        ("Table 3: yields, by plot\n\n", ","),
+        ("Yields of 2003,,\n,,\n", ","),
+        ("# made by a logger\n# a, b\n", "\t"),
+    ],
+)
+def test_lines_above_the_header_are_skipped(tmp_path, above, separator):
+    rows = [f"{i}.5,{i % 3},{i % 7}" for i in range(N)]
+    body = "\n".join(["x,z,y", *rows]).replace(",", separator)
+    path = tmp_path / "own.csv"
+    path.write_text(above + body + "\n", encoding="utf-8")
+    assert find_separator(path) == separator
+    table = read_table(path, separator)
+    assert list(table.columns) == ["x", "z", "y"]
+    assert table.rows[0] == 2 + above.count("\n")
+    assert bool(table.notes) == ("sep=" not in above)
+
+
+def test_a_header_with_a_name_too_few_is_no_title(tmp_path):
+    csv(tmp_path, "x,y", [f"{i},{i % 2},{i % 3}" for i in range(N)])
+    assert "row 2 has 3 cells, the header has 2" in one(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +347,7 @@ def test_not_utf8(tmp_path):
         ({"exposure": "n"}, "5,2,-3", 'row 7, column y: "-3" is not a count; counts are 0, 1, 2'),
         ({"exposure": "n"}, "5,2,1.5", 'row 7, column y: "1.5" is not a count'),
         ({"exposure": "n"}, "5,two,3", 'row 7, column n: "two" is not a number'),
-        ({"trials": "n"}, "5,2,3", 'row 7, column y: "3" of 2 trials (n); mend the row'),
+        ({"trials": "n"}, "5,2,3", 'row 7, column y: "3" of 2 trials (n); correct the row'),
         ({"trials": "n"}, "5,7.5,3", 'row 7, column n: "7.5"; whole numbers from 1 are allowed'),
         ({"exposure": "n", "trials": "n"}, "5,7,3", "exposure and trials are both given"),
     ],
@@ -344,8 +378,8 @@ def test_wrong_new_files(tmp_path, fails):
     with pytest.raises(InputErrors) as caught:
         encode_new(encoding, tmp_path / "new.csv")
     assert caught.value.problems == [
-        'new.csv: row 3, column hours: "0"; positive numbers are allowed; mend the cell or empty it',
-        'new.csv: row 3, column x: "many" is not a number; mend or empty the cell',
+        'new.csv: row 3, column hours: "0"; positive numbers are allowed; correct the cell or empty it',
+        'new.csv: row 3, column x: "many" is not a number; correct or empty the cell',
     ]
     with fails(InputErrors, "none.csv: no such file"):
         encode_new(encoding, tmp_path / "none.csv")

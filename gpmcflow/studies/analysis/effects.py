@@ -44,9 +44,11 @@ class Effect(NamedTuple):
 
 def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
     """A sweep of every column that inputs are made of, over the same random learning rows."""
-    X, columns = data.learning.X, data.encoding.columns
+    X, columns = data.learning.X, data.encoding.explaining
     chosen = np.sort(rng.choice(len(X), min(N_ROWS, len(X)), replace=False))
-    if len(columns) == 1:  # all rows of a value are the same; more values see what repeats fast
+    if (
+        len(data.encoding.codes) == 1 and columns
+    ):  # all rows of a value are the same; more values see what repeats fast
         return [_sweep(data, columns[0], X.iloc[chosen[:1]], N_ALONE)]
     return [_sweep(data, column, X.iloc[chosen], N_POINTS) for column in columns]
 

@@ -13,8 +13,8 @@ from scipy.special import logit, ndtri
 from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.leaves import Constant, Linear, Periodic
-from gpmcflow.datasets.codes import CategoryCode, NumberCode
-from gpmcflow.datasets.columns import term_names
+from gpmcflow.datasets.codes import CategoryCode, GroupCode, NumberCode
+from gpmcflow.datasets.columns import term_names, yaml_text
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gp_model import GPModel
@@ -179,7 +179,7 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     """A term over inputs. Of ``several`` terms with factors by column, these are named by both."""
     if isinstance(leaf, Constant) or leaf.term == "white":
         return leaf
-    columns = encoding.columns if leaf.columns is None else [str(c) for c in leaf.columns]
+    columns = encoding.explaining if leaf.columns is None else [str(c) for c in leaf.columns]
     for column in columns:
         if column not in encoding.columns:
             raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
@@ -190,15 +190,24 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
         )
     if leaf.term == "group":
         for column in columns if leaf.columns else ():
-            if not isinstance(encoding.code(column), CategoryCode):
+            if isinstance(encoding.code(column), NumberCode):
                 raise InputError(
                     f"{where}.covariance: found group({column}), of numbers or dates; allowed: a column of "
-                    "categories; name it under data.categorical"
+                    f"names; write groups: [{yaml_text(column)}] under data"
                 )
         if leaf.columns is None:
-            raise InputError(
-                f"{where}.covariance: group() names no columns; name one of {', '.join(columns)}"
-            )
+            named = ", ".join(encoding.groups or columns)
+            raise InputError(f"{where}.covariance: group() names no columns; name one of {named}")
+    elif groups := [c for c in columns if isinstance(encoding.code(c), GroupCode)]:
+        raise InputError(
+            f"{where}.covariance: found {leaf.term}({groups[0]}), and data.groups has {groups[0]}; allowed: "
+            f"group({groups[0]}); or name it under data.categorical instead"
+        )
+    elif not columns:
+        raise InputError(
+            f"{where}.covariance: found {leaf.term}(), and all columns are under data.groups; write "
+            f"group({encoding.groups[0]}) + constant()"
+        )
     if isinstance(leaf, Periodic):
         return _periodic_over_inputs(leaf, columns, encoding, where)
     groups = {

@@ -98,7 +98,7 @@ def write_report(
     effects = tables.effects_of(own, list(places.swept), data.target.kind)
     statements = {m: model_statement(settings, m, data.target.kind) for m in results}
     covariances = {m: covariance_of(stated, f"models.{m}") for m, stated in statements.items()}
-    words = {m: can_do(k, data.encoding.columns) for m, k in covariances.items()}
+    words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
     models = models_table(data, results, words)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {

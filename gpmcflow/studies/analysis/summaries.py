@@ -45,11 +45,12 @@ class Places:
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
         """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
         coordinates = list(data.encoding.coordinates)
-        columns = [column for column in data.encoding.columns if column not in coordinates]
+        columns = [column for column in data.encoding.explaining if column not in coordinates]
         kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
         if coordinates:
             return cls(data, kept, _map_inputs(data, coordinates))
-        if len(columns) > 1 or data.encoding.code(columns[0]).kind == "category":
+        alone = len(columns) == 1 and not data.encoding.groups
+        if not alone or data.encoding.code(columns[0]).kind == "category":
             return cls(data, kept, None)
         line = pd.DataFrame({columns[0]: _line(data, columns[0])})
         marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells

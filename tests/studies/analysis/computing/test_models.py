@@ -162,7 +162,9 @@ def test_categories_have_no_covariance_of_levels(data, model):
         InputError, match="columns of categories are inputs of any other covariance"
     ):
         model(data("binary"), "categorical(ward)")
-    with pytest.raises(InputError, match=r"found group\(age\), of numbers .*data\.categorical"):
+    with pytest.raises(
+        InputError, match=r"found group\(age\), of numbers .*groups: \[age\] under data"
+    ):
         model(data("binary"), "group(age)")
     with pytest.raises(InputError, match=r"covariance: group.. names no columns; name one of age"):
         model(data("binary"), "group()")

@@ -210,7 +210,7 @@ def test_a_word_among_zeros_and_ones_leaves_the_outcome_binary(tmp_path):
     (tmp_path / "file.csv").write_text("\n".join(lines))
     text = suggest(tmp_path / "file.csv", "y").text("mine", csv="file.csv")
     assert "likelihood: probit" in text
-    assert 'row 9, column y: "unknown" is not a number' in text
+    assert '"unknown" read as no value' in text
     settings = {"csv": "file.csv", "target": "y", "positive": "1"}
     with pytest.raises(InputError, match=r"is not a number; add it to data\.missing"):
         prepare_table(settings, tmp_path)
@@ -224,9 +224,12 @@ def test_a_target_in_another_notation_says_so(tmp_path):
     lines = ["x;y", *(f"{k};1,{100 + 7 * k}" for k in range(60))]
     (tmp_path / "file.csv").write_text("\n".join(lines))
     settings = {"csv": "file.csv", "target": "y", "separator": ";"}
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(
+        InputError, match=r'"1,100" is 1100 or 1\.100; write decimal: ","'
+    ) as raised:
         prepare_table(settings, tmp_path)
     assert "classes" not in str(raised.value)
+    assert suggest(tmp_path / "file.csv", "y").settings.decimal == ","
 
 
 def test_new_rows_are_to_be_saved_with_the_separator_of_the_first_file(tmp_path, table):

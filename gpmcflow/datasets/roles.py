@@ -1,0 +1,370 @@
+"""What columns mean, by their names and by the pattern of their values: groups, codes, places, efforts, kinds
+of outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from gpmcflow.datasets.columns import MOST_LEVELS, Column, is_time, name_words, yaml_text
+
+EXPOSURE_WORDS = (
+    "exposure", "effort", "personyears", "pyears", "pyar", "pyr", "py", "population", "pop", "popn",
+    "service", "risk", "insured", "holders", "hours", "hour", "minutes", "days", "years", "time", "duration",
+    "area",
+)  # fmt: skip
+TRIALS_WORDS = (
+    "trials", "tested", "examined", "attempts", "tries", "total", "size", "n", "exposed", "sample", "litter",
+    "number", "batch",
+)  # fmt: skip
+PLACE_PAIRS = (
+    ("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"),
+    ("easting", "northing"), ("east", "north"), ("x", "y"),
+)  # fmt: skip
+PLACE_FILLERS = {"coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg"}
+PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
+SUBJECT_WORDS = {
+    "subject", "subjects", "subj", "participant", "respondent", "person", "patient", "individual", "ind",
+    "child", "pupil", "student", "mother", "family", "household", "school", "classroom", "teacher",
+    "instructor", "lecturer", "doctor", "physician", "hospital", "clinic", "center", "centre", "firm",
+    "company", "worker", "rater", "judge", "animal", "rat", "mouse", "dog", "cow", "pig", "bird", "lamb",
+    "monkey", "horse", "fish", "tree", "plant", "litter", "sire", "dam", "nest", "colony", "brood", "herd",
+    "flock", "country", "state", "county", "city", "district", "village", "municipality", "lga", "station",
+    "player", "team", "item", "word", "cluster", "id", "ids", "cask", "wafer", "lot", "chick", "plate",
+    "twin", "pair", "location", "site",
+}  # fmt: skip
+CODE_WORDS = {
+    "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
+    "type", "class", "group", "grp", "treatment", "treat", "trt", "treatmt", "diet", "species", "variety",
+    "batch", "zone", "area", "sector", "industry", "occupation", "method", "machine", "operator", "status",
+    "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
+    "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
+    "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
+    "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
+}  # fmt: skip
+CYCLES = {"month", "weekday", "dow", "season"}  # codes only where they come again; else times
+COUNT_WORDS = {
+    "count", "counts", "number", "num", "n", "nr", "freq", "frequency", "visits", "visit", "events",
+    "event", "cases", "ncases", "accidents", "accident", "deaths", "death", "died", "dead", "killed",
+    "births", "stations", "seeds", "fish", "claims", "crimes", "crime", "admissions", "seizures", "breaks",
+    "bugs", "insects", "eggs", "larvae", "calls", "goals", "injuries", "failures", "faults", "defects",
+    "trips", "ships", "incidents", "articles", "art", "kids", "children", "citations", "absences", "awards",
+    "satellites", "satell", "sat", "infections", "offspring", "colonies", "plants", "trees", "nests",
+    "doctorvisits", "visitors", "passengers", "arrivals", "users", "rentals", "homicides", "murders",
+    "suicides", "strikes", "affairs", "discoveries", "abundance", "richness", "nspecies", "matings",
+    "bites", "attacks", "wins", "patents", "tumors", "tumours", "lesions", "cysts", "mutants", "purchases",
+    "orders", "downloads", "clicks", "followers",
+}  # fmt: skip
+AMOUNT_WORDS = {
+    "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
+    "score", "points", "marks", "mark", "temp", "temperature", "weight", "wt", "mass", "distance", "dist",
+    "pressure", "height", "length", "width", "depth", "time", "duration", "age", "percent", "pct", "rate",
+    "ratio", "index", "yield", "mm", "cm", "kg", "usd", "dollars", "amount", "value", "balance", "speed",
+    "concentration", "conc", "dose", "rain", "rainfall", "precipitation", "ozone", "level", "iq", "test",
+    "minutes", "hours", "seconds", "days", "delay", "arr", "dep", "diff", "difference", "change", "area",
+}  # fmt: skip
+POSITIVE_WORDS = {
+    "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
+    "duration", "time", "days", "hours", "minutes", "seconds", "latency", "rt", "concentration", "conc",
+    "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
+}  # fmt: skip
+GRADE_WORDS = {
+    "rating", "quality", "grade", "satisfaction", "satis", "likert", "stage", "severity", "pain", "rank",
+    "apply", "opinion", "agree", "agreement", "health", "education", "bitterness", "response", "mental",
+    "improvement", "improved", "outcome", "level", "class", "evaluation", "eval",
+}  # fmt: skip
+GRADE_LEVELS = (  # words of ordered answers, low to high; two of a scale are enough
+    ("very low", "low", "medium", "moderate", "middle", "high", "very high"),
+    ("very poor", "poor", "bad", "fair", "good", "very good", "excellent"),
+    ("none", "slight", "mild", "some", "moderate", "marked", "severe"),
+    ("very unlikely", "unlikely", "somewhat likely", "neutral", "likely", "very likely"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("never", "rarely", "seldom", "sometimes", "often", "usually", "always"),
+    ("not too happy", "unhappy", "pretty happy", "happy", "very happy"),
+    ("small", "medium", "large"),
+    ("too little", "about right", "too much"),
+    ("left", "center", "right"),
+    ("liberal", "moderate", "conservative"),
+    ("worse", "same", "better"),
+    ("nonhyperthyroid", "mild", "severe"),
+)
+STATUS_WORDS = {
+    "status", "event", "death", "dead", "died", "cens", "censor", "censored", "delta", "fail", "failed",
+    "relapse", "d",
+}  # fmt: skip
+SURVIVAL_WORDS = {
+    "time", "futime", "survival", "surv", "survt", "days", "months", "years", "weeks", "duration", "t",
+    "stime", "lifetime", "spell",
+}  # fmt: skip
+FIRST_YEAR, LAST_YEAR = 1500, 2100
+FEWEST_GROUPS = 5  # fewer are categories
+MOST_GROUPS = 500
+NEARLY = 0.98  # rank correlation of a column that gives the outcome away
+SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The kind of outcome that a file holds, and the kind of model that it gets.
+
+    `kind` is one of "real", "positive", "counts", "binary", "binomial", "classes", "grades", "share" and
+    "survival"; `model` is the one of "real", "counts", "binary" and "binomial" that is nearest, and `why`
+    says what that model does not see, "" where the two are the same.
+    """
+
+    kind: str
+    model: str
+    why: str = ""
+
+
+def is_years(column: Column) -> bool:
+    """Return whether all numbers of a column are years of the calendar."""
+    if column.kind != "whole":
+        return False
+    values = column.values[np.isfinite(column.values)]
+    inside = bool((values >= FIRST_YEAR).all() and (values <= LAST_YEAR).all())
+    return inside and (len(np.unique(values)) > 1) and is_time(column.name)
+
+
+def is_counted(column: Column) -> bool:
+    """Return whether a column of numbers holds counts: whole numbers from 0 that are no amounts.
+
+    With a zero among them, or the name of something that is counted; not years, marks, prices or measures.
+    """
+    if column.values is None or column.kind == "date":
+        return False
+    values = column.values[np.isfinite(column.values)]
+    if (
+        len(values) == 0
+        or (values != np.floor(values)).any()
+        or values.min() < 0
+        or is_years(column)
+    ):
+        return False
+    words = name_words(column.name)
+    if words & COUNT_WORDS:
+        return True
+    if words & (AMOUNT_WORDS | GRADE_WORDS):
+        return False
+    return bool(values.min() == 0)
+
+
+def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | None) -> Reading:
+    """Return the kind of outcome of a column, by its values, its name and the columns beside it."""
+    if trials:
+        return Reading("binomial", "binomial")
+    filled = column.labels[~column.missing]
+    levels = sorted(set(filled.tolist()))
+    words = name_words(column.name)
+    status = next(
+        (c for c in others.values() if name_words(c.name) & STATUS_WORDS and has_few_levels(c)),
+        None,
+    )
+    if column.values is None or column.kind == "category":
+        if len(levels) == 2:
+            return Reading("binary", "binary")
+        if _grades(levels):
+            return Reading(
+                "grades", "binary", "the order of the grades is not used: one against the rest"
+            )
+        return Reading("classes", "binary", "one class against the rest")
+    values = column.values[np.isfinite(column.values)]
+    if len(np.unique(values)) == 2:
+        return Reading("binary", "binary")
+    whole = bool((values == np.floor(values)).all())
+    few = len(np.unique(values)) <= 10 and np.ptp(values) <= 10
+    if whole and few and words & STATUS_WORDS:
+        return Reading("classes", "binary", "one class against the rest")
+    if values.min() > 0 and words & SURVIVAL_WORDS and status is not None:
+        why = f"cases that {yaml_text(status.name)} marks as not ended are taken as ended"
+        return Reading("survival", "real", why)
+    if whole and few and words & GRADE_WORDS and not words & COUNT_WORDS:
+        return Reading("grades", "real", "the grades are taken as numbers with equal steps")
+    if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
+        return Reading("classes", "binary", "one class against the rest")
+    if is_counted(column):
+        return Reading("counts", "counts")
+    if not whole and values.min() >= 0 and values.max() <= 1:
+        return Reading("share", "real", "intervals of a share can leave 0 to 1")
+    if values.min() > 0 and not is_years(column):
+        spread = float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-300) ** 3)
+        if spread > SKEWED or (words & POSITIVE_WORDS and spread > 0.5 * SKEWED):
+            return Reading("positive", "real", "intervals of a positive amount can fall below 0")
+    return Reading("real", "real")
+
+
+def has_few_levels(column: Column) -> bool:
+    """Return whether a column has at most four different values, as one of how cases ended."""
+    levels = set(column.labels[~column.missing].tolist())
+    return len(levels) <= 4
+
+
+def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
+    """Return the two columns of a place on a map, by their names and the ranges these have."""
+    for pair in PLACE_PAIRS:
+        found = [
+            next((c for c in numbers if name_words(c.name) - PLACE_FILLERS == {word}), None)
+            for word in pair
+        ]
+        if None in found:
+            continue
+        low = [float(np.nanmin(c.values)) for c in found]
+        high = [float(np.nanmax(c.values)) for c in found]
+        if pair[1] in ("latitude", "lat"):
+            plausible = low[0] >= -180 and high[0] <= 360 and low[1] >= -90 and high[1] <= 90
+        elif pair == ("x", "y"):
+            coordinate = any(name_words(c.name) & PLACE_FILLERS for c in found)
+            plausible = coordinate or min(low) > PROJECTED
+        else:
+            plausible = True
+        if plausible:
+            return found[0].name, found[1].name
+    return ()
+
+
+def may_be_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
+    """Return columns named x and y that are not taken for a place, which only their owner knows."""
+    named = {name.lower(): name for name in (c.name for c in numbers)}
+    return (named["x"], named["y"]) if {"x", "y"} <= set(named) else ()
+
+
+def find_trials(target: Column, numbers: list[Column]) -> str | None:
+    """Return the column of trials that successes are out of: named like one, never below the successes."""
+    for column in _named(numbers, TRIALS_WORDS):
+        gaps = target.missing | column.missing
+        trials, successes = column.values[~gaps], target.values[~gaps]
+        whole = bool((trials == np.floor(trials)).all())
+        if whole and len(trials) and trials.min() >= 1 and (successes <= trials).all():
+            return column.name
+    return None
+
+
+def find_exposure(numbers: list[Column]) -> str | None:
+    """Return the column of efforts that counts belong to: positive, and no time that merely goes on."""
+    for column in _named(numbers, EXPOSURE_WORDS):
+        values = column.values[np.isfinite(column.values)]
+        clock = is_years(column) or (is_time(column.name) and _goes_on(column.values))
+        if column.kind != "constant" and values.min() > 0 and not clock:
+            return column.name
+    return None
+
+
+def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
+    """Return columns whose values are names of subjects, schools, stations and the like, each with some rows.
+
+    Text of 21 to 500 different values; whole numbers or texts named like subjects; and whole numbers in
+    blocks of rows within which another column rises anew each time.
+    """
+    groups = []
+    for name in inputs:
+        column = columns[name]
+        words = name_words(name)
+        levels = len(set(column.labels[~column.missing].tolist()))
+        repeated = 2 * levels <= (~column.missing).sum()
+        if not repeated or not FEWEST_GROUPS <= levels <= MOST_GROUPS or column.kind == "date":
+            continue
+        named = bool(words & SUBJECT_WORDS) and column.kind != "number"
+        many = column.kind == "text" and levels > MOST_LEVELS
+        code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
+        blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
+        if named or many or code or blocks:
+            groups.append(name)
+    return groups
+
+
+def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
+    """Return columns of whole numbers that are codes of categories: a few that repeat, named like codes."""
+    codes = []
+    for name in inputs:
+        column = columns[name]
+        if column.kind != "whole" or is_years(column):
+            continue
+        values = column.values[np.isfinite(column.values)]
+        levels = np.unique(values)
+        words = name_words(name)
+        if not 3 <= len(levels) <= MOST_LEVELS or 2 * len(levels) > len(values) or values.min() < 0:
+            continue
+        if words & (COUNT_WORDS - {"n", "nr", "num", "number"}):
+            continue
+        names_codes = words & CODE_WORDS and not (words & CYCLES and _goes_on(column.values))
+        if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_GROUPS):
+            codes.append(name)
+    return codes
+
+
+def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
+    """Return columns that run 1, 2, 3, ... through the file, unless they are times or the only inputs."""
+    found = []
+    for name in inputs:
+        column = columns[name]
+        if column.kind == "whole" and not column.missing.any() and not is_time(name):
+            runs = column.values[0] in (0.0, 1.0) and bool((np.diff(column.values) == 1.0).all())
+            found += [name] * runs
+    return found if set(found) < set(inputs) else []
+
+
+def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
+    """Return a column that runs with the order of the file and tells the outcome nearly perfectly alone."""
+    rows = np.isfinite(outcome)
+    for name in inputs if len(inputs) > 1 else ():  # a lone input in order is a calibration curve
+        column = columns[name]
+        if column.kind not in ("number", "whole") or is_time(name):
+            continue
+        known = rows & np.isfinite(column.values)
+        x, y = column.values[known], outcome[known]
+        steps = np.diff(x)
+        if (
+            len(x) < 10
+            or len(np.unique(x)) < 0.9 * len(x)
+            or not ((steps >= 0).all() or (steps <= 0).all())
+        ):
+            continue
+        ranks, score = rankdata(x), rankdata(y)
+        largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1
+        if abs(np.corrcoef(ranks, score)[0, 1]) > NEARLY * largest:
+            return name
+    return None
+
+
+def _grades(levels: list[str]) -> bool:
+    small = {" ".join(level.lower().replace("_", " ").split()) for level in levels}
+    return len(small) >= 3 and any(
+        len(small & set(scale)) >= min(3, len(small)) for scale in GRADE_LEVELS
+    )
+
+
+def _named(columns: list[Column], words: tuple[str, ...]) -> list[Column]:
+    """The columns that have one of the words in their names, the first word first."""
+    return [column for word in words for column in columns if word in name_words(column.name)]
+
+
+def _goes_on(values: np.ndarray) -> bool:
+    """Return whether numbers are times that go on: in order in the file, in even steps."""
+    different = np.unique(values[np.isfinite(values)])
+    if len(different) < 3:
+        return False
+    steps = np.diff(different)
+    known = values[np.isfinite(values)]
+    return bool(np.allclose(steps, steps[0])) and bool((np.diff(known) >= 0).all())
+
+
+def _repeated_measures(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
+    """Return whether rows come in a block for each value, and another column rises anew in each block."""
+    if is_time(column.name) or column.missing.any():
+        return False
+    starts = np.flatnonzero(np.diff(column.values) != 0) + 1
+    if len(starts) + 1 != len(np.unique(column.values)):
+        return False
+    within = np.ones(len(column.values) - 1, dtype=bool)
+    within[starts - 1] = False
+    for name in inputs:
+        other = columns[name]
+        if other is column or other.kind not in ("number", "whole", "date") or other.missing.any():
+            continue
+        steps = np.diff(other.values)
+        if within.any() and (steps[within] > 0).all() and (steps[~within] < 0).mean() > 0.9:
+            return True
+    return False

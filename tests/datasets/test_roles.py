@@ -1,0 +1,230 @@
+"""Each small file has one thing that its owner would know; its twin lacks that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+
+from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.datasets.suggestions import suggest
+from gpmcflow.studies.analysis.data import data_of, data_tree
+from gpmcflow.studies.analysis.models import build_model
+
+N = 60
+RNG = np.random.default_rng(3)
+
+
+def seen(folder, target, /, **columns):
+    """What is suggested for a file of these columns."""
+    path = folder / "own.csv"
+    names = [f'"{name}"' for name in columns]
+    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(names), *rows]) + "\n", encoding="utf-8")
+    return suggest(path, target)
+
+
+def noise(n=N):
+    return [f"{value:.4f}" for value in RNG.normal(size=n)]
+
+
+@pytest.mark.parametrize(
+    ("name", "dropped"),
+    [("", True), ("Unnamed: 0", True), ("rownames", True), ("...1", True), ("X", True),
+     ("which", True), ("day", False), ("year", False)],
+)  # fmt: skip
+def test_row_numbers_are_dropped_and_times_are_not(tmp_path, name, dropped):
+    ill = sorted(RNG.integers(0, 2, N))  # so that the number of the row gives it away
+    found = seen(tmp_path, "ill", **{name: range(1, N + 1)}, dose=noise(), ill=ill)
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    assert (prepared.encoding.columns == ["dose"]) == dropped
+    assert ("row number" in found.summary()) == dropped
+
+
+def test_a_column_in_file_order_that_tells_the_outcome_is_a_warning(tmp_path):
+    ill = sorted(RNG.integers(0, 2, N))
+    score = np.cumsum(RNG.uniform(size=N)).round(4)
+    line = "score follows the order of the file and almost determines ill"
+    assert any(
+        line in note for note in seen(tmp_path, "ill", score=score, a=noise(), ill=ill).notes
+    )
+    mixed = RNG.permutation(N)
+    twin = seen(tmp_path, "ill", score=score[mixed], a=noise(), ill=np.array(ill)[mixed])
+    assert not twin.notes
+    assert not seen(tmp_path, "ill", score=score, a=noise(), ill=RNG.integers(0, 2, N)).notes
+
+
+@pytest.mark.parametrize(
+    ("names", "ranges", "place"),
+    [
+        (("lon", "lat"), ((5, 8), (50, 52)), True),
+        (("long", "lat"), ((150, 200), (-40, 40)), True),
+        (("long", "lat"), ((1500, 2000), (1, 5)), False),
+        (("x", "y"), ((0, 10), (0, 60)), False),
+        (("x", "y"), ((178000, 182000), (329000, 334000)), True),
+        (("easting", "northing"), ((0, 10), (0, 10)), True),
+    ],
+)
+def test_places_by_names_and_ranges(tmp_path, names, ranges, place):
+    columns = {
+        name: RNG.uniform(low, high, N).round(3)
+        for name, (low, high) in zip(names, ranges, strict=True)
+    }
+    found = seen(tmp_path, "z", **columns, w=noise(), z=noise())
+    assert found.settings.coordinates == (names if place else ())
+    asked = "if x and y are a place on a map: coordinates: [x, y]" in found.notes
+    assert asked == (names == ("x", "y") and not place)
+
+
+def words(levels, n=N):
+    return [levels[i] for i in RNG.integers(0, len(levels), n)]
+
+
+OUTCOMES = [
+    ("absent", RNG.negative_binomial(1, 0.08, N), "counts", "negative_binomial"),
+    ("claims", [0, 400, *RNG.poisson(90, N - 2)], "counts", "negative_binomial"),
+    ("stations", RNG.poisson(3, N) + 1, "counts", "poisson"),
+    ("price", [0, *RNG.integers(100, 90000, N - 1)], "real", "gaussian"),
+    ("score", RNG.integers(0, 100, N), "real", "gaussian"),
+    ("year", RNG.integers(1950, 1990, N), "real", "gaussian"),
+    ("price", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "gaussian"),
+    ("height", RNG.normal(170, 8, N).round(1), "real", "gaussian"),
+    ("cover", RNG.uniform(0, 1, N).round(3), "share", "gaussian"),
+    ("quality", RNG.integers(3, 9, N), "grades", "gaussian"),
+    ("opinion", words(["agree", "neutral", "disagree"]), "grades", "probit"),
+    ("species", words(["adelie", "gentoo", "chinstrap"]), "classes", "probit"),
+    ("y", words(["a", "b"]), "binary", "probit"),
+    ("y", RNG.integers(0, 2, N), "binary", "probit"),
+]
+
+
+@pytest.mark.parametrize(("name", "cells", "kind", "likelihood"), OUTCOMES)
+def test_kind_of_outcome(tmp_path, name, cells, kind, likelihood):
+    """Each has a config that can be read, and says what a nearest model does not see."""
+    found = seen(tmp_path, name, a=noise(), b=noise(), **{name: cells})
+    assert (found.reading.kind, found.likelihood) == (kind, likelihood)
+    own = {"real": "real", "counts": "counts", "binary": "binary"}
+    assert bool(found.reading.why) == (own.get(kind) is None)
+    assert found.reading.why in found.text("own")
+    model_of(found, tmp_path)
+
+
+def model_of(found, folder, name=None):
+    """The first model of the config, built."""
+    loaded = yaml.safe_load(found.text("own"))
+    settings = {"likelihood": None, "priors": {}, **loaded}
+    data = data_of(data_tree(prepare_table(loaded["data"], folder)))
+    return build_model(settings, name or next(iter(loaded["models"])), data, "own")
+
+
+def test_durations_beside_a_status(tmp_path):
+    time, status = RNG.integers(5, 400, N), RNG.integers(0, 3, N)
+    found = seen(tmp_path, "time", time=time, status=status, age=noise())
+    assert found.reading.kind == "survival"
+    assert "status" in found.reading.why
+    assert found.settings.drop == ("status",)
+    other = seen(tmp_path, "status", time=time, status=status, age=noise())
+    assert (other.reading.kind, other.settings.exposure) == ("classes", None)
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "role"),
+    [
+        ("n", [20] * N, "trials"),
+        ("total", RNG.integers(20, 30, N), "trials"),
+        ("population", RNG.integers(1000, 9000, N), "exposure"),
+        ("service", RNG.integers(60, 4000, N), "exposure"),
+        ("pyears", RNG.uniform(30, 400, N).round(1), "exposure"),
+        ("years", RNG.integers(1950, 1990, N), None),
+        ("time", range(1, N + 1), None),
+    ],
+)
+def test_what_counts_belong_to(tmp_path, unit, values, role):
+    found = seen(
+        tmp_path, "deaths", dose=noise(), **{unit: values}, deaths=RNG.binomial(20, 0.3, N)
+    )
+    roles = {"trials": found.settings.trials, "exposure": found.settings.exposure}
+    assert roles == {"trials": None, "exposure": None} | ({role: unit} if role else {})
+    assert found.target.kind == ("binomial" if role == "trials" else "counts")
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    assert (prepared.train.unit is not None) == (role is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "category"),
+    [("race", 3, True), ("block", 6, True), ("department", 8, True), ("dose", 4, False),
+     ("children", 5, False), ("month", 12, True)],
+)  # fmt: skip
+def test_codes_for_categories(tmp_path, name, levels, category):
+    codes = RNG.integers(1, levels + 1, N)
+    found = seen(tmp_path, "z", **{name: codes}, b=noise(), z=noise())
+    assert (found.columns[name].kind == "category") == category
+
+
+@pytest.mark.parametrize("name", ["Subject", "unit_of_study"])
+def test_subjects_have_levels_of_their_own_and_are_held_out_whole(tmp_path, name):
+    subject = np.repeat(100 + 7 * np.arange(12), 10)
+    found = seen(tmp_path, "z", **{name: subject}, visit=list(range(10)) * 12, z=noise(120))
+    assert found.settings.groups == (name,)
+    assert found.settings.test_by == name
+    assert all(f"group({name})" in covariance for covariance in found.models.values())
+    model = model_of(found, tmp_path)
+    assert "group.signal_sd" in model.names
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    assert set(prepared.train.X[name]) == set(range(len(set(prepared.train.X[name]))))
+    assert (prepared.test.X[name] < 0).all()  # new ones
+    assert 3 * 10 >= len(prepared.test.X) >= 2 * 10
+
+
+def test_text_of_many_values_is_a_group_and_of_different_ones_an_id(tmp_path):
+    town = [f"town {i % 25}" for i in range(100)]
+    found = seen(
+        tmp_path, "z", town=town, name=[f"n{i}" for i in range(100)], a=noise(100), z=noise(100)
+    )
+    assert found.settings.groups == ("town",)
+    assert found.uses["name"] == "id"
+
+
+def test_a_group_is_one_level_whatever_the_others(tmp_path):
+    """New rows of a known group have its level; rows of unknown ones are each a new one."""
+    subject = np.repeat([f"s{i}" for i in range(25)], 4)
+    found = seen(tmp_path, "z", subject=subject, a=noise(100), z=noise(100))
+    loaded = yaml.safe_load(found.text("own"))
+    new = tmp_path / "new.csv"
+    new.write_text("subject,a\ns3,1\nx1,1\n,1\nx1,1\n", encoding="utf-8")
+    loaded["data"] |= {"new": "new.csv", "test_fraction": 0}
+    prepared = prepare_table(loaded["data"], tmp_path)
+    known = prepared.train.X["subject"][list(subject).index("s3")]
+    assert prepared.new.X["subject"].tolist()[0] == known
+    assert (prepared.new.X["subject"][1:] < 0).all()
+    assert prepared.new.X["subject"][1:].nunique() == 3
+    assert "treated as a new one" in prepared.new.note[1]
+    again = type(prepared.encoding).from_json(prepared.encoding.to_json())
+    assert again == prepared.encoding
+
+
+def test_words_for_no_value_are_found_and_hold_in_every_column(tmp_path):
+    a = [".", *noise(N - 1)]
+    b = ["-99" if i % 9 == 0 else f"{i % 7}" for i in range(N)]
+    c = [".", *words(["u", "v", "w"], N - 1)]
+    found = seen(tmp_path, "z", a=a, b=b, c=c, z=noise())
+    assert found.settings.missing[-2:] == (".", "-99")
+    assert found.columns["b"].n_missing == 7
+    assert found.columns["c"].levels == tuple(found.columns["c"].levels)
+    assert "." not in found.columns["c"].levels
+    assert any('".", "-99" read as no value' in note for note in found.notes)
+    near = ["999" if i % 9 == 0 else f"{900 + 2 * i}" for i in range(N)]
+    assert "999" not in seen(tmp_path, "z", a=near, z=noise()).settings.missing
+
+
+def test_a_season_is_offered_with_its_period(tmp_path):
+    """20 years of months: the period of the numbers is a year, and the last years are held out."""
+    time = (1920 + np.arange(240) / 12).round(3)
+    y = (10 - 8 * np.cos(2 * np.pi * time) + RNG.normal(0, 2, 240)).round(2)
+    found = seen(tmp_path, "temp", time=time, temp=y)
+    assert found.season[1] == (1.0, "year")
+    assert "periodic(time, period=1)" in found.models["seasons"]
+    assert found.settings.test_by == "time"
+    assert "smooth" in found.models
+    twin = seen(tmp_path, "temp", time=time, temp=RNG.permutation(y))
+    assert (twin.season, twin.settings.test_by) == (None, None)
