@@ -20,6 +20,7 @@ import yaml
 from gpmcflow.errors import InputError, InputErrors
 
 ROW_NAMES = "row names"  #: stands for the first column, whatever its header
+HEADING = "the columns"  #: what was found -> what is done
 REFUSED = "refused"
 #: a kind of outcome by words beside `target:` or `outcome:`, where a nearer model stands in for its own
 OUTCOME_WORDS = {
@@ -121,7 +122,7 @@ def _commented_uses(text: str, target: str) -> dict[str, str]:
             continue
         found, done = match.groups()
         name = found.partition(": ")[0]
-        if name != target:
+        if name not in (target, HEADING):
             uses[name] = next((use for words, use in DONE.items() if re.match(words, done)), done)
     return uses
 

