@@ -81,18 +81,22 @@ def read_config(text: str, target: str) -> Reading:
     """Return the reading that a config states."""
     config = yaml.safe_load(text)
     data = config["data"]
-    uses = _commented_uses(text, target)
+    commented = _commented_uses(text, target)
+    uses = dict(commented)
     covariances = " ".join(_covariances(config.get("models", {})))
     for name in re.findall(r"group\(\s*[\"']?([^\"',()]+)", covariances):
         uses[name.strip()] = "group"
     for key, use in KEYS.items():
         for name in _names(data.get(key)):
             uses[name] = use
+    uses |= {name: use for name, use in commented.items() if use == "status"}
     periods = [float(period) for period in re.findall(r"period\s*=\s*([\d.]+)", covariances)]
     return Reading(_outcome(text, data, config.get("likelihood")), uses, periods)
 
 
 def _outcome(text: str, data: dict[str, Any], likelihood: Any) -> str:
+    if read := re.search(r"^  # read as (\w+)", text, re.MULTILINE):
+        return read[1]
     if "status" in data or "event" in data:
         return "survival"
     if "positive" in data and "outcome" not in data:

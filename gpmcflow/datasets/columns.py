@@ -39,7 +39,9 @@ MANY_WORDS = (
     3  # different words among numbers that are bad cells, where half of the cells are numbers
 )
 ALMOST_ALL = 0.8  # text with so many different values among its cells is an id
-ID_WORDS = {"id", "ids", "uuid", "guid", "identifier"}
+ID_WORDS = {
+    "id", "ids", "uuid", "guid", "identifier", "pid", "sid", "uid", "subjid", "patid", "caseid", "idno",
+}  # fmt: skip
 COUNTER_WORDS = {
     "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
     "obs", "observation",
@@ -48,6 +50,7 @@ ROW_NAMES = re.compile(
     r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
     re.IGNORECASE,
 )
+SURE_ROW_NAMES = re.compile(r"unnamed:? ?\d*|\.{3}\d+|row[ ._]?names?|rowid", re.IGNORECASE)
 TIME_WORDS = {
     "time", "times", "date", "day", "days", "week", "weeks", "month", "months", "year", "years", "yr",
     "quarter", "hour", "hours", "hr", "minute", "minutes", "min", "second", "seconds", "sec", "t", "step",
@@ -169,6 +172,13 @@ def _describe(
         return dates
     number = np.isfinite(values)
     words = len(set(labels[filled & ~number].tolist()))
+    if (
+        words
+        and name_words(name) & (ID_WORDS | COUNTER_WORDS)
+        and 2 * n <= filled.sum()
+        and n > MOST_LEVELS
+    ):
+        return text  # names such as 100, 100a, each of some rows
     few_words = words <= MANY_WORDS and n - words > MOST_LEVELS
     if number.sum() >= (0.5 if few_words else MOSTLY) * filled.sum():
         return _numbers(table, few, values, n, decimal)
@@ -198,8 +208,11 @@ def _numbers(
         problem = row_problem(table, name, bad, lambda cell: f'"{cell}" {says}')
         column = replace(column, problems=(problem,))
     whole = bool((values[number] == np.floor(values[number])).all())
+    named = bool(name_words(name) & ID_WORDS)
+    if named and whole and not bad.any() and n_different > ALMOST_ALL * len(values):
+        return replace(column, kind="id", contents=f"{n_different} different numbers")
     if whole and n_different == len(values) and not bad.any():
-        rises = bool((np.diff(values) > 0.0).all())
+        rises = bool((np.diff(values) > 0.0).all()) or SURE_ROW_NAMES.fullmatch(name.strip())
         if ROW_NAMES.fullmatch(name.strip()) and rises and len(table.columns) > 2:
             return replace(column, kind="id", contents="row number")
         if _id_like(name, values):
@@ -230,7 +243,7 @@ def _dates(table: CsvTable, column: Column) -> Column | None:
     """Return the column as one of dates, None if it mostly holds others."""
     gaps = column.missing
     cells = ["" if gap else cell for cell, gap in zip(column.labels, gaps, strict=True)]
-    readings = date_formats(cells)
+    readings = date_formats(cells, time=is_time(column.name))
     dated = np.zeros(len(cells), dtype=bool)
     for days in readings.values():
         dated |= np.isfinite(days)

@@ -38,6 +38,7 @@ FORMATS = {
         "YYYYMmm": r"(?P<y>\d{4})[ -]?[mM](?P<m>\d{1,2})",
         "MM/YYYY": r"(?P<m>\d{1,2})[/.-](?P<y>\d{4})",
         "YYYY Qq": r"(?P<y>\d{4})[ ./:-]?[qQ](?P<q>[1-4])",
+        "MM/YY": r"(?P<m>\d{1,2})/(?P<y>\d{2})",
         "Qq YYYY": r"[qQ](?P<q>[1-4])[ ./:-]?(?P<y>\d{4})",
     }.items()
 }  # fmt: skip
@@ -79,13 +80,16 @@ def parse_dates(cells: Sequence[str], words: str) -> np.ndarray:
     return days.to_numpy(float)[codes]
 
 
-def date_formats(cells: Sequence[str]) -> dict[str, np.ndarray]:
+def date_formats(cells: Sequence[str], *, time: bool = False) -> dict[str, np.ndarray]:
     """Return the days of the cells in each format that any of them has, most cells first.
+
+    Only a column named like a `time` may have months such as 3/98, which elsewhere may be fractions.
 
     Of the two orders of day and month with strokes, the one that fits more cells (day first, if
     both do equally) comes first; the other is there only if it alone reads some cell.
     """
-    tried = {words: pattern for words, pattern in FORMATS.items() if words != NUMERALS}
+    never = {NUMERALS} if time else {NUMERALS, "MM/YY"}
+    tried = {words: pattern for words, pattern in FORMATS.items() if words not in never}
     some = list(dict.fromkeys(filter(None, cells)))[:TRIED]
     if not any(pattern.fullmatch(cell) for pattern in tried.values() for cell in some):
         return {}

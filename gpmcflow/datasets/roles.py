@@ -3,23 +3,50 @@ of outcome."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 
-from gpmcflow.datasets.columns import MOST_LEVELS, Column, is_time, name_words, yaml_text
+from gpmcflow.datasets.columns import ID_WORDS, MOST_LEVELS, Column, is_time, name_words, yaml_text
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "personyears", "pyears", "pyar", "pyr", "py", "population", "pop", "popn",
-    "service", "risk", "insured", "holders", "hours", "hour", "minutes", "days", "years", "time", "duration",
-    "area",
+    "service", "risk", "insured", "holders", "expected", "sweptarea", "meters", "metres", "transect",
+    "ncontrols", "controls", "n", "hours", "hour", "minutes", "days", "years", "time", "duration", "area",
 )  # fmt: skip
+CLOCKS = {
+    "hours",
+    "hour",
+    "minutes",
+    "days",
+    "years",
+    "time",
+    "duration",
+}  # efforts if alone in a name
+CLOCK_FILLERS = {
+    "observed",
+    "obs",
+    "watched",
+    "person",
+    "follow",
+    "up",
+    "at",
+    "risk",
+    "total",
+    "of",
+}
 TRIALS_WORDS = (
-    "trials", "tested", "examined", "attempts", "tries", "total", "size", "n", "exposed", "sample", "litter",
-    "number", "batch",
+    "trials", "tested", "examined", "attempts", "tries", "total", "tot", "size", "n", "m", "exposed",
+    "sample", "litter", "number", "batch",
 )  # fmt: skip
+SUCCESS_WORDS = {
+    "ill", "dead", "died", "killed", "deaths", "cases", "success", "successes", "infected", "positive",
+    "germinated", "germ", "hits", "made", "won", "wins", "correct", "survived", "affected", "events", "count",
+}  # fmt: skip
+RARE = 0.01  # share of successes below which a whole number of trials is an exposure
 PLACE_PAIRS = (
     ("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"),
     ("easting", "northing"), ("east", "north"), ("x", "y"),
@@ -34,7 +61,8 @@ SUBJECT_WORDS = {
     "monkey", "horse", "fish", "tree", "plant", "litter", "sire", "dam", "nest", "colony", "brood", "herd",
     "flock", "country", "state", "county", "city", "district", "village", "municipality", "lga", "station",
     "player", "team", "item", "word", "cluster", "id", "ids", "cask", "wafer", "lot", "chick", "plate",
-    "twin", "pair", "location", "site",
+    "twin", "pair", "location", "site", "strata", "stratum", "provider", "provnum", "prov", "pid", "sid",
+    "uid", "subjid", "patid", "caseid",
 }  # fmt: skip
 CODE_WORDS = {
     "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
@@ -91,17 +119,15 @@ GRADE_LEVELS = (  # words of ordered answers, low to high; two of a scale are en
     ("worse", "same", "better"),
     ("nonhyperthyroid", "mild", "severe"),
 )
-STATUS_WORDS = {
-    "status", "event", "death", "dead", "died", "cens", "censor", "censored", "delta", "fail", "failed",
-    "relapse", "d",
-}  # fmt: skip
-SURVIVAL_WORDS = {
-    "time", "futime", "survival", "surv", "survt", "days", "months", "years", "weeks", "duration", "t",
-    "stime", "lifetime", "spell",
-}  # fmt: skip
+STATUS = re.compile(
+    r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
+)
+DURATIONS = re.compile(r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow")
 FIRST_YEAR, LAST_YEAR = 1500, 2100
 FEWEST_GROUPS = 5  # fewer are categories
+FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500
+MANY_CASES = 50  # by which a threshold shows
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
 
@@ -147,7 +173,7 @@ def is_counted(column: Column) -> bool:
     words = name_words(column.name)
     if words & COUNT_WORDS:
         return True
-    if words & (AMOUNT_WORDS | GRADE_WORDS):
+    if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
         return False
     return bool(values.min() == 0)
 
@@ -159,10 +185,7 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     filled = column.labels[~column.missing]
     levels = sorted(set(filled.tolist()))
     words = name_words(column.name)
-    status = next(
-        (c for c in others.values() if name_words(c.name) & STATUS_WORDS and has_few_levels(c)),
-        None,
-    )
+    status = find_status(others)
     if column.values is None or column.kind == "category":
         if len(levels) == 2:
             return Reading("binary", "binary")
@@ -176,30 +199,49 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         return Reading("binary", "binary")
     whole = bool((values == np.floor(values)).all())
     few = len(np.unique(values)) <= 10 and np.ptp(values) <= 10
-    if whole and few and words & STATUS_WORDS:
+    if whole and few and STATUS.search(column.name.lower()) and not words & COUNT_WORDS - {"death"}:
         return Reading("classes", "binary", "one class against the rest")
-    if values.min() > 0 and words & SURVIVAL_WORDS and status is not None:
-        why = f"cases that {yaml_text(status.name)} marks as not ended are taken as ended"
+    if values.min() >= 0 and DURATIONS.search(column.name.lower()) and status:
+        why = f"cases that {yaml_text(status[0])} marks as not ended are taken as ended"
         return Reading("survival", "real", why)
     if whole and few and words & GRADE_WORDS and not words & COUNT_WORDS:
         return Reading("grades", "real", "the grades are taken as numbers with equal steps")
     if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
         return Reading("classes", "binary", "one class against the rest")
-    if is_counted(column):
+    steps = np.unique(values)
+    scale = 3 <= len(steps) <= 7 and bool((steps == np.arange(len(steps)) + 1).all())
+    if whole and scale and not words & COUNT_WORDS:
+        return Reading("grades", "real", "the grades are taken as numbers with equal steps")
+    if is_counted(column) or (
+        whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
+    ):
         return Reading("counts", "counts")
     if not whole and values.min() >= 0 and values.max() <= 1:
         return Reading("share", "real", "intervals of a share can leave 0 to 1")
-    if values.min() > 0 and not is_years(column):
-        spread = float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-300) ** 3)
-        if spread > SKEWED or (words & POSITIVE_WORDS and spread > 0.5 * SKEWED):
+    named = words & POSITIVE_WORDS
+    if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
+        spread = _skewness(values)
+        if spread > SKEWED or (named and spread > 0.5 * SKEWED):
             return Reading("positive", "real", "intervals of a positive amount can fall below 0")
     return Reading("real", "real")
 
 
-def has_few_levels(column: Column) -> bool:
-    """Return whether a column has at most four different values, as one of how cases ended."""
-    levels = set(column.labels[~column.missing].tolist())
-    return len(levels) <= 4
+def find_status(columns: Mapping[str, Column]) -> list[str]:
+    """Return the columns that say how cases ended: named so, of two to four different values."""
+    found = []
+    for name, column in columns.items():
+        levels = set(column.labels[~column.missing].tolist())
+        found += [name] * bool(STATUS.search(name.lower()) and 2 <= len(levels) <= 4)
+    return found
+
+
+def _skewness(values: np.ndarray) -> float:
+    return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-300) ** 3)
+
+
+def _rises_from_few(values: np.ndarray) -> bool:
+    """Return whether whole numbers begin at a few and have a long tail, as counts without a zero do."""
+    return bool(1 <= values.min() <= 5 and values.max() >= 10 and _skewness(values) > 0.5 * SKEWED)
 
 
 def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
@@ -231,23 +273,40 @@ def may_be_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
     return (named["x"], named["y"]) if {"x", "y"} <= set(named) else ()
 
 
-def find_trials(target: Column, numbers: list[Column]) -> str | None:
-    """Return the column of trials that successes are out of: named like one, never below the successes."""
+def may_be_successes(target: Column) -> bool:
+    """Return whether whole numbers may be successes out of trials, by their name or one letter for it."""
+    values = target.values
+    if values is None or target.kind != "whole" or np.nanmin(values) < 0:
+        return False
+    return len(target.name) == 1 or bool(name_words(target.name) & SUCCESS_WORDS)
+
+
+def find_trials(target: Column, numbers: list[Column], *, rare: bool = False) -> str | None:
+    """Return the column of trials that successes are out of: named like one, never below the successes.
+
+    With ``rare`` one of which hardly any succeed, so that it is as good an exposure.
+    """
     for column in _named(numbers, TRIALS_WORDS):
         gaps = target.missing | column.missing
         trials, successes = column.values[~gaps], target.values[~gaps]
         whole = bool((trials == np.floor(trials)).all())
-        if whole and len(trials) and trials.min() >= 1 and (successes <= trials).all():
+        if not (whole and len(trials) and trials.min() >= 1 and (successes <= trials).all()):
+            continue
+        if (successes.sum() <= RARE * trials.sum()) == rare:
             return column.name
     return None
 
 
-def find_exposure(numbers: list[Column]) -> str | None:
+def find_exposure(target: Column, numbers: list[Column]) -> str | None:
     """Return the column of efforts that counts belong to: positive, and no time that merely goes on."""
     for column in _named(numbers, EXPOSURE_WORDS):
         values = column.values[np.isfinite(column.values)]
+        words = name_words(column.name)
         clock = is_years(column) or (is_time(column.name) and _goes_on(column.values))
-        if column.kind != "constant" and values.min() > 0 and not clock:
+        clock |= bool(words & CLOCKS) and not words <= CLOCKS | CLOCK_FILLERS
+        idle = (column.values == 0) & (target.values == 0)  # nothing observed in no effort
+        effort = values.min() >= 0 and (values > 0).sum() + idle.sum() >= len(values)
+        if column.kind != "constant" and effort and not clock:
             return column.name
     return None
 
@@ -267,6 +326,8 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if not repeated or not FEWEST_GROUPS <= levels <= MOST_GROUPS or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS) and column.kind != "number"
+        if column.values is None and levels <= FEW_TEXTS:
+            named = named and bool(words & ID_WORDS)
         many = column.kind == "text" and levels > MOST_LEVELS
         code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
@@ -289,21 +350,114 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             continue
         if words & (COUNT_WORDS - {"n", "nr", "num", "number"}):
             continue
-        names_codes = words & CODE_WORDS and not (words & CYCLES and _goes_on(column.values))
+        cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
+        names_codes = words & CODE_WORDS and not cycle
         if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_GROUPS):
             codes.append(name)
     return codes
 
 
-def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
-    """Return columns that run 1, 2, 3, ... through the file, unless they are times or the only inputs."""
-    found = []
+def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[str, str]:
+    """Return columns that name the row, with the reason, unless they are times or the only inputs.
+
+    They run 1, 2, 3, ... through the file, or are whole numbers, different in every row, named like subjects.
+    """
+    found: dict[str, str] = {}
     for name in inputs:
         column = columns[name]
-        if column.kind == "whole" and not column.missing.any() and not is_time(name):
-            runs = column.values[0] in (0.0, 1.0) and bool((np.diff(column.values) == 1.0).all())
-            found += [name] * runs
-    return found if set(found) < set(inputs) else []
+        if column.kind != "whole" or column.missing.any() or is_time(name):
+            continue
+        values = column.values
+        if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
+            found[name] = "row number"
+        elif name_words(name) & SUBJECT_WORDS and len(np.unique(values)) == len(values):
+            found[name] = "different in every row"
+    return found if set(found) < set(inputs) else {}
+
+
+def find_outcome_again(
+    columns: Mapping[str, Column], inputs: list[str], target: Column, unit: Column | None
+) -> dict[str, str]:
+    """Return columns that are the outcome in other words, with the reason: they would give it away.
+
+    A number that the outcome fixes, its quotient by exposure or trials, one of two whose sum or difference it
+    is, and a threshold: numbers of one class all below those of the other, with hardly a gap between.
+    """
+    found: dict[str, str] = {}
+    numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
+    y = target.values if target.kind in ("number", "whole") else None
+    name = target.name
+    if y is not None and unit is not None:
+        for other in numbers:
+            x = columns[other].values
+            known = np.isfinite(x) & np.isfinite(y) & (unit.values > 0)
+            if _fixed_by(x[known], y[known] / unit.values[known]):
+                found[other] = f"{name} per {unit.name}"
+    if y is not None and len(np.unique(y[np.isfinite(y)])) > 10:
+        for other in numbers:
+            x = columns[other].values
+            known = np.isfinite(x) & np.isfinite(y)
+            if _fixed_by(x[known], y[known]):
+                found[other] = f"follows from {name}"
+        for first in numbers:
+            for second in numbers:
+                if first < second or first == second or {first, second} & set(found):
+                    continue
+                a, b = columns[first].values, columns[second].values
+                known = np.isfinite(a) & np.isfinite(b) & np.isfinite(y)
+                for total in (a + b, a - b, b - a):
+                    if known.sum() > 10 and np.allclose(
+                        total[known], y[known], rtol=1e-6, atol=1e-9
+                    ):
+                        later = (
+                            first if abs(_correlation(a, y)) > abs(_correlation(b, y)) else second
+                        )
+                        found[later] = f"with {second if later == first else first} it is {name}"
+        for other in inputs:
+            column = columns[other]
+            pair = column.kind == "category" and len(column.levels) == 2
+            if pair and _is_threshold(y, column.labels, column.missing):
+                found[other] = f"{name} above or below a threshold"
+    else:
+        for other in numbers:
+            threshold = _is_threshold(columns[other].values, target.labels, target.missing)
+            if threshold and not is_time(other):
+                found[other] = f"{name} is a threshold of it"
+    return found if len(found) < len(inputs) else {}
+
+
+def _in_order(values: np.ndarray) -> bool:
+    """Return whether numbers never fall, or never rise, from row to row."""
+    steps = np.diff(values)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether one of two columns is a rising or falling function of the other."""
+    if len(x) < 10 or min(len(np.unique(x)), len(np.unique(y))) <= 10:
+        return False
+    rises = (np.diff(x[np.lexsort((x, y))]) >= -1e-9 * np.ptp(x)).all()
+    falls = (np.diff(x[np.lexsort((-x, y))]) <= 1e-9 * np.ptp(x)).all()
+    return bool(rises or falls) and abs(np.corrcoef(x, y)[0, 1]) > 0.9999
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    known = np.isfinite(x) & np.isfinite(y)
+    return float(np.corrcoef(x[known], y[known])[0, 1])
+
+
+def _is_threshold(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
+    """Return whether two classes are the numbers above and below a value, some close to it on either side."""
+    known = np.isfinite(values) & ~missing
+    if _in_order(values[known]):  # of the file: see `find_leak`
+        return False
+    classes = sorted(set(labels[known].tolist()))
+    if len(classes) != 2 or known.sum() < MANY_CASES:
+        return False
+    parts = sorted((values[known & (labels == level)] for level in classes), key=np.median)
+    gap = parts[1].min() - parts[0].max()
+    enough = min(map(len, parts)) >= 10 and min(len(np.unique(part)) for part in parts) > 5
+    return bool(enough and 0 <= gap <= 0.06 * values[known].std())
 
 
 def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
@@ -315,12 +469,7 @@ def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndar
             continue
         known = rows & np.isfinite(column.values)
         x, y = column.values[known], outcome[known]
-        steps = np.diff(x)
-        if (
-            len(x) < 10
-            or len(np.unique(x)) < 0.9 * len(x)
-            or not ((steps >= 0).all() or (steps <= 0).all())
-        ):
+        if len(x) < 10 or len(np.unique(x)) < 0.9 * len(x) or not _in_order(x):
             continue
         ranks, score = rankdata(x), rankdata(y)
         largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1

@@ -120,6 +120,9 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         f"  # {target.name}: {suggestion.outcome_counts}",
         f"  target: {yaml_text(target.name)}",
     ]
+    reading = suggestion.reading
+    why = f": {reading.why}" if reading.why else ""
+    lines.append(f"  # read as {reading.kind}{why}")
     if target.kind == "binary":
         lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
     else:
@@ -228,6 +231,9 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
                 done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
         else:
             done = dropped_done(name, use, column)
+            if use == "drop":
+                why = suggestion.dropped[name]
+                done = why if why.startswith("status") else f"dropped: {why}"
             if use == "id":
                 done += ", shown beside the predictions"
         lines.append(f"{name}: {contents} -> {done}")

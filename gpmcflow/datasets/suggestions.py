@@ -24,7 +24,6 @@ from gpmcflow.datasets.columns import (
     Column,
     describe_columns,
     is_time,
-    name_words,
     yaml_text,
 )
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
@@ -32,17 +31,18 @@ from gpmcflow.datasets.large_models import LargeModels
 from gpmcflow.datasets.own_settings import TableSettings, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.roles import (
-    STATUS_WORDS,
     Reading,
     find_codes,
     find_exposure,
     find_groups,
     find_leak,
+    find_outcome_again,
     find_places,
     find_row_numbers,
+    find_status,
     find_trials,
-    has_few_levels,
     may_be_places,
+    may_be_successes,
     read_outcome,
 )
 from gpmcflow.datasets.seasons import Season, find_season
@@ -57,6 +57,7 @@ MORE_MISSING = {
     ".", "..", "-", "--", "*", "n/a", "n.a.", "na", "nan", "none", "null", "missing", "unknown", "#n/a",
     "<na>", "nd", "n.d.", "not available", "(null)",
 }  # fmt: skip
+STATUS_DROPPED = "status: how cases ended, which no model uses yet"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
 OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
 MANY_NAMES = 10  # groups of which some can be held out
@@ -67,8 +68,9 @@ class Suggestion:
     """What was found in a file, and the settings and models to start from.
 
     `settings` are those of `data:` that differ from their defaults (with all columns still there);
-    `uses` maps a column to what becomes of it; `reading` is the kind of outcome; `problems` are lines about
-    cells to correct, `notes` about what was decided and could be otherwise.
+    `uses` maps a column to what becomes of it, `dropped` one in drop to the reason; `reading` is the kind
+    of outcome; `problems` are lines about cells to correct, `notes` about what was decided and could be
+    otherwise.
     """
 
     path: Path
@@ -78,6 +80,7 @@ class Suggestion:
     target: Target
     reading: Reading
     uses: dict[str, str]
+    dropped: dict[str, str]
     models: dict[str, str]
     likelihood: str
     outcome_counts: str
@@ -133,12 +136,9 @@ class Suggestion:
                 else "different in every row",
                 "text": f"{column.contents}; categorical: [{yaml_text(column.name)}] keeps it",
                 "constant": "always the same",
-                "category": "says how cases ended",
-                "whole": "row number"
-                if column.name in find_row_numbers(self.columns, list(self.columns))
-                else "says how cases ended",
             }
-            return f"{column.name} ({why.get(column.kind, column.kind)})"
+            stated = self.dropped.get(column.name)
+            return f"{column.name} ({stated or why.get(column.kind, column.kind)})"
         words = [f"{len(column.levels)} levels"] if use == "categories" else []
         words += [_group_sizes(column)] if use == "groups" else []
         words += [gaps] if gaps else []
@@ -169,7 +169,7 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         separator=separator,
         decimal=decimal,
     )
-    settings, reading = _roles(columns, settings)
+    settings, reading, dropped = _roles(columns, settings)
     names = (*settings.categorical, *settings.groups)
     columns = describe_columns(table, missing=missing, decimal=decimal, categorical=names)
     coded, outcome, problems = code_target(table, columns, settings, "data")
@@ -202,6 +202,7 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         coded,
         reading,
         uses,
+        dropped,
         models,
         _likelihood(coded.kind, outcome, columns.get(settings.exposure or "")),
         _outcome_counts(columns[target], coded, outcome),
@@ -272,8 +273,10 @@ def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
     return tuple(word for word in found if word not in refused)
 
 
-def _roles(columns: dict[str, Column], settings: TableSettings) -> tuple[TableSettings, Reading]:
-    """Return the settings with what the columns mean, and the kind of outcome."""
+def _roles(
+    columns: dict[str, Column], settings: TableSettings
+) -> tuple[TableSettings, Reading, dict[str, str]]:
+    """Return the settings with what the columns mean, the kind of outcome, and why columns are dropped."""
     target = columns[settings.target]
     others = {name: column for name, column in columns.items() if name != target.name}
     numbers = [
@@ -288,21 +291,24 @@ def _roles(columns: dict[str, Column], settings: TableSettings) -> tuple[TableSe
     positive = settings.positive
     reading = read_outcome(target, others, trials=None)
     trials = exposure = None
-    if reading.kind == "counts" and positive is None and not target.problems:
+    tries = reading.kind == "counts" or (reading.model != "binary" and may_be_successes(target))
+    if tries and positive is None and not target.problems:
         trials = find_trials(target, numbers)
-        exposure = None if trials else find_exposure(numbers)
-        reading = read_outcome(target, others, trials=trials)
+        counted = reading.kind == "counts" and not trials
+        exposure = find_exposure(target, numbers) if counted else None
+        if exposure is None and not trials and may_be_successes(target):
+            exposure = find_trials(target, numbers, rare=True)
+        reading = (
+            Reading("counts", "counts") if exposure else read_outcome(target, others, trials=trials)
+        )
     if positive is not None:
         reading = replace(reading, model="binary")
     elif reading.kind in ("classes", "grades") and reading.model == "binary":
         counts = Counter(target.labels[~target.missing].tolist())
         if len(counts) <= MOST_LEVELS:
             positive = max(sorted(counts), key=lambda level: counts[level])
-    drop = tuple(
-        name
-        for name, column in others.items()
-        if reading.kind == "survival" and name_words(name) & STATUS_WORDS and has_few_levels(column)
-    )
+    status = find_status(others) if reading.kind == "survival" else []
+    drop = dict.fromkeys(status, STATUS_DROPPED)
     settings = replace(
         settings,
         outcome=reading.model,
@@ -310,19 +316,23 @@ def _roles(columns: dict[str, Column], settings: TableSettings) -> tuple[TableSe
         trials=trials,
         exposure=exposure,
         coordinates=places,
-        drop=drop,
+        drop=tuple(drop),
     )
     free = [
         name
         for name, use in column_uses(columns, settings).items()
         if use in ("input", "text") and name not in places and not columns[name].problems
     ]
-    drop = (*drop, *find_row_numbers(columns, [n for n in free if columns[n].kind != "text"]))
-    settings = replace(settings, drop=drop)
+    usable = [name for name in free if columns[name].kind != "text"]
+    drop |= find_row_numbers(columns, usable)
+    unit = columns.get(trials or exposure or "")
+    usable = [name for name in usable if name not in drop]
+    drop |= find_outcome_again(columns, usable, target, unit)
+    settings = replace(settings, drop=tuple(drop))
     free = [name for name in free if name not in drop]
     groups = find_groups(columns, free)
     codes = find_codes(columns, [name for name in free if name not in groups])
-    return replace(settings, groups=tuple(groups), categorical=tuple(codes)), reading
+    return replace(settings, groups=tuple(groups), categorical=tuple(codes)), reading, drop
 
 
 def _season(

@@ -228,3 +228,60 @@ def test_a_season_is_offered_with_its_period(tmp_path):
     assert "smooth" in found.models
     twin = seen(tmp_path, "temp", time=time, temp=RNG.permutation(y))
     assert (twin.season, twin.settings.test_by) == (None, None)
+
+
+def test_columns_that_are_the_outcome_again_are_dropped(tmp_path):
+    """Each would give the outcome away; a column of much the same content does not."""
+    n = 120
+    y = RNG.gamma(3.0, 10.0, n).round(2)
+    a = RNG.normal(size=n).round(3)
+    near = (y + RNG.normal(0, 1, n)).round(2)
+    start = RNG.uniform(0, 100, n).round(2)
+    again = {
+        "rest": (240 - y).round(2),
+        "cents": (100 * y).round(0),
+        "end": (start + y).round(2),
+        "high": ["no" if value < 30 else "yes" for value in y],
+    }
+    found = seen(tmp_path, "y", a=a, near=near, start=start, **again, y=y)
+    assert set(found.settings.drop) == set(again)
+    assert "follows from y" in found.summary()
+    low = seen(tmp_path, "low", a=a, weight=y, low=["no" if value < 30 else "yes" for value in y])
+    assert low.settings.drop == ("weight",)
+    gap = np.where(a > 0, a + 1, a)  # two classes that a column separates, far apart
+    apart = seen(tmp_path, "group", a=gap, b=near, group=["no" if v <= 0 else "yes" for v in a])
+    assert apart.settings.drop == ()
+
+
+def test_shares_of_trials_and_counts_per_effort_are_the_outcome_again(tmp_path):
+    n, y = RNG.integers(10, 40, N), RNG.binomial(9, 0.5, N)
+    found = seen(tmp_path, "ill", a=noise(), n=n, ill=y, p=(y / n).round(9))
+    assert (found.settings.trials, found.settings.drop) == ("n", ("p",))
+
+
+def test_names_of_rows_and_ends_of_cases(tmp_path):
+    """Different in every row and named like subjects; status columns beside a duration."""
+    county = RNG.permutation(1000 + 3 * np.arange(N))
+    found = seen(tmp_path, "z", county=county, a=noise(), z=noise())
+    assert found.settings.drop == ("county",)
+    spell = RNG.integers(1, 30, N)
+    censors = {f"censor{k}": RNG.integers(0, 2, N) for k in (1, 2)}
+    found = seen(tmp_path, "spell", spell=spell, **censors, age=noise())
+    assert (found.reading.kind, found.settings.drop) == ("survival", tuple(censors))
+
+
+def test_counts_without_a_zero_and_small_words_of_effort(tmp_path):
+    total = RNG.negative_binomial(1, 0.02, N) + 1
+    found = seen(
+        tmp_path, "total", population=RNG.integers(10**5, 10**7, N), a=noise(), total=total
+    )
+    assert (found.reading.kind, found.settings.exposure) == ("counts", "population")
+    idle = [0, 0, *RNG.integers(60, 4000, N - 2)]
+    found = seen(
+        tmp_path, "incidents", a=noise(), service=idle, incidents=[0, 0, *RNG.poisson(4, N - 2)]
+    )
+    assert found.settings.exposure == "service"
+    smoking = seen(
+        tmp_path, "visits", yearsSmoking=RNG.integers(1, 40, N), a=noise(), visits=RNG.poisson(3, N)
+    )
+    assert smoking.settings.exposure is None
