@@ -42,6 +42,7 @@ ALMOST_ALL = 0.8  # text with so many different values among its cells is an id
 ID_WORDS = {
     "id", "ids", "uuid", "guid", "identifier", "pid", "sid", "uid", "subjid", "patid", "caseid", "idno",
 }  # fmt: skip
+NUMBERED = re.compile(r"[a-z](id|Id|ID|no|No|nr|Nr)$")  # ends of names such as docno
 COUNTER_WORDS = {
     "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
     "obs", "observation",
@@ -208,7 +209,7 @@ def _numbers(
         problem = row_problem(table, name, bad, lambda cell: f'"{cell}" {says}')
         column = replace(column, problems=(problem,))
     whole = bool((values[number] == np.floor(values[number])).all())
-    named = bool(name_words(name) & ID_WORDS)
+    named = bool(name_words(name) & ID_WORDS or NUMBERED.search(name))
     if named and whole and not bad.any() and n_different > ALMOST_ALL * len(values):
         return replace(column, kind="id", contents=f"{n_different} different numbers")
     if whole and n_different == len(values) and not bad.any():

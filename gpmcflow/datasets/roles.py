@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 from scipy.stats import rankdata
@@ -63,6 +64,7 @@ SUBJECT_WORDS = {
     "player", "team", "item", "word", "cluster", "id", "ids", "cask", "wafer", "lot", "chick", "plate",
     "twin", "pair", "location", "site", "strata", "stratum", "provider", "provnum", "prov", "pid", "sid",
     "uid", "subjid", "patid", "caseid",
+    "bottle", "precinct", "borough", "parish", "province", "canton",
 }  # fmt: skip
 CODE_WORDS = {
     "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
@@ -72,6 +74,7 @@ CODE_WORDS = {
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
+    "precinct", "district", "borough", "parish", "province",
 }  # fmt: skip
 CYCLES = {"month", "weekday", "dow", "season"}  # codes only where they come again; else times
 COUNT_WORDS = {
@@ -85,6 +88,7 @@ COUNT_WORDS = {
     "suicides", "strikes", "affairs", "discoveries", "abundance", "richness", "nspecies", "matings",
     "bites", "attacks", "wins", "patents", "tumors", "tumours", "lesions", "cysts", "mutants", "purchases",
     "orders", "downloads", "clicks", "followers",
+    "drivers", "pedestrians", "fatalities", "casualties", "crashes", "collisions", "victims",
 }  # fmt: skip
 AMOUNT_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
@@ -117,17 +121,32 @@ GRADE_LEVELS = (  # words of ordered answers, low to high; two of a scale are en
     ("left", "center", "right"),
     ("liberal", "moderate", "conservative"),
     ("worse", "same", "better"),
-    ("nonhyperthyroid", "mild", "severe"),
+    ("much worse", "worse", "average", "same", "better", "much better"),
+    ("no", "perhaps", "maybe", "unsure", "yes"),
+    ("low", "med", "mid", "high"),
+    ("fair", "good", "very good", "premium", "ideal"),
+    ("not at all", "a little", "somewhat", "moderately", "quite a bit", "very", "extremely"),
+    ("none", "partial", "complete", "some", "full"),
+    ("primary", "secondary", "tertiary", "high school", "college", "university"),
+    ("i", "ii", "iii", "iv", "v"),
+    ("1st", "2nd", "3rd", "4th"),
+    ("no", "little", "some", "moderate", "a lot", "much", "great"),
+    ("light", "medium", "dark"),
+    ("beginner", "intermediate", "advanced"),
+    ("poor", "below average", "average", "above average", "good", "excellent"),
+    ("absent", "rare", "occasional", "common", "frequent", "abundant"),
 )
+ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
 DURATIONS = re.compile(r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow")
 FIRST_YEAR, LAST_YEAR = 1500, 2100
 FEWEST_GROUPS = 5  # fewer are categories
+FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are ids
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
-MOST_GROUPS = 500
-MANY_CASES = 50  # by which a threshold shows
+MOST_GROUPS = 500  # of a column named otherwise than subjects are
+MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
 
@@ -322,15 +341,21 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         column = columns[name]
         words = name_words(name)
         levels = len(set(column.labels[~column.missing].tolist()))
-        repeated = 2 * levels <= (~column.missing).sum()
-        if not repeated or not FEWEST_GROUPS <= levels <= MOST_GROUPS or column.kind == "date":
+        known = int((~column.missing).sum())
+        is_id = bool(words & ID_WORDS or ID_ENDS.search(name))
+        repeated = levels <= (0.7 if is_id else 0.5) * known
+        most = known if words & SUBJECT_WORDS else MOST_GROUPS
+        if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS) and column.kind != "number"
         if column.values is None and levels <= FEW_TEXTS:
-            named = named and bool(words & ID_WORDS)
+            named = named and is_id
+        if column.values is not None and levels < FEWEST_NUMBERS:
+            named = named and is_id
         many = column.kind == "text" and levels > MOST_LEVELS
         code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
+        blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
         if named or many or code or blocks:
             groups.append(name)
     return groups
@@ -352,7 +377,7 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
         names_codes = words & CODE_WORDS and not cycle
-        if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_GROUPS):
+        if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS):
             codes.append(name)
     return codes
 
@@ -380,50 +405,73 @@ def find_outcome_again(
 ) -> dict[str, str]:
     """Return columns that are the outcome in other words, with the reason: they would give it away.
 
-    A number that the outcome fixes, its quotient by exposure or trials, one of two whose sum or difference it
-    is, and a threshold: numbers of one class all below those of the other, with hardly a gap between.
+    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum or
+    the difference, numbers or classes of which one is cut into the other, and classes put together.
     """
-    found: dict[str, str] = {}
+    name, y = target.name, target.values if target.kind in ("number", "whole") else None
     numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
-    y = target.values if target.kind in ("number", "whole") else None
-    name = target.name
-    if y is not None and unit is not None:
-        for other in numbers:
-            x = columns[other].values
-            known = np.isfinite(x) & np.isfinite(y) & (unit.values > 0)
-            if _fixed_by(x[known], y[known] / unit.values[known]):
-                found[other] = f"{name} per {unit.name}"
-    if y is not None and len(np.unique(y[np.isfinite(y)])) > 10:
-        for other in numbers:
-            x = columns[other].values
+    found: dict[str, str] = {}
+    for other in inputs:
+        column = columns[other]
+        if other in numbers and y is not None:
+            x = column.values
             known = np.isfinite(x) & np.isfinite(y)
-            if _fixed_by(x[known], y[known]):
+            if unit is not None and _fixed_by(x[known], _ratio(y, unit.values)[known]):
+                found[other] = f"{name} per {unit.name}"
+            elif _fixed_by(x[known], y[known]):
                 found[other] = f"follows from {name}"
-        for first in numbers:
-            for second in numbers:
-                if first < second or first == second or {first, second} & set(found):
-                    continue
-                a, b = columns[first].values, columns[second].values
-                known = np.isfinite(a) & np.isfinite(b) & np.isfinite(y)
-                for total in (a + b, a - b, b - a):
-                    if known.sum() > 10 and np.allclose(
-                        total[known], y[known], rtol=1e-6, atol=1e-9
-                    ):
-                        later = (
-                            first if abs(_correlation(a, y)) > abs(_correlation(b, y)) else second
-                        )
-                        found[later] = f"with {second if later == first else first} it is {name}"
-        for other in inputs:
-            column = columns[other]
-            pair = column.kind == "category" and len(column.levels) == 2
-            if pair and _is_threshold(y, column.labels, column.missing):
-                found[other] = f"{name} above or below a threshold"
-    else:
-        for other in numbers:
-            threshold = _is_threshold(columns[other].values, target.labels, target.missing)
-            if threshold and not is_time(other):
-                found[other] = f"{name} is a threshold of it"
+        if other in found or is_time(other):
+            continue
+        if other in numbers and len(set(target.labels.tolist())) <= MOST_CLASSES:
+            if _is_cut(column.values, target.labels, target.missing):
+                found[other] = f"{name} is cut from it"
+        elif column.kind == "category" and y is not None:
+            if _is_cut(y, column.labels, column.missing):
+                found[other] = f"cut from {name}"
+        elif column.kind == "category" and _merges(target, column):
+            found[other] = f"follows from {name}"
+    for first, second in combinations([n for n in numbers if n not in found], 2):
+        a, b = columns[first].values, columns[second].values
+        if y is None or min(len(np.unique(a)), len(np.unique(b))) < 2:
+            continue
+        if _is_same(a + b, y):
+            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+        elif _is_same(a - b, y):
+            found[first] = f"with {second} it is {name}"
+        elif _is_same(b - a, y):
+            found[second] = f"with {first} it is {name}"
     return found if len(found) < len(inputs) else {}
+
+
+def find_rate(
+    columns: Mapping[str, Column], numbers: list[str], target: Column
+) -> tuple[str, str] | None:
+    """Return the exposure of counts and the column of their rate, whose product they are but for a factor."""
+    y = target.values
+    for base, rate in permutations(numbers, 2):
+        x, r = columns[base].values, columns[rate].values
+        known = np.isfinite(x) & np.isfinite(r) & np.isfinite(y)
+        if (x[known] > 0).all() and _fixed_by(r[known], _ratio(y, x)[known]):
+            return base, rate
+    return None
+
+
+def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    return np.divide(y, unit, out=np.zeros(len(y)), where=unit > 0)
+
+
+def _is_same(total: np.ndarray, y: np.ndarray) -> bool:
+    known = np.isfinite(total) & np.isfinite(y)
+    return bool(known.sum() >= 10 and np.allclose(total[known], y[known], rtol=1e-6, atol=1e-9))
+
+
+def _merges(target: Column, column: Column) -> bool:
+    """Return whether classes are those of the target, some of them put together."""
+    known = ~target.missing & ~column.missing
+    pairs = set(zip(target.labels[known].tolist(), column.labels[known].tolist(), strict=True))
+    own = {label for label, _ in pairs}
+    merged = len({level for _, level in pairs}) < len(own)
+    return bool(known.sum() >= MANY_CASES and len(pairs) == len(own) and merged)
 
 
 def _in_order(values: np.ndarray) -> bool:
@@ -441,23 +489,19 @@ def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(rises or falls) and abs(np.corrcoef(x, y)[0, 1]) > 0.9999
 
 
-def _correlation(x: np.ndarray, y: np.ndarray) -> float:
-    known = np.isfinite(x) & np.isfinite(y)
-    return float(np.corrcoef(x[known], y[known])[0, 1])
-
-
-def _is_threshold(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
-    """Return whether two classes are the numbers above and below a value, some close to it on either side."""
+def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
+    """Return whether classes are numbers cut at thresholds, with some close to these on either side."""
     known = np.isfinite(values) & ~missing
-    if _in_order(values[known]):  # of the file: see `find_leak`
+    x, classes = values[known], labels[known]
+    levels = set(classes.tolist())
+    if known.sum() < MANY_CASES or not 2 <= len(levels) <= MOST_CLASSES:
         return False
-    classes = sorted(set(labels[known].tolist()))
-    if len(classes) != 2 or known.sum() < MANY_CASES:
+    if _in_order(x):  # of the file: see `find_leak`
         return False
-    parts = sorted((values[known & (labels == level)] for level in classes), key=np.median)
-    gap = parts[1].min() - parts[0].max()
-    enough = min(map(len, parts)) >= 10 and min(len(np.unique(part)) for part in parts) > 5
-    return bool(enough and 0 <= gap <= 0.06 * values[known].std())
+    parts = sorted((x[classes == level] for level in levels), key=np.median)
+    gaps = [above.min() - below.max() for below, above in pairwise(parts)]
+    enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > 6 * len(parts)
+    return bool(enough and min(gaps) >= 0 and np.median(gaps) <= 0.06 * x.std() * len(parts))
 
 
 def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
@@ -498,6 +542,15 @@ def _goes_on(values: np.ndarray) -> bool:
     steps = np.diff(different)
     known = values[np.isfinite(values)]
     return bool(np.allclose(steps, steps[0])) and bool((np.diff(known) >= 0).all())
+
+
+def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
+    """Return whether another column is constant in the same rows: then either may be an amount."""
+    if (column.values == np.unique(column.values, return_inverse=True)[1] + 1).all():
+        return False  # numbered through
+    own = column.labels[1:] != column.labels[:-1]
+    others = [columns[name] for name in inputs if columns[name] is not column]
+    return any(((other.labels[1:] != other.labels[:-1]) == own).all() for other in others)
 
 
 def _repeated_measures(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

@@ -38,6 +38,7 @@ from gpmcflow.datasets.roles import (
     find_leak,
     find_outcome_again,
     find_places,
+    find_rate,
     find_row_numbers,
     find_status,
     find_trials,
@@ -325,6 +326,11 @@ def _roles(
     ]
     usable = [name for name in free if columns[name].kind != "text"]
     drop |= find_row_numbers(columns, usable)
+    counts = [name for name in usable if columns[name].kind in ("number", "whole")]
+    if reading.kind == "counts" and (pair := find_rate(columns, counts, target)):
+        exposure = pair[0]
+        settings = replace(settings, exposure=exposure)
+    usable = [name for name in usable if name != exposure]
     unit = columns.get(trials or exposure or "")
     usable = [name for name in usable if name not in drop]
     drop |= find_outcome_again(columns, usable, target, unit)

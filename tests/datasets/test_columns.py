@@ -32,7 +32,7 @@ DATES = [f"2023-01-{1 + i % 28:02d}" for i in range(N)]
         ("code", [f"P-{i}" for i in range(N)], "id", "30 different texts"),
         ("patient_id", [str(100 + 3 * i) for i in range(N)], "id", "30 different numbers"),
         ("caseNo", [str(5 + i) for i in range(N)], "id", "30 different numbers"),
-        ("caseNo", [str(5 + 2 * i) for i in range(N)], "whole", "whole number, complete"),
+        ("caseNo", [str(5 + 2 * i) for i in range(N)], "id", "30 different numbers"),
         ("age", [str(5 + i) for i in range(N)], "whole", "whole number, complete"),
         ("idle", [str(5 + i) for i in range(N)], "whole", "whole number, complete"),
         ("site", ["St. Anna"] * N, "constant", "always the same"),
@@ -222,7 +222,7 @@ def test_row_numbers_by_name(name, kind):
     )
     assert describe_columns(table)[name].kind == kind
     lone = CsvTable(None, {name: [str(1 + i) for i in range(N)], "y": NUMBERS}, np.arange(N))
-    assert describe_columns(lone)[name].kind == ("id" if name in ("index", "obs") else "whole")
+    assert describe_columns(lone)[name].kind == ("id" if name in ("index", "obs", "rowid") else "whole")
 
 
 def test_words_among_many_numbers_are_bad_cells_not_classes():
