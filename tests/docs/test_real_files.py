@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-import yaml
 
 from benchmarks.real_files import __main__ as command
 from benchmarks.real_files import comparison, record, sources
@@ -175,7 +174,7 @@ def test_figures_stand_between_the_marks_of_the_readme():
 
 def test_yaml_keeps_names_as_text():
     for path in command.TABLES.values():
-        for name, entry in yaml.safe_load(path.read_text(encoding="utf-8")).items():
+        for name, entry in command.load_table(path).items():
             for use, columns in entry.items():
                 if use not in ("season", "missing", "outcome"):
                     assert all(isinstance(column, str) for column in columns), (name, use)
