@@ -32,6 +32,7 @@ from gpmcflow.datasets.dates import (
     parse_dates,
 )
 
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
@@ -55,7 +56,7 @@ SURE_ROW_NAMES = re.compile(r"unnamed:? ?\d*|\.{3}\d+|row[ ._]?names?|rowid", re
 TIME_WORDS = {
     "time", "times", "date", "day", "days", "week", "weeks", "month", "months", "year", "years", "yr",
     "quarter", "hour", "hours", "hr", "minute", "minutes", "min", "second", "seconds", "sec", "t", "step",
-    "trial", "order", "sequence", "seq", "period", "wave", "session", "visit", "generation", "tick",
+    "trial", "sequence", "seq", "period", "wave", "session", "visit", "generation", "tick",
     "doy", "decade", "season",
 }  # fmt: skip
 
@@ -113,8 +114,13 @@ def is_time(name: str) -> bool:
 
 def name_words(name: str) -> set[str]:
     """Return the words of a column's name, in small letters: patientID -> patient, id."""
-    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+", name)
-    return {word.lower() for word in words}
+    return {word.lower() for word in _WORDS.findall(name)}
+
+
+def last_word(name: str) -> str:
+    """Return the last word of a column's name that is no number: what the column is about."""
+    words = [word.lower() for word in _WORDS.findall(name) if not word.isdigit()]
+    return words[-1] if words else ""
 
 
 def as_argument(column: str) -> str:

@@ -11,7 +11,15 @@ from itertools import combinations, pairwise, permutations
 import numpy as np
 from scipy.stats import rankdata
 
-from gpmcflow.datasets.columns import ID_WORDS, MOST_LEVELS, Column, is_time, name_words, yaml_text
+from gpmcflow.datasets.columns import (
+    ID_WORDS,
+    MOST_LEVELS,
+    Column,
+    is_time,
+    last_word,
+    name_words,
+    yaml_text,
+)
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "personyears", "pyears", "pyar", "pyr", "py", "population", "pop", "popn",
@@ -69,7 +77,7 @@ SUBJECT_WORDS = {
 CODE_WORDS = {
     "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
     "type", "class", "group", "grp", "treatment", "treat", "trt", "treatmt", "diet", "species", "variety",
-    "batch", "zone", "area", "sector", "industry", "occupation", "method", "machine", "operator", "status",
+    "batch", "zone", "sector", "industry", "occupation", "method", "machine", "operator", "status",
     "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
@@ -102,6 +110,7 @@ POSITIVE_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
     "duration", "time", "days", "hours", "minutes", "seconds", "latency", "rt", "concentration", "conc",
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
+    "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
 }  # fmt: skip
 GRADE_WORDS = {
     "rating", "quality", "grade", "satisfaction", "satis", "likert", "stage", "severity", "pain", "rank",
@@ -147,6 +156,7 @@ FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are i
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
+ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
 
@@ -240,7 +250,8 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     named = words & POSITIVE_WORDS
     if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
         spread = _skewness(values)
-        if spread > SKEWED or (named and spread > 0.5 * SKEWED):
+        logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
+        if (spread > SKEWED or (named and spread > 0)) and not logged:
             return Reading("positive", "real", "intervals of a positive amount can fall below 0")
     return Reading("real", "real")
 
@@ -343,6 +354,7 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         levels = len(set(column.labels[~column.missing].tolist()))
         known = int((~column.missing).sum())
         is_id = bool(words & ID_WORDS or ID_ENDS.search(name))
+        words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
         repeated = levels <= (0.7 if is_id else 0.5) * known
         most = known if words & SUBJECT_WORDS else MOST_GROUPS
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
@@ -350,7 +362,7 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         named = bool(words & SUBJECT_WORDS) and column.kind != "number"
         if column.values is None and levels <= FEW_TEXTS:
             named = named and is_id
-        if column.values is not None and levels < FEWEST_NUMBERS:
+        if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
             named = named and is_id
         many = column.kind == "text" and levels > MOST_LEVELS
         code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
@@ -418,17 +430,17 @@ def find_outcome_again(
             known = np.isfinite(x) & np.isfinite(y)
             if unit is not None and _fixed_by(x[known], _ratio(y, unit.values)[known]):
                 found[other] = f"{name} per {unit.name}"
-            elif _fixed_by(x[known], y[known]):
+            elif _fixed_by(x[known], y[known]) or _fixed_by(x[known], np.abs(y[known])):
                 found[other] = f"follows from {name}"
         if other in found or is_time(other):
             continue
-        if other in numbers and len(set(target.labels.tolist())) <= MOST_CLASSES:
-            if _is_cut(column.values, target.labels, target.missing):
-                found[other] = f"{name} is cut from it"
-        elif column.kind == "category" and y is not None:
-            if _is_cut(y, column.labels, column.missing):
-                found[other] = f"cut from {name}"
-        elif column.kind == "category" and _merges(target, column):
+        classes = len(set(column.labels.tolist())) <= MOST_CLASSES
+        few = len(set(target.labels.tolist())) <= MOST_CLASSES
+        if few and other in numbers and _is_cut(column.values, target.labels, target.missing):
+            found[other] = f"{name} is cut from it"
+        elif classes and y is not None and _is_cut(y, column.labels, column.missing):
+            found[other] = f"cut from {name}"
+        elif classes and _follows(target, column):
             found[other] = f"follows from {name}"
     for first, second in combinations([n for n in numbers if n not in found], 2):
         a, b = columns[first].values, columns[second].values
@@ -438,8 +450,10 @@ def find_outcome_again(
             found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
         elif _is_same(a - b, y):
             found[first] = f"with {second} it is {name}"
-        elif _is_same(b - a, y):
+        elif _is_same(b - a, y) or _fixed_by(y, _ratio(a, b)):
             found[second] = f"with {first} it is {name}"
+        elif _fixed_by(y, _ratio(b, a)):
+            found[first] = f"with {second} it is {name}"
     return found if len(found) < len(inputs) else {}
 
 
@@ -465,13 +479,13 @@ def _is_same(total: np.ndarray, y: np.ndarray) -> bool:
     return bool(known.sum() >= 10 and np.allclose(total[known], y[known], rtol=1e-6, atol=1e-9))
 
 
-def _merges(target: Column, column: Column) -> bool:
-    """Return whether classes are those of the target, some of them put together."""
+def _follows(target: Column, column: Column) -> bool:
+    """Return whether the classes of a column are those of the outcome, or some of them put together."""
     known = ~target.missing & ~column.missing
     pairs = set(zip(target.labels[known].tolist(), column.labels[known].tolist(), strict=True))
-    own = {label for label, _ in pairs}
-    merged = len({level for _, level in pairs}) < len(own)
-    return bool(known.sum() >= MANY_CASES and len(pairs) == len(own) and merged)
+    own, other = ({pair[side] for pair in pairs} for side in (0, 1))
+    few = 2 <= len(own) <= MOST_CLASSES and len(other) >= 2
+    return bool(few and known.sum() >= MANY_CASES and len(pairs) == len(own))
 
 
 def _in_order(values: np.ndarray) -> bool:
@@ -482,11 +496,16 @@ def _in_order(values: np.ndarray) -> bool:
 
 def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
     """Return whether one of two columns is a rising or falling function of the other."""
-    if len(x) < 10 or min(len(np.unique(x)), len(np.unique(y))) <= 10:
+    levels = min(len(np.unique(x)), len(np.unique(y)))
+    if len(x) < 20 or levels < 5:
+        return False
+    if abs(np.corrcoef(x, y)[0, 1]) > ON_A_LINE:
+        return True
+    if levels < 0.3 * len(x) or len(x) < MANY_CASES:
         return False
     rises = (np.diff(x[np.lexsort((x, y))]) >= -1e-9 * np.ptp(x)).all()
     falls = (np.diff(x[np.lexsort((-x, y))]) <= 1e-9 * np.ptp(x)).all()
-    return bool(rises or falls) and abs(np.corrcoef(x, y)[0, 1]) > 0.9999
+    return bool(rises or falls) and not _in_order(x)
 
 
 def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
@@ -555,8 +574,10 @@ def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: 
 
 def _repeated_measures(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
     """Return whether rows come in a block for each value, and another column rises anew in each block."""
-    if is_time(column.name) or column.missing.any():
-        return False
+    levels = np.unique(column.values)
+    steps = np.diff(levels)
+    if is_time(column.name) or column.missing.any() or (steps[0] > 1 and (steps == steps[0]).all()):
+        return False  # values of a design
     starts = np.flatnonzero(np.diff(column.values) != 0) + 1
     if len(starts) + 1 != len(np.unique(column.values)):
         return False

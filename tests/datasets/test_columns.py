@@ -222,7 +222,9 @@ def test_row_numbers_by_name(name, kind):
     )
     assert describe_columns(table)[name].kind == kind
     lone = CsvTable(None, {name: [str(1 + i) for i in range(N)], "y": NUMBERS}, np.arange(N))
-    assert describe_columns(lone)[name].kind == ("id" if name in ("index", "obs", "rowid") else "whole")
+    assert describe_columns(lone)[name].kind == (
+        "id" if name in ("index", "obs", "rowid") else "whole"
+    )
 
 
 def test_words_among_many_numbers_are_bad_cells_not_classes():

@@ -163,7 +163,7 @@ def test_codes_for_categories(tmp_path, name, levels, category):
 
 @pytest.mark.parametrize("name", ["Subject", "unit_of_study"])
 def test_subjects_have_levels_of_their_own_and_are_held_out_whole(tmp_path, name):
-    subject = np.repeat(100 + 7 * np.arange(12), 10)
+    subject = np.repeat(300 + np.cumsum([8, 1, 1, 20, 1, 2, 1, 1, 1, 2, 12, 1]), 10)
     found = seen(tmp_path, "z", **{name: subject}, visit=list(range(10)) * 12, z=noise(120))
     assert found.settings.groups == (name,)
     assert found.settings.test_by == name
