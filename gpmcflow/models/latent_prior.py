@@ -173,7 +173,10 @@ class LatentPrior(ModelCoordinates):
         parts, columns, places = zip(*terms, strict=True)
         size = len(self.parameters.priors)
         bound = list(chain(*columns)), list(chain(*places))
-        return few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+        found = few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+        if found is None or self._rest or self.jitter != 0.0:
+            return found
+        return found if len(found.constant) < self.n_cases else None  # else K itself has a factor
 
     @cached_property
     def _rest(self) -> list[_Term]:
