@@ -5,7 +5,6 @@ import os
 from snakemake.exceptions import WorkflowError
 
 from gpmcflow.errors import GpmcflowError
-from gpmcflow.execution.code import code_digest
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import Plan
 from gpmcflow.studies.analysis.study import is_single

@@ -55,7 +55,7 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
             )  # fmt: skip
             theta = density.coordinates.theta(x)[0]
             # values at frozen sites of their own do not compare
-            value = density.value(x, _NO_Z) if conjugate else laplace(model.at(theta)).log_evidence
+            value = density.value(x, _NO_Z) if conjugate else _laplace_evidence(model, theta)
             found.append((value, theta))
         except NumericalError as error:
             reason = error
@@ -67,6 +67,14 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
             "hyperparameters: the maximum of the evidence lies at the edge of the search: %s", edges
         )
     return theta
+
+
+def _laplace_evidence(model: GPModel, theta: np.ndarray) -> float:
+    """Log evidence; -inf where the fit fails, so that a maximum counts where no other has a value."""
+    try:
+        return laplace(model.at(theta)).log_evidence
+    except NumericalError:
+        return -np.inf
 
 
 def _range_of_basis(model: GPModel) -> SearchRange:

@@ -242,8 +242,8 @@ class ApartPredictor(Predictor):
         """p (m, n), h (m, k) with h'h = g'M^-1 g, and q (m, n)."""
         model, full, F = self.model, self.covariance.full, self.rest
         p = solve(F, self.covariance.rest(X_new))
-        W = solve(F, model.function_values(full).T).T
-        g = model.function_values(full, X_new) - p @ W
+        W = solve(F, model.function_values(full)).T
+        g = model.function_values(full, X_new).T - p @ W
         R = qr(np.concatenate([W, np.eye(W.shape[1])]), mode="economic", check_finite=False)[1]
         h = solve_triangular(R, g.T, trans=1).T
         weights = p + solve_triangular(R, h.T).T @ W.T

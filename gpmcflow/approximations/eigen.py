@@ -76,7 +76,7 @@ class EigenExact(ModelDensity):
             return -np.inf
         noise = np.full(n, noise_variances(model, full))
         K, root = np.zeros((n, n)), np.sqrt(noise)
-        scaled_sum(self.work.E, terms.factor, terms.constant, terms.noise - noise, K)
+        scaled_sum(self.work.E, terms.factor, terms.constant, np.zeros(n), K)
         K /= np.outer(root, root)
         if not np.all(np.isfinite(K)):
             return -np.inf

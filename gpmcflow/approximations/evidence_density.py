@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
@@ -12,7 +13,8 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.execution import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, factorise_lower, in_place
+from gpmcflow.models.site_adjoint import site_factor
+from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, in_place
 
 STEP = 1e-3  # of differences in the log of a likelihood's parameter
 
@@ -64,8 +66,8 @@ class EvidenceDensity(LogDensity):
 def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropagation) -> np.ndarray:
     """Gradient (d,) of log Z_EP by theta, at the EP fixed point ``fit`` of ``model.at(theta)``.
 
-    With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and R = S B^-1 S, B = I + S K S,
-    S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - R) dK / d theta] / 2 for the covariance, jitter
+    With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and P = S B^-1 S, B = I + S K S,
+    S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - P) dK / d theta] / 2 for the covariance, jitter
     included, and sum b for the mean. log Z is stationary in the sites, so a parameter of the likelihood
     changes the normalisers of the tilted distributions alone; those are differenced, at fixed cavities.
     Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
@@ -76,13 +78,16 @@ def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropaga
     slopes = np.zeros(len(full))
     of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
     if np.isin(model.free, np.concatenate(of_covariance)).any():
-        buffers, root, K = model.covariance_buffers(), np.sqrt(tau), np.zeros((n, n))
-        buffers.fill(full, K)
-        B = root[:, None] * K * root
-        B.flat[:: n + 1] += 1.0
-        factorise_lower(ROUTINES, B)
+        buffers, root, R, B = model.covariance_buffers(), np.sqrt(tau), *np.zeros((2, n, n))
+        buffers.fill(full, R)
+        site_factor(ROUTINES, R, buffers.V, root, B)
+        of_functions = np.square(buffers.V @ b)
+        if len(buffers.V):
+            h = solve_triangular(B.T, (root * buffers.V).T, lower=True)
+            of_functions -= np.square(h).sum(0)
         in_place(ROUTINES[POTRI], LOWER, B)
-        slopes += buffers.adjoint(full, 0.5 * (np.outer(b, b) - root[:, None] * B * root), 0.0, K)
+        S = 0.5 * (np.outer(b, b) - root[:, None] * B * root)
+        slopes += buffers.adjoint(full, S, 0.0, R, 0.5 * of_functions)
     for place in model.free:
         owners = model.owners(place)
         if "mean" in owners:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from gpmcflow.approximations.basis_sites import basis_sites
@@ -12,16 +14,18 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
+logger = logging.getLogger(__name__)
 TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
 def frozen_sites(
-    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
+    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None, *, quiet: bool = True
 ) -> FrozenSites:
     """Sites at theta (d,), in the units of `FrozenSites`; a fit that iterates begins at ``start``.
 
     Those of rank-one precision on a grid, of Newton's method where the prior is made of basis functions,
-    else of expectation propagation; where that does not converge, those of one case at a time.
+    else of expectation propagation; where that does not converge, those of one case at a time, with a warning
+    unless ``quiet``.
 
     Raises `NumericalError` where the covariance does not factorise.
     """
@@ -33,7 +37,12 @@ def frozen_sites(
     try:
         own = expectation_propagation(latent, tolerance=TOLERANCE).sites
         sites = FrozenSites(own.precision, own.shift)
-    except NumericalError:
+    except NumericalError as error:
+        if not quiet:
+            logger.warning(
+                "joint split HMC: sites are those of one case at a time, with which chains mix less well: %s",
+                error,
+            )
         sites = _single_sites(model, theta)
     if not model.likelihood.relative_sites:
         return sites

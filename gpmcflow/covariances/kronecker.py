@@ -112,7 +112,7 @@ class KroneckerFactor:
     drifts = False
 
     def __init__(self, tapes: tuple[Tape, Tape], jitter: float, scale: int | None = None) -> None:
-        self.parts = [DenseFactor(tape, jitter, scale) for tape in tapes]
+        self.parts = [DenseFactor(CovarianceBuffers(tape, jitter), scale) for tape in tapes]
         self.shape = tuple(tape.n_cases for tape in tapes)
         self.n, self.scale = self.shape[0] * self.shape[1], scale
         self._dense = [np.zeros((m, m)) for m in self.shape]
@@ -188,6 +188,7 @@ class KroneckerBuffers:
         self.shape = tuple(tape.n_cases for tape in tapes)
         self._buffers = [CovarianceBuffers(tape, jitter) for tape in tapes]
         self._K = [np.empty((m, m)) for m in self.shape]
+        self.V = np.empty((0, self.shape[0] * self.shape[1]))  #: no functions stand apart
 
     def fill_axes(self, full: np.ndarray) -> list[np.ndarray]:
         """K_1 and K_2, with their jitter, both triangles."""
@@ -213,9 +214,14 @@ class KroneckerBuffers:
         return float(K.trace())
 
     def adjoint(
-        self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
+        self,
+        full: np.ndarray,
+        S: np.ndarray,
+        shift: float = 0.0,
+        K: np.ndarray | None = None,
+        squares: np.ndarray | None = None,
     ) -> np.ndarray:
-        """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,); K has no use."""
+        """sum_ij (S + shift I)_ij dK_ij / d full_k at what was filled last, (size,); others have no use."""
         S = symmetric(S)
         S.flat[:: len(S) + 1] += shift
         S = S.reshape(*self.shape, *self.shape)

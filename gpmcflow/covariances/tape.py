@@ -171,9 +171,7 @@ class CovarianceBuffers:
         self._unscaled = np.flatnonzero(scaled & (t[:, nodes.CODE] != nodes.GIVEN)).tolist()
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
         self.drifts = bool(np.any((t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] > 1)))
-        # a covariance of few functions is singular, and its jitter relative to what varies about the centre
-        apart = jitter > 0.0 and tape.finite
-        self._centred = CovarianceBuffers(tape.centred()) if apart else None
+        self._alone = OwnJitter(tape, jitter) if jitter > 0.0 and tape.finite else None
 
     @cached_property
     def _slots(self) -> np.ndarray:
@@ -187,14 +185,14 @@ class CovarianceBuffers:
         """K with its jitter into the lower triangle of ``K`` (column, row); its trace.
 
         The jitter is that share of the diagonal of those terms that are not of few functions; where all
-        are, of the whole about the centre of the inputs.
+        are, it is `OwnJitter`.
         """
         trace = self._fill(full, self._fresh, 0.0, self._slots, K)
-        if self._centred is None:
+        if self._alone is None:
             return trace
-        added = self.jitter * self._centred.diagonal(full, self._centred.tape.X)
+        added = self._alone.variance(full)
         K.reshape(-1)[:: len(K) + 1] += added
-        return trace + float(added.sum())
+        return trace + len(K) * added
 
     def matrix(self, full: np.ndarray) -> np.ndarray:
         """K with its jitter, both triangles (n, n)."""
@@ -255,11 +253,7 @@ class CovarianceBuffers:
         )  # fmt: skip
         if self.tape.n_given:
             add_given_slopes(self.tape, full, twins, slopes)
-        if self._centred is not None:
-            diagonal = np.diag(self.jitter * (np.diagonal(S) + shift))
-            self._centred.fill(full, np.empty_like(diagonal))
-            slopes += self._centred.adjoint(full, diagonal)
-        return slopes
+        return slopes if self._alone is None else slopes + self._alone.adjoint(full, S, shift)
 
     def cross(self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """Covariances of latents at new inputs (m, p) with those at X, or at the cases, (m, n); no jitter."""
@@ -277,9 +271,7 @@ class CovarianceBuffers:
         out = np.empty((1, len(X_new)))
         given = given_diagonals(self.tape, full, X_new)
         self._sweep(nodes.DIAGONAL, full, Z, Z, self._of_new, out, given=given, jitter=self.jitter)
-        if self._centred is None:
-            return out[0]
-        return out[0] + self.jitter * self._centred.diagonal(full, X_new - self.tape.centre)
+        return out[0] if self._alone is None else out[0] + self._alone.variance(full)
 
     def _prepared(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
         Z = np.empty((len(self.tape.columns), len(X)))
@@ -297,6 +289,61 @@ class CovarianceBuffers:
             mode, self.tape.table, full, self.tape.free, Z, Z_new, source, change, old, slots, given, twins,
             K, jitter, shift, matrix, slopes,
         )  # fmt: skip
+
+
+class OwnJitter:
+    """eps v I: the jitter of a covariance of few functions alone, which is singular.
+
+    v is the mean of its diagonal about the centre of the inputs: what varies, wherever they lie. Methods are
+    those of `CovarianceBuffers`.
+    """
+
+    drifts = False
+
+    def __init__(self, tape: Tape, jitter: float) -> None:
+        self.tape, self.jitter = tape, jitter
+        self._centred = CovarianceBuffers(tape.centred())
+
+    def variance(self, full: np.ndarray) -> float:
+        """eps v."""
+        if self.jitter == 0.0:
+            return 0.0
+        return self.jitter * float(self._centred.diagonal(full, self._centred.tape.X).mean())
+
+    def fill(self, full: np.ndarray, K: np.ndarray) -> float:
+        """eps v I into ``K``; its trace."""
+        K[:], variance = 0.0, self.variance(full)
+        K.reshape(-1)[:: len(K) + 1] = variance
+        return len(K) * variance
+
+    def matrix(self, full: np.ndarray) -> np.ndarray:
+        """eps v I (n, n)."""
+        return self.variance(full) * np.eye(self.tape.n_cases)
+
+    def fill_from(
+        self, other: OwnJitter, full: np.ndarray, before: np.ndarray, place: int, K: np.ndarray
+    ) -> float:
+        """As `fill`."""
+        return self.fill(full, K)
+
+    def adjoint(
+        self, full: np.ndarray, S: np.ndarray, shift: float = 0.0, K: np.ndarray | None = None
+    ) -> np.ndarray:
+        """eps (mean S_ii + shift) sum_i dv_i / d full_k, v_i the diagonal about the centre."""
+        if self.jitter == 0.0:
+            return np.zeros(len(full))
+        n = len(S)
+        weights = np.diag(np.full(n, self.jitter * (float(S.trace()) / n + shift)))
+        self._centred.fill(full, np.empty((n, n)))
+        return self._centred.adjoint(full, weights)
+
+    def cross(self, full: np.ndarray, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
+        """Zeros (m, n)."""
+        return np.zeros((len(X_new), self.tape.n_cases if X is None else len(X)))
+
+    def diagonal(self, full: np.ndarray, X_new: np.ndarray) -> np.ndarray:
+        """eps v at new inputs (m, p), (m,)."""
+        return np.full(len(X_new), self.variance(full))
 
 
 def symmetric(K: np.ndarray) -> np.ndarray:

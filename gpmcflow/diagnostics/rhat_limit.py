@@ -17,21 +17,28 @@ def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:
 
     Of m half chains with S effective draws in all, (R-hat^2 - 1) S (m - 1) / m is chi-squared with m - 1
     degrees of freedom where they agree; the limit is its quantile that the largest of ``n_quantities``, each
-    judged in the bulk and in the tails, exceeds in one run of a hundred. S is counted within chains, so that
-    chains that differ do not lower it. No chance explains a chain that never moved: there the limit is 1.01.
+    judged in the bulk and in the tails, exceeds in one run of a hundred. S is the smaller of both: a chain
+    that swings from side to side has many effective draws of its middle, and few of its spread. It is counted
+    within chains, so that chains that differ do not lower it. No chance explains a chain that never moved:
+    there the limit is 1.01.
 
     Source: R-hat is that of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), Bayesian Analysis 16.
     """
     n_chains, n_draws = draws.shape
     if n_draws < MIN_DRAWS or not np.all(np.isfinite(draws)):
         return LEAST
-    from scipy.stats import rankdata  # takes long to load
-
-    scores = ndtri((rankdata(draws).reshape(draws.shape) - 0.375) / (draws.size + 0.25))
-    times = initial_positive_sequence_time(scores)
+    both = np.stack([_normal_scores(draws), _normal_scores(np.abs(draws - np.median(draws)))])
+    times = initial_positive_sequence_time(both)
     if not np.all(np.isfinite(times)):
         return LEAST
-    effective = float((n_draws / times).sum())
+    effective = float((n_draws / times).sum(1).min())
     m = 2 * n_chains
     chance = chdtri(m - 1, FALSE_ALARMS / (2.0 * n_quantities)) / (m - 1)
     return float(np.clip(np.sqrt(1.0 + m / effective * chance), LEAST, MOST))
+
+
+def _normal_scores(draws: np.ndarray) -> np.ndarray:
+    """Normal quantiles of the ranks of draws (chain, draw)."""
+    from scipy.stats import rankdata  # takes long to load
+
+    return ndtri((rankdata(draws).reshape(draws.shape) - 0.375) / (draws.size + 0.25))

@@ -27,6 +27,7 @@ from gpmcflow.execution import Execution, array_digest, pin_blas, run, workers
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
+from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
 from gpmcflow.storage import standard_attributes, with_attributes
@@ -50,6 +51,7 @@ def model_evidence(
     n_replicates: int = 4,
     n_draws: int | None = None,
     target_error: float = 0.1,
+    predictive: bool = True,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
     execution: Execution | None = None,
@@ -82,6 +84,8 @@ def model_evidence(
         leave the error above ``target_error``, or fewer than 100 effective draws in a replicate.
     target_error:
         Standard error, in nats, at which no further round of draws is made.
+    predictive:
+        Whether results hold what ArviZ's functions ask for.
     seed, key, execution:
         As in `sample`.
 
@@ -93,9 +97,9 @@ def model_evidence(
     log p(y | f), and complexity, fit - log p(y), the Kullback-Leibler divergence of the posterior from the
     prior; costs; overlap, the largest variance of a bridge's terms; ``alarm``, a text that is empty where
     nothing speaks against the estimate. Group ``posterior``: hyperparameters (chain, draw). Group
-    ``sample_stats``: log_ratio u and sum_log_likelihood; ``log_likelihood`` and the other groups that ArviZ's
-    functions ask for, as in `sample`; ``reference``: u at draws of the reference;
-    ``tempered``, of a ladder: u (chain, temperature, draw), swaps and statistics.
+    ``sample_stats``: log_ratio u and sum_log_likelihood; ``reference``: u at draws of the reference;
+    ``tempered``, of a ladder: u (chain, temperature, draw), swaps and statistics. With ``predictive``
+    ``log_likelihood`` and the other groups of `sample`.
 
     Raises
     ------
@@ -148,7 +152,11 @@ def model_evidence(
                 ladder = replicates.ladder(ends, short, length)
                 if ladder.enough(target_error):
                     break
-    groups = posterior_groups(model, ends, seed, (*key, problem.stream))
+    groups = posterior_groups(model, ends)
+    if predictive:
+        own = {"theta": ends.theta, model.latent_variable: ends.latents}
+        of_model = ModelPredictive(model, has_latents=True)
+        groups |= predictive_groups(of_model, own, seed, (*key, problem.stream))
     if ladder is not None:
         groups["tempered"] = ladder_group(ladder)
     if stages is not None:

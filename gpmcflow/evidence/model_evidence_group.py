@@ -17,7 +17,6 @@ from gpmcflow.evidence.parallel_tempering import smallest_effective_size
 from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.variables import in_own_units
 
 LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge
@@ -235,8 +234,8 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
     return xr.Dataset(values, coords, {"route": "two_ended" if ladder is None else "ladder"})
 
 
-def posterior_groups(model: GPModel, ends: Ends, seed: int, key: tuple) -> dict[str, xr.Dataset]:
-    """Groups ``posterior``, ``sample_stats``, ``reference``, and those of `predictive_groups`."""
+def posterior_groups(model: GPModel, ends: Ends) -> dict[str, xr.Dataset]:
+    """Groups ``posterior``, ``sample_stats``, ``reference`` and ``observed_data``."""
     n_replicates, n_draws, n_repeats = ends.reference.shape
     coords = {"chain": np.arange(n_replicates), "draw": np.arange(n_draws)}
     draws = ("chain", "draw")
@@ -249,16 +248,12 @@ def posterior_groups(model: GPModel, ends: Ends, seed: int, key: tuple) -> dict[
         for name in ("log_ratio", "sum_log_likelihood", "acceptance_rate", "diverging")
     }
     reference = {"log_ratio": ((*draws, "repeat"), ends.reference)}
-    own = {"theta": ends.theta, model.latent_variable: ends.latents}
-    return (
-        {"observed_data": data_of(model)["observed_data"]}
-        | predictive_groups(ModelPredictive(model, True), own, seed, key)
-        | {
-            "posterior": xr.Dataset(posterior, coords | {"theta_dim": np.array(model.names)}),
-            "sample_stats": xr.Dataset(stats, coords),
-            "reference": xr.Dataset(reference, coords | {"repeat": np.arange(n_repeats)}),
-        }
-    )
+    return {
+        "observed_data": data_of(model)["observed_data"],
+        "posterior": xr.Dataset(posterior, coords | {"theta_dim": np.array(model.names)}),
+        "sample_stats": xr.Dataset(stats, coords),
+        "reference": xr.Dataset(reference, coords | {"repeat": np.arange(n_repeats)}),
+    }
 
 
 def ladder_group(ladder: Ladder) -> xr.Dataset:

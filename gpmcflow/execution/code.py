@@ -61,12 +61,14 @@ def code_of(
     folder = _FOLDER if root is None else Path(root)
     waiting = [_parts(entry.partition(":")[0]) for entry in entries]
     reached: dict[str, Source] = {}
+    seen: set[str] = set()
     while waiting:
-        path = _file(folder, waiting.pop())
-        name = path.relative_to(folder).as_posix()
-        if name in reached:
+        module = waiting.pop()
+        if module in seen:
             continue
-        reached[name] = source = _source(path)
+        seen.add(module)
+        path = _file(folder, module)
+        reached[path.relative_to(folder).as_posix()] = source = _source(path)
         waiting += _reached(folder, source.imports, harmless)
     return dict(sorted(reached.items()))
 

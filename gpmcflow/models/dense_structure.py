@@ -8,7 +8,12 @@ import numpy as np
 
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
-from gpmcflow.models.site_adjoint import condition, covariance_adjoint, pull_back
+from gpmcflow.models.site_adjoint import (
+    condition,
+    covariance_adjoint,
+    function_squares,
+    pull_back,
+)
 from gpmcflow.numerics.lapack import ROUTINES, triangular_solve
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -18,14 +23,14 @@ class DenseStructure(PriorStructure):
     """u = f (n,), z = (z_1, z_2) (2n,): pathwise conditioning of `site_adjoint`.
 
     The amplitude a of relative sites comes from K; its derivative is kappa I added to the adjoint of K,
-    kappa = (l'.(f + c) - c g_c - 2 <K-bar, K>) / (2 trace K).
+    kappa = (l'.(f + c) - c g_c - 2 <K-bar, K>) / (2 trace K). K = R + V'V, see `DenseCovariance`.
     """
 
     def __init__(self, model: GPModel, sites: FrozenSites) -> None:
         self.model, n = model, model.n_cases
         self.n_z, self.n_latents = 2 * n, n
         self._covariance = model.covariance_buffers()
-        self._K, self._L, self._B, self._S = (np.empty((n, n)) for _ in range(4))
+        self._R, self._L, self._B, self._S = (np.empty((n, n)) for _ in range(4))
         self._a, self._alpha, self._whitened, self.latents, self._adjoint = (
             np.empty(n) for _ in range(5)
         )
@@ -35,16 +40,16 @@ class DenseStructure(PriorStructure):
         """Factors of K and of B, and an exact draw f."""
         model, n = self.model, self.model.n_cases
         self._full, self._z1 = full, z[:n]
-        self._trace = self._covariance.fill(full, self._K)
-        self._log_det = self._covariance.factorise(self._K, self._L)
+        self._trace = self._covariance.fill(full, self._R)
+        self._log_det = self._covariance.factorise(self._R, self._L)
         if not math.isfinite(self._log_det):
             return np.nan
         w, b = self.sites
         self._scale = math.sqrt(self._trace / n) if model.likelihood.relative_sites else 1.0
         self._omega, mean = np.sqrt(w) / self._scale, model.mean_at(full)
         evidence = condition(
-            ROUTINES, self._K, self._L, self._B, self._omega, self._scale * b / w - mean, z[:n], z[n:],
-            self._a, self._alpha, self._whitened, self.latents,
+            ROUTINES, self._R, self._L, self._B, self._omega, self._scale * b / w - mean, z[:n], z[n:],
+            self._a, self._alpha, self._whitened, self.latents, self._covariance.V,
         )  # fmt: skip
         self.predictor = self.latents + mean
         return evidence
@@ -72,16 +77,21 @@ class DenseStructure(PriorStructure):
         pull_back(
             ROUTINES, self._L, self._B, self._omega, rho, self._adjoint, slope_z[:n], slope_z[n:]
         )
+        squares = function_squares(
+            ROUTINES, self._L, self._B, self._covariance.V, self._omega, self._alpha, slope_z[:n],
+            self._z1, self._whitened,
+        )  # fmt: skip
         self._covariance.invert(self._L)
         inner, by_mean = covariance_adjoint(
-            ROUTINES, self._K, self._L, self._B, self._S, self._omega, self._alpha, self._a, self._adjoint,
+            ROUTINES, self._R, self._L, self._B, self._S, self._omega, self._alpha, self._a, self._adjoint,
             slope_z[:n], self._z1,
         )  # fmt: skip
         shift = 0.0
         if model.likelihood.relative_sites:
+            inner += float(squares.sum())
             by_scale = float(slope @ self.predictor) - model.mean_at(full) * by_mean
             shift = (0.5 * by_scale - inner) / self._trace
-        by_full = self._covariance.adjoint(full, self._B, shift, self._K)
+        by_full = self._covariance.adjoint(full, self._B, shift, self._R, squares)
         model.add_mean_slope(by_full, by_mean)
         return slope_z, by_full
 

@@ -11,7 +11,7 @@ from scipy.linalg import blas, lapack, qr
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.axis_coordinates import AxisCoordinates, check_order
-from gpmcflow.models.case_part import CasePart, sites_density
+from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 
@@ -135,15 +135,6 @@ class GaussianSites:
         return model.pull_back((self.shift - self.precision * model.predictor_mean)[None])[0]
 
     @cached_property
-    def log_normaliser(self) -> float:
-        """Log of the integral of prior times sites (log Z-tilde_0 of the tempered path)."""
-        if self.is_prior:
-            return 0.0
-        eta = self.model.predictor_mean
-        constant = float((self.shift * eta - 0.5 * self.precision * eta**2).sum())
-        return constant + 0.5 * float(self._linear_term @ self.whitened_mean) - 0.5 * self.log_det
-
-    @cached_property
     def mean(self) -> np.ndarray:
         """Mean of theta (d,)."""
         return self.model.latent(self.whitened_mean[None])[0]
@@ -240,7 +231,7 @@ class GaussianSites:
     def log_peak(self) -> float:
         """Log of the integral of prior times sites, over the sites' value at the mean.
 
-        That is log prior - log q at the mean; `log_normaliser` is this plus the log sites there.
+        That is log prior - log q at the mean.
         """
         return -0.5 * float(self.whitened_mean @ self.whitened_mean) - 0.5 * self.log_det
 
@@ -280,10 +271,6 @@ class GaussianSites:
     def split_cases(self, fraction: float, order: str = "curvature") -> SplitCases:
         """Return the same Gaussian in its principal axes, with the cases split in two parts."""
         return SplitCases(self.model, self.precision, self.shift, fraction, order)
-
-    def log_density_of_sites(self, eta: np.ndarray) -> np.ndarray:
-        """Sum_i nu_i eta_i - tau_i eta_i^2 / 2 for a batch (..., n), shape (...)."""
-        return sites_density(eta, self.precision, self.shift)
 
 
 class PrincipalAxes(AxisCoordinates, GaussianSites):

@@ -56,9 +56,10 @@ class GPModel(WritableArrays, LatentPrior):
         Number or hyperprior of c, in the units of the latent function.
     jitter:
         eps of R_ii (1 + eps), a part of the model, the same for all theta, R the terms of K that are not
-        `Linear`, `Polynomial` or `Constant`: those are few functions, and need none. Where all terms are, it
-        is a share of their variance about the centre of the inputs. None is 1e-6, and for `at` with a
-        covariance of fixed parameters the least that lets R factorise, zero first.
+        `Linear`, `Polynomial` or `Constant`: those are few functions, and need none. None is 1e-6, and for
+        `at` with a covariance of fixed parameters the least that lets R factorise, zero first. Where all
+        terms are few functions, R = eps v I, v the mean of their variances about the centre of the inputs;
+        None is then 1e-12, and 0 where Gaussian noise stands beside it.
     structure:
         "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
         takes the first where the cases are a grid and the covariance a product, else the second.

@@ -19,7 +19,7 @@ from gpmcflow.covariances.finite import FewFunctions, few_functions, is_finite
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor
 from gpmcflow.covariances.leaves import Constant
-from gpmcflow.covariances.tape import CovarianceBuffers, Tape
+from gpmcflow.covariances.tape import CovarianceBuffers, OwnJitter, Tape
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.latent_gaussian import factorise
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 JITTER = 1e-6
-SINGULAR = (
-    1e-12  # jitter of a covariance of few functions, which a factor in stacked form can do with
-)
+SINGULAR = 1e-12  # of a covariance of few functions alone, which stand apart from it
 _Term = tuple[Covariance, list[tuple[int, ...]], list[np.ndarray]]
 
 
@@ -100,8 +98,10 @@ class LatentPrior(ModelCoordinates):
 
     @property
     def epsilon(self) -> float:
-        """eps of K_ii (1 + eps) as samplers over theta take it."""
-        return JITTER if self.jitter is None else self.jitter
+        """eps of the jitter as samplers over theta take it, see `GPModel`."""
+        if self.jitter is not None:
+            return self.jitter
+        return SINGULAR if self.functions is not None and not self._rest else JITTER
 
     @cached_property
     def _tape(self) -> Tape:
@@ -138,7 +138,8 @@ class LatentPrior(ModelCoordinates):
         self.refuse_basis()
         everything = np.unique(np.concatenate(self._places))
         if self._axes is not None:
-            return everything, None, np.empty(0, dtype=int), self.covariance_buffers()
+            axes = KroneckerBuffers(self._axes, self.epsilon)
+            return everything, None, np.empty(0, dtype=int), axes
         terms = self._terms
         inner = [own for own in terms if not isinstance(own[0], Constant)]
         if len(inner) == 1:
@@ -159,7 +160,7 @@ class LatentPrior(ModelCoordinates):
 
     @cached_property
     def functions(self) -> FewFunctions | None:
-        """Terms of the sum that are few functions of the inputs, where one is not constant; else None.
+        """Terms of the sum that are few functions of the inputs; None where they are constants beside others.
 
         They need no jitter, and are kept apart where all of K is factorised: their variance far from the
         origin of a column would leave no digits to the others.
@@ -167,30 +168,42 @@ class LatentPrior(ModelCoordinates):
         if self.basis or self._axes is not None:
             return None
         terms = [own for own in self._terms if is_finite(own[0])]
-        if all(isinstance(term, Constant) for term, _, _ in terms):
+        if self._rest and all(isinstance(term, Constant) for term, _, _ in terms):
             return None
         parts, columns, places = zip(*terms, strict=True)
         size = len(self.parameters.priors)
         bound = list(chain(*columns)), list(chain(*places))
-        return few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+        found = few_functions(reduce(Sum, parts), *bound, self.X.shape[1], size)
+        if found is None or self._rest or self.jitter != 0.0:
+            return found
+        return found if len(found.constant) < self.n_cases else None  # else K itself has a factor
 
     @cached_property
     def _rest(self) -> list[_Term]:
         return [own for own in self._terms if not is_finite(own[0])]
 
-    def rest_of_functions(self) -> tuple[np.ndarray, CovarianceBuffers | None]:
-        """Places in ``full`` of what the terms beside `functions` depend on, and buffers for their sum."""
+    def rest_of_functions(self) -> tuple[np.ndarray, CovarianceBuffers | OwnJitter]:
+        """Places in ``full`` of what the terms beside `functions` depend on, and buffers for R, their sum.
+
+        With its jitter; where there are no other terms, R is a jitter alone.
+        """
         pin_blas()
-        if not self._rest:
-            return np.empty(0, dtype=int), None
-        places = np.unique(np.concatenate([np.concatenate(own[2]) for own in self._rest]))
-        return places, CovarianceBuffers(self._tape_of(self._rest), self.epsilon)
+        terms = self._rest or self._terms
+        places = np.unique(np.concatenate([np.concatenate(own[2]) for own in terms]))
+        made = CovarianceBuffers if self._rest else OwnJitter
+        return places, made(self._tape_of(terms), self.epsilon)
 
     def function_values(self, full: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """V (n, q) of K = R + V V', R the rest, with the scales of `functions`, or of other inputs X."""
+        """V (q, n) of K = R + V'V, R the rest, with the scales of `functions`, or of other inputs X."""
         assert self.functions is not None
-        X = self.X if X is None else X
-        return self.functions.values(X) * np.exp(self.functions.log_scales(full))
+        values = self._function_values if X is None else self.functions.values(X).T
+        with np.errstate(over="ignore"):
+            return values * np.exp(self.functions.log_scales(full))[:, None]
+
+    @cached_property
+    def _function_values(self) -> np.ndarray:
+        assert self.functions is not None
+        return np.ascontiguousarray(self.functions.values(self.X).T)
 
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
@@ -224,7 +237,9 @@ class LatentPrior(ModelCoordinates):
         self.refuse_basis()
         if self._axes is not None:
             return KroneckerFactor(self._axes, self.epsilon, self.scale_place)
-        return DenseFactor(self._tape, self.epsilon, self.scale_place)
+        if self.functions is None:
+            return DenseFactor(CovarianceBuffers(self._tape, self.epsilon), self.scale_place)
+        return DenseFactor(self.rest_of_functions()[1], self.scale_place, self.function_values)
 
     def covariance_buffers(self) -> DenseCovariance | KroneckerBuffers:
         """Buffers for K and its adjoint. BLAS has one thread from here on."""
@@ -232,7 +247,10 @@ class LatentPrior(ModelCoordinates):
         self.refuse_basis()
         if self._axes is not None:
             return KroneckerBuffers(self._axes, self.epsilon)
-        return DenseCovariance(self._tape, self.epsilon)
+        if self.functions is None:
+            return DenseCovariance(CovarianceBuffers(self._tape, self.epsilon))
+        rest = self.rest_of_functions()[1]
+        return DenseCovariance(rest, self.function_values, self.functions.exponents)
 
     def scale(self, full: np.ndarray) -> float:
         """s of K = s^2 L L'; 1 where no amplitude multiplies the whole covariance."""
@@ -254,8 +272,7 @@ class LatentPrior(ModelCoordinates):
     ) -> tuple[np.ndarray, float]:
         """Lower factor of K (n, n), in Fortran order, and the mean of the jitter in it.
 
-        With ``least`` that is the least with which what needs one factorises, zero first. A covariance of few
-        functions alone, which is singular, has 1e-12 of its mean variance about the centre of the inputs.
+        With ``least`` that is the least with which what needs one factorises, zero first.
         """
         if self.functions is None:
             if least:
@@ -267,20 +284,15 @@ class LatentPrior(ModelCoordinates):
         return stacked_factor(self.function_values(full), rest), jitter
 
     def rest_factor(self, full: np.ndarray, *, least: bool = False) -> tuple[np.ndarray, float]:
-        """Lower factor of R (n, n), K = R + V V', and the mean jitter in it; see `factor_and_jitter`."""
-        pin_blas()
+        """Lower factor of R (n, n), K = R + V'V, and the mean jitter in it; see `factor_and_jitter`."""
         _, buffers = self.rest_of_functions()
-        if buffers is None:
-            tape = self._tape.centred()
-            share = SINGULAR if self.jitter is None else self.jitter
-            added = share * float(CovarianceBuffers(tape).diagonal(full, tape.X).mean())
-            if added == 0.0:
-                raise self._not_positive_definite(full)
-            return np.sqrt(added) * np.eye(self.n_cases), added
-        if least:
+        if isinstance(buffers, OwnJitter):
+            jitter = buffers.variance(full)
+        elif least:
             buffers.jitter = 0.0
             return factorise(buffers.matrix(full))
-        jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
+        else:
+            jitter = self.epsilon * float(buffers.diagonal(full, self.X).mean())
         rest, info = lapack.dpotrf(buffers.matrix(full), lower=1, clean=1)
         if info:
             raise self._not_positive_definite(full)
@@ -331,14 +343,10 @@ class CovarianceAt:
     def rest(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """As calling it, of what stands beside `GPModel.functions`."""
         _, buffers = self.model.rest_of_functions()
-        if buffers is None:
-            return np.zeros((len(X_new), self.model.n_cases if X is None else len(X)))
         return buffers.cross(self.full, np.ascontiguousarray(X_new), X)
 
     def rest_diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """As `diagonal`, of what stands beside `GPModel.functions`."""
         _, buffers = self.model.rest_of_functions()
-        if buffers is None:
-            return np.zeros(len(X_new))
         buffers.jitter = 0.0
         return buffers.diagonal(self.full, np.ascontiguousarray(X_new))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import blas, qr
+from scipy.linalg import blas
+
+from gpmcflow.numerics import lapack
 
 
 def push_forward(factor: np.ndarray, batch: np.ndarray, triangular: bool) -> np.ndarray:
@@ -38,12 +40,8 @@ def _product(factor: np.ndarray, batch: np.ndarray, triangular: bool, transpose:
     return out.T.reshape(*lead, -1)
 
 
-def stacked_factor(columns: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    """Lower triangular L with L L' = V V' + F F', for V (n, q), F lower triangular (n, n).
-
-    By the QR decomposition of V' over F', in which large columns of V take no digits from F.
-    """
-    stacked = np.asfortranarray(np.concatenate([columns.T, factor.T]))
-    (R,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
-    R = R[: len(factor)]
-    return np.asfortranarray((np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R).T)
+def stacked_factor(functions: np.ndarray, factor: np.ndarray) -> np.ndarray:
+    """Lower triangular L, in Fortran order, with L L' = V'V + F F', V (q, n), F lower triangular (n, n)."""
+    columns = np.array(factor.T, order="C")
+    lapack.add_functions(columns, 0.0, functions)
+    return columns.T

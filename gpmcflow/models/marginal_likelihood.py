@@ -20,9 +20,9 @@ import numpy as np
 from scipy.linalg import blas, qr, solve_triangular
 
 from gpmcflow.covariances.finite import FewFunctions
+from gpmcflow.covariances.tape import OwnJitter
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.linear_maps import stacked_factor
 from gpmcflow.numerics import lapack
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.lapack import ROUTINES
@@ -97,12 +97,14 @@ class MarginalLikelihood:
         require_gaussian(model, "marginal likelihood")
         self.model, n = model, model.n_cases
         self.functions: FewFunctions | None = model.functions if apart else None
-        self._buffers: Any = None  # of few functions alone there is no rest
+        self._buffers: Any
         self.scale, self.constants = None, np.empty(0, dtype=int)
         if self.functions is None:
             self.inner, self.scale, self.constants, self._buffers = model.scaled_covariance()
         else:
             self.inner, self._buffers = model.rest_of_functions()
+            if isinstance(self._buffers, OwnJitter) and model.jitter is None:
+                self._buffers.jitter = 0.0  # the noise is enough
         self.E, self._C = np.zeros((n, n)), np.empty((n, n))  # (column, row), lower triangle
         self._noise, self._u = np.empty(n), np.empty(n)
         self._key: bytes | None = None  # of the parameters E is filled for
@@ -121,8 +123,7 @@ class MarginalLikelihood:
         key = unit[self.inner].tobytes()
         if key != self._key:
             self._unit = unit.copy()
-            if self._buffers is not None:
-                self._buffers.fill(unit, self.E)
+            self._buffers.fill(unit, self.E)
             self._key = key
         self._noise[:] = noise_variances(model, full)
         return Terms(factor, constant, self._noise)
@@ -132,9 +133,7 @@ class MarginalLikelihood:
         log_det = self._factorise_rest(full)
         if self.functions is None or not np.isfinite(log_det):
             return log_det
-        L = stacked_factor(self.model.function_values(full), np.tril(self._C.T))
-        self._C[:] = L.T
-        return float(np.log(np.diag(L)).sum())
+        return lapack.add_functions(self._C, log_det, self.model.function_values(full))
 
     def _factorise_rest(self, full: np.ndarray) -> float:
         """As `factorise`, of C less V V'."""
@@ -184,7 +183,7 @@ class MarginalLikelihood:
         if not np.isfinite(log_det):
             return -np.inf
         self._u = u = self.solve(self.model.y - self.model.mean_at(full))
-        V = np.asfortranarray(self.model.function_values(full))
+        V = self.model.function_values(full).T
         self._W = W = blas.dtrsm(1.0, self._C.T, V, lower=1)
         if not np.all(np.isfinite(W)):
             return -np.inf
@@ -212,9 +211,7 @@ class MarginalLikelihood:
         if Y is not None:  # C^-1 = A^-1 - Y Y'
             self._C += 0.5 * (Y @ Y.T)
             trace += 0.5 * float(np.square(Y).sum())
-        slopes = np.zeros(len(full))
-        if self._buffers is not None:
-            slopes = self._buffers.adjoint(self._unit, self._C, K=self.E)
+        slopes = self._buffers.adjoint(self._unit, self._C, K=self.E)
         if Y is not None:
             by_scale = np.square(self._w) - 1.0 + np.square(root).sum(1)
             slopes += self.functions.exponents.T @ by_scale

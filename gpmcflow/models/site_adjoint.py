@@ -1,7 +1,8 @@
 """Site posterior of latents as a function of a covariance K, and the adjoint of all that, in compiled loops.
 
-K = L L' (n, n), sites of precision omega_i^2 and mean gamma_i, B = I + omega K omega, P = omega B^-1 omega.
-Unit normals z_1, z_2 give an exact draw of the latents' site posterior by pathwise conditioning,
+K = R + V'V = L L' (n, n), V (q, n) few functions or none, sites of precision omega_i^2 and mean gamma_i,
+B = I + omega K omega, P = omega B^-1 omega. Unit normals z_1, z_2 give an exact draw of the latents' site
+posterior by pathwise conditioning,
 
     v = L z_1,   a = omega B^-1 (omega (gamma - v) - z_2),   f = v + K a = L (z_1 + L'a),
 
@@ -17,19 +18,27 @@ import numpy as np
 from gpmcflow.numerics import lapack
 from gpmcflow.numerics.code_cache import compiled
 
+LARGEST_CORRECTION = 0.01  # of latents, whose rounding is not known to be corrected above it
 TILE = 32  # side of the squares in which a matrix and its transpose are added
 
 
 @compiled
-def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
-    """Log Z; fills the factor of B, a, alpha = P gamma, L^-1 f = z_1 + L'a, and f; nan where B fails."""
+def site_factor(routines, R, V, omega, B):
+    """Factor of I + omega K omega, K = R + V'V, into ``B``; log of its determinant, nan where it fails."""
     n = omega.size
     for j in range(n):
         scale = omega[j]
         for i in range(j, n):
-            B[j, i] = scale * omega[i] * K[j, i]
+            B[j, i] = scale * omega[i] * R[j, i]
         B[j, j] += 1.0
-    log_det = lapack.factorise_lower(routines, B)
+    return lapack.add_functions(B, lapack.factorise_lower(routines, B), V * omega)
+
+
+@compiled
+def condition(routines, R, L, B, omega, gamma, z1, z2, a, alpha, whitened, f, V):
+    """Log Z; fills the factor of B, a, alpha = P gamma, L^-1 f = z_1 + L'a, and f; nan where B fails."""
+    n = omega.size
+    log_det = site_factor(routines, R, V, omega, B)
     if not np.isfinite(log_det):
         return np.nan
     f[:] = z1
@@ -48,7 +57,40 @@ def condition(routines, K, L, B, omega, gamma, z1, z2, a, alpha, whitened, f):
         whitened[i] += z1[i]
     f[:] = whitened
     lapack.triangular_product(routines, L, False, f)
+    if V.shape[0] > 0 and not _refine(routines, L, B, omega, gamma, z1, z2, a, whitened, f):
+        return np.nan
     return -0.5 * np.dot(gamma, alpha) - log_det
+
+
+@compiled
+def _refine(routines, L, B, omega, gamma, z1, z2, a, whitened, f):
+    """Correct a, x = z_1 + L'a and f for the rounding that large functions in L bring; False if too large.
+
+    x solves (I + L' omega^2 L) x = z_1 + L' omega (omega gamma - z_2). Of the residual r of that the
+    correction is r - L' omega B^-1 omega L r.
+    """
+    n = omega.size
+    for i in range(n):
+        a[i] = omega[i] * (omega[i] * (gamma[i] - f[i]) - z2[i])
+    r = a.copy()
+    lapack.triangular_product(routines, L, True, r)
+    for i in range(n):
+        r[i] += z1[i] - whitened[i]
+    step = r.copy()
+    lapack.triangular_product(routines, L, False, step)
+    step *= omega
+    lapack.triangular_solve(routines, B, False, step)
+    lapack.triangular_solve(routines, B, True, step)
+    step *= omega
+    lapack.triangular_product(routines, L, True, step)
+    for i in range(n):
+        whitened[i] += r[i] - step[i]
+    step[:] = f
+    f[:] = whitened
+    lapack.triangular_product(routines, L, False, f)
+    for i in range(n):
+        a[i] = omega[i] * (omega[i] * (gamma[i] - f[i]) - z2[i])
+    return np.abs(f - step).max() < LARGEST_CORRECTION
 
 
 @compiled
@@ -66,6 +108,28 @@ def pull_back(routines, L, B, omega, rho, adjoint, slope1, slope2):
         adjoint[i] = rho[i] + omega[i] * slope2[i]
     slope1[:] = adjoint
     lapack.triangular_product(routines, L, True, slope1)
+
+
+@compiled
+def function_squares(routines, L, B, V, omega, alpha, p, z, x):
+    """v' K-bar v of each row of V (q,), K-bar as in `covariance_adjoint`, from factors L and B, x = L^-1 f.
+
+    (v'alpha)^2 / 2 - |B^-1/2 omega v|^2 / 2 + (u'p) u'(x - z) + u'Phi(p z')u with u = L^-1 v, whose length is
+    at most 1 however large v is: K-bar itself has few digits for that.
+    """
+    squares = np.empty(V.shape[0])
+    for k in range(V.shape[0]):
+        v = V[k]
+        u, h = v.copy(), omega * v
+        lapack.triangular_solve(routines, L, False, u)
+        lapack.triangular_solve(routines, B, False, h)
+        below = inner = 0.0
+        for i in range(v.size):
+            inner += u[i] * p[i] * (below + 0.5 * z[i] * u[i])
+            below += z[i] * u[i]
+        explained = np.dot(v, alpha) ** 2 - np.dot(h, h)
+        squares[k] = 0.5 * explained + np.dot(u, p) * np.dot(u, x - z) + inner
+    return squares
 
 
 @compiled(fastmath={"contract"})

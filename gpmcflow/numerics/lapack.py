@@ -93,6 +93,32 @@ def factorise_copy(routines, matrix, factor):
 
 
 @compiled
+def add_functions(matrix, log_det, functions):
+    """Factor of L L' + V'V over L, the lower triangle of ``matrix``, for V (q, n); log of its determinant.
+
+    ``log_det`` is log |L|, nan where there is none. By rotations of rows of V with columns of L: the QR
+    decomposition of L' under V, in which large functions take no digits from L, as L L' + V'V itself would.
+    """
+    n = matrix.shape[0]
+    if functions.shape[0] == 0 or log_det - log_det != 0.0:
+        return log_det
+    for k in range(functions.shape[0]):
+        row = functions[k].copy()
+        for j in range(n):
+            column = matrix[j]
+            radius = np.hypot(column[j], row[j])
+            c, s = column[j] / radius, row[j] / radius
+            for i in range(j, n):
+                a, b = column[i], row[i]
+                column[i] = c * a + s * b
+                row[i] = c * b - s * a
+    total = 0.0
+    for j in range(n):
+        total += np.log(matrix[j, j])
+    return total
+
+
+@compiled
 def triangular_product(routines, matrix, transposed, vector):
     """L v or L'v in place."""
     on_vector(routines[TRMV], LOWER, transposed, matrix, vector)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpmcflow.execution.code import code_digest
 from gpmcflow.pipeline.config import portable
 from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
@@ -135,6 +137,11 @@ class Plan:
             }
 
         return sources
+
+    def code(self, stage: Stage) -> Callable[[Any], str]:
+        """Digest of the code of a stage, made when a job of it asks: the process of a job makes one alone."""
+        digest = functools.cache(lambda: code_digest(stage.entry, *stage.code))
+        return lambda wildcards: digest()
 
     def settings(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
         """What the job is told, as a function of wildcards."""

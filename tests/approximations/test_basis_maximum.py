@@ -9,7 +9,9 @@ import pytest
 from scipy.optimize import minimize
 
 import gpmcflow as gp
+from gpmcflow.approximations import basis_maximum
 from gpmcflow.approximations.laplace import laplace
+from gpmcflow.errors import NumericalError
 
 LENGTH = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
 
@@ -84,3 +86,18 @@ def test_the_search_stays_where_the_basis_holds():
     assert model.basis.share == 0.8
     reached = model.parameters.to_normal(gp.approximate(model, "laplace").theta)
     assert reached[0] == pytest.approx(1.2816, abs=1e-3)  # an amplitude of any size is as exact
+
+
+def test_a_search_whose_laplace_fit_fails_still_counts(monkeypatch):
+    """Its maximum is taken where no other has a value."""
+    model, whole = made("counts", 60), basis_maximum.laplace
+    best = basis_maximum.maximise_basis_evidence(model)
+
+    def refused(latent):
+        raise NumericalError("Laplace: no convergence")
+
+    monkeypatch.setattr(basis_maximum, "laplace", refused)
+    found = basis_maximum.maximise_basis_evidence(model)
+    assert whole(model.at(found)).log_evidence == pytest.approx(
+        whole(model.at(best)).log_evidence, abs=0.1
+    )

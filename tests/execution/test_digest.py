@@ -11,6 +11,7 @@ import pytest
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, code_digest, settings_digest
 from gpmcflow.execution.code import code_of
+from gpmcflow.pipeline import plan as plan_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import Plan
 from gpmcflow.storage import canonical_json
@@ -113,6 +114,18 @@ def test_every_function_a_plan_names_is_there():
     for study in STUDIES:
         named = ("costs", "answers", "readers", "tables")
         assert all(study.load(name) for name in named if getattr(study, name))
+
+
+def test_a_plan_digests_the_code_of_those_stages_that_are_asked_for(monkeypatch):
+    """A job's process parses the Snakefile again, and asks for its own stage alone; and for each once."""
+    asked = []
+    monkeypatch.setattr(plan_module, "code_digest", lambda *names: asked.append(names) or "digest")
+    plan = Plan(check_config(load_yaml(ROOT / "config" / "replications.yaml"), folder=ROOT))
+    functions = {stage.rule: plan.code(stage) for stage in plan.stages}
+    assert not asked
+    stage = plan.stages[0]
+    assert [functions[stage.rule]({}) for _ in range(2)] == ["digest"] * 2
+    assert asked == [(stage.entry, *stage.code)]
 
 
 def test_no_code_is_parsed_twice(tmp_path):

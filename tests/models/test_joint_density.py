@@ -128,8 +128,8 @@ def test_a_gradient_without_the_covariances_factor_is_caught(monkeypatch):
 def test_a_gradient_without_kappa_is_caught(monkeypatch):
     whole = DenseCovariance.adjoint
 
-    def without(self, full, S, shift, K):
-        return whole(self, full, S, 0.0, K)
+    def without(self, full, S, shift, *others):
+        return whole(self, full, S, 0.0, *others)
 
     monkeypatch.setattr(DenseCovariance, "adjoint", without)
     for name in ("rich sum", "nine lengths"):
@@ -140,9 +140,9 @@ def test_a_gradient_without_the_jitter_is_caught(monkeypatch):
     whole = DenseCovariance.adjoint
 
     def without(self, *given):
-        jitter, self.jitter = self.jitter, 0.0
+        jitter, self.rest.jitter = self.rest.jitter, 0.0
         slopes = whole(self, *given)
-        self.jitter = jitter
+        self.rest.jitter = jitter
         return slopes
 
     monkeypatch.setattr(DenseCovariance, "adjoint", without)

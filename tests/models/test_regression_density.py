@@ -341,8 +341,10 @@ def test_the_jitter_is_a_share_of_what_needs_it():
     alone = GPModel(x, np.ones(6), Linear(wide) + Constant(0.1), Poisson())
     K, bare = CovarianceBuffers(alone._tape, 1e-3), CovarianceBuffers(alone._tape)
     full = alone.full(np.array([0.3]))
-    size = np.exp(0.6) * (x - 2000.5) ** 2 + 0.01
-    np.testing.assert_allclose(np.diag(K.matrix(full) - bare.matrix(full)), 1e-3 * size, rtol=1e-5)
+    size = (np.exp(0.6) * (x - 2000.5) ** 2 + 0.01).mean()
+    added = np.diag(K.matrix(full) - bare.matrix(full))
+    np.testing.assert_allclose(added, 1e-3 * size, atol=1e-8)
+    np.testing.assert_allclose(K.diagonal(full, alone.X) - bare.diagonal(full, alone.X), added)
     # and its slope
     S = np.random.default_rng(0).standard_normal((6, 6))
     S, out = S + S.T, np.empty((6, 6))

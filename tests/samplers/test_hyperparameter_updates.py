@@ -7,6 +7,7 @@ import pytest
 
 from gpmcflow.covariances.dense_factor import DenseFactor
 from gpmcflow.covariances.leaves import Linear, Matern32, Periodic, SquaredExponential
+from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson
 from gpmcflow.models.gp_model import GPModel
@@ -104,7 +105,7 @@ class DenseKronecker(GPModel):
 
     def factor(self):
         parts = GPModel.factor(self)
-        whole = DenseFactor(self._tape, self.epsilon, self.scale_place)
+        whole = DenseFactor(CovarianceBuffers(self._tape, self.epsilon), self.scale_place)
 
         def fill(full):
             parts.fill(full)

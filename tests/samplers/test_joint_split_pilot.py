@@ -115,8 +115,11 @@ def test_the_higher_of_two_modes_is_taken_though_sites_differ():
             assert find_mode(Wells(), order).x == pytest.approx([2.0], abs=1e-3)
 
 
-def test_sites_of_one_case_at_a_time_where_ep_does_not_converge(monkeypatch):
-    """Under a diagonal covariance they are EP's own, of labels and of counts with a mean; a start goes on."""
+def test_sites_of_one_case_at_a_time_where_ep_does_not_converge(monkeypatch, caplog):
+    """Under a diagonal covariance they are EP's own, of labels and of counts with a mean; a start goes on.
+
+    A search says nothing of that; a round whose chains go on with such sites does.
+    """
 
     def fails(*given, **settings):
         raise NumericalError("expectation propagation: no")
@@ -134,9 +137,14 @@ def test_sites_of_one_case_at_a_time_where_ep_does_not_converge(monkeypatch):
             np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-9, err_msg=likelihood.name)
     model = labels(20)
     exact = first_stage(density_at(model), [np.zeros(3)], np.random.default_rng(0))
+    caplog.clear()
     monkeypatch.setattr(frozen_sites, "expectation_propagation", fails)
     stage = first_stage(density_at(model), [np.zeros(3)], np.random.default_rng(0))
     assert np.abs(stage.x - exact.x).max() < 1.0
+    assert not caplog.text
+    draws = stage.x + 0.1 * np.random.default_rng(0).standard_normal((30, 3))
+    refit(density_at(model), draws, stage.frame, 10.0)
+    assert caplog.text.count("sites are those of one case at a time") == 1
 
 
 def test_scale_of_the_curvature_is_never_wider_than_the_prior():
@@ -171,7 +179,7 @@ def test_rounds_tune_the_step_and_frames_keep_sites_where_a_fit_fails(caplog):
     at_center = joint_mode.sites_at(density, frame.center)
     np.testing.assert_allclose(frame.sites.shift, 0.25 * at_center.shift, rtol=1e-6)
 
-    def fails(*given):
+    def fails(*given, **settings):
         raise NumericalError("it does not converge")
 
     with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.WARNING):

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 from snakemake.iocontainers import Namedlist
 
-from gpmcflow.execution.code import code_digest
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import Plan
 from gpmcflow.storage.input_files import load_yaml
@@ -37,7 +36,6 @@ def main(path: str) -> None:
     config = check_config(load_yaml(path), path=path)
     config["config_file"] = Path(path).name
     plan = Plan(config)
-    digests = {stage.rule: code_digest(stage.entry, *stage.code) for stage in plan.stages}
     for job in plan.jobs:
         stage, wildcards = job.stage, named(job.wildcards)
         params = {
@@ -46,7 +44,7 @@ def main(path: str) -> None:
             "sources": plan.sources(stage)(wildcards),
             "seed": config["seed"],
             "block_size": config["execution"]["block_size"] if stage.in_blocks else None,
-            "code": digests[stage.rule],
+            "code": plan.code(stage)(wildcards),
         }
         files = {name: text.format(**job.wildcards) for name, text in stage.files.items()}
         log = Path(stage.log.format(**job.wildcards))

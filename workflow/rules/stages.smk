@@ -39,6 +39,6 @@ for stage in PLAN.stages:
             sources=PLAN.sources(stage),
             seed=config["seed"],
             block_size=config["execution"]["block_size"] if stage.in_blocks else None,
-            code=code_digest(stage.entry, *stage.code),
+            code=PLAN.code(stage),
         script:
             "../scripts/job.py"

@@ -33,11 +33,13 @@ def plain_sites(model: GPModel) -> FrozenSites:
     return FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
 
 
-def sites_at(density: Density, x: np.ndarray, start: FrozenSites | None = None) -> FrozenSites:
+def sites_at(
+    density: Density, x: np.ndarray, start: FrozenSites | None = None, *, quiet: bool = True
+) -> FrozenSites:
     """Sites fitted at x, from those of a place near by; the plain ones where latents are integrated out."""
     if not density.n_z:
         return plain_sites(density.model)
-    return frozen_sites(density.model, density.coordinates.theta(x)[0], start)
+    return frozen_sites(density.model, density.coordinates.theta(x)[0], start, quiet=quiet)
 
 
 def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:

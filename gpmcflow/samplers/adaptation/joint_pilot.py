@@ -145,7 +145,8 @@ def refit(density: Density, draws: np.ndarray, frame: Frame, weight: float) -> F
     sites = frame.sites
     if density.n_z:
         try:
-            sites = sites_at(density, center, sites).scaled(site_factor(density.model))
+            fitted = sites_at(density, center, sites, quiet=False)
+            sites = fitted.scaled(site_factor(density.model))
         except NumericalError as error:
             log.warning("joint split HMC: a pilot round keeps its sites, since %s", error)
     return Frame(center, scale, sites)

@@ -164,8 +164,6 @@ def _with_scale_and_noise(density: LogDensity) -> tuple[RegressionDensity, int, 
             why = f"no free amplitude multiplies all of {model.covariance!r} but constants"
         elif noise not in free or noise == scale or {noise, scale} & others:
             why = "the likelihood has no free noise level of its own"
-        elif len(work.constants) and model.epsilon:
-            why = f"jitter is {model.epsilon:g}, with a constant"
         elif any(
             (prior.distribution, prior.scale) != ("norm", "log")
             for prior in (model.parameters.priors[scale], model.parameters.priors[noise])
@@ -175,7 +173,7 @@ def _with_scale_and_noise(density: LogDensity) -> tuple[RegressionDensity, int, 
             return density, scale, noise
     raise InputError(
         f"CollapsedScale: {why}; allowed: the exact density of a regression with K = s^2 E, or that plus "
-        "constants with jitter=0, s and noise_sd free with normal hyperpriors; use another sampler"
+        "constants, s and noise_sd free with normal hyperpriors; use another sampler"
     )
 
 

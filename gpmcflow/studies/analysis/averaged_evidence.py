@@ -31,6 +31,8 @@ def evidence_of(
 ) -> xr.DataTree:
     """`model_evidence` of a model from its draws, log densities in nats of outcomes in natural units.
 
+    Observations and log likelihoods by case, all of standardised outcomes, stand beside the draws themselves.
+
     Draws of `JointSplitHMC` bring their pilot along, and a bridge costs values of the density alone; others
     have none, and a pilot runs for each chain. ``scale`` is that of the outcomes: one standardised unit.
     """
@@ -40,6 +42,7 @@ def evidence_of(
         route=settings["route"],
         n_draws=settings["draws"],
         target_error=settings["target_error"],
+        predictive=False,
         seed=seed,
         key=key,
         execution=execution,
@@ -49,6 +52,4 @@ def evidence_of(
         group = tree[name].to_dataset()
         natural = {each: group[each] + shift for each in LOG_DENSITIES[name]}
         tree[name] = xr.DataTree(group.assign(natural))
-    by_case = tree["log_likelihood"].to_dataset()
-    tree["log_likelihood"] = xr.DataTree(by_case.assign(y=by_case["y"] - np.log(scale)))
-    return tree
+    return tree.drop_nodes("observed_data")
