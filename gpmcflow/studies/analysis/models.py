@@ -34,6 +34,14 @@ MEAN_SD = (
 )
 
 
+def kind_of(likelihood: str | Mapping | None) -> str | None:
+    """The kind of outcome that a likelihood of a config is for, None where none is stated."""
+    name = (
+        likelihood if isinstance(likelihood, str) or likelihood is None else next(iter(likelihood))
+    )
+    return next((kind for kind, names in LIKELIHOODS.items() if name in names), None)
+
+
 def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
     """A model as a problem of the config states it: covariance, likelihood and named hyperpriors."""
     stated = dict(settings["models"][name])

@@ -16,7 +16,7 @@ from gpmcflow.errors import GpmcflowError, InputError, InputErrors, unknown_name
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis.data import beside_predictions, data_of, data_tree
-from gpmcflow.studies.analysis.models import build_model
+from gpmcflow.studies.analysis.models import build_model, kind_of
 from gpmcflow.studies.frame.job import Job
 
 
@@ -56,6 +56,8 @@ def prepare(
     that is wrong with the file.
     """
     stated, folder = dict(settings["data"]), Path(folder)
+    if (kind := kind_of(settings.get("likelihood"))) and not stated.get("positive"):
+        stated.setdefault("outcome", kind)
     table = stated.pop("table", None)
     if table is not None:
         stated["csv"] = str(Path("results", name, f"{table}.csv"))

@@ -220,6 +220,22 @@ def test_a_word_among_zeros_and_ones_leaves_the_outcome_binary(tmp_path):
     assert one.target.negative == "not unknown"
 
 
+def test_a_stated_likelihood_says_what_the_outcome_is(tmp_path):
+    """Marks from 1 would be a real outcome; without the statement of a likelihood they still are."""
+    lines = ["x,y", *(f"{k}.5,{k % 5 + 1}" for k in range(40))]
+    (tmp_path / "file.csv").write_text("\n".join(lines))
+    data = {"csv": "file.csv", "target": "y"}
+    for likelihood, kind in {
+        "negative_binomial": "counts",
+        "student_t": "real",
+        None: "real",
+    }.items():
+        settings = {"data": data, "likelihood": likelihood}
+        assert prepare("mine", settings, tmp_path, 0, "data").target.kind == kind
+    settings = {"data": data, "likelihood": {"negative_binomial": {"size": 3.0}}}
+    assert prepare("mine", settings, tmp_path, 0, "data").target.kind == "counts"
+
+
 def test_a_target_in_another_notation_says_so(tmp_path):
     lines = ["x;y", *(f"{k};1,{100 + 7 * k}" for k in range(60))]
     (tmp_path / "file.csv").write_text("\n".join(lines))
