@@ -12,6 +12,7 @@ import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,16 +121,18 @@ def killed_by(clone: Path, tests: list[str], marks: str) -> str:
     for some in (tests[:NEAREST], tests[NEAREST:]):
         if not some:
             continue
-        try:
-            done = subprocess.run(
-                [*command, *some],
-                cwd=clone, env=environment, capture_output=True, text=True, timeout=MOST_SECONDS,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "no end"
-        if done.returncode not in (0, 5):  # 5: no test of this tier
-            failed = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
-            return failed[0].split(" - ")[0] if failed else f"exit {done.returncode}"
+        with subprocess.Popen(
+            [*command, *some], cwd=clone, env=environment, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ) as process:  # fmt: skip
+            try:
+                output, _ = process.communicate(timeout=MOST_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # tests start processes of their own
+                return "no end"
+        if process.returncode not in (0, 5):  # 5: no test of this tier
+            failed = [x for x in output.splitlines() if x.startswith(("FAILED", "ERROR"))]
+            return failed[0].split(" - ")[0] if failed else f"exit {process.returncode}"
     return ""
 
 
