@@ -140,11 +140,13 @@ class CategoryCode:
 class GroupCode:
     """A column of names of subjects and the like: one input, the place of the name among `levels`.
 
-    A name that the learning rows do not have, or none, gets a negative number of its own in each row.
+    These are the names of the file, the first `n_learnt` those of the learning rows. Another name gets a
+    negative number, the same in all its rows, and each row without a name one of its own.
     """
 
     column: str
     levels: tuple[str, ...]
+    n_learnt: int
     has_missing: bool = False
     numeric: bool = False
     kind: str = "group"
@@ -160,12 +162,13 @@ class GroupCode:
         """Return the input, and no problems; add to the notes of cases."""
         labels = _labels(table.columns[self.column], self.numeric, decimal)
         places = {level: float(place) for place, level in enumerate(self.levels)}
-        codes = np.array([places.get(str(label), -1.0) for label in labels])
-        codes[empty] = -1.0
-        for i in np.flatnonzero(codes < 0.0):
-            cell = "is empty" if empty[i] else f'"{table.columns[self.column][i]}" was not seen'
-            notes[i].append(f"{self.column} {cell}: treated as a new one")
-            codes[i] -= i
+        codes = np.empty(len(labels))
+        for i, label in enumerate(labels):
+            name = f"\0{i}" if empty[i] else str(label)
+            codes[i] = places.setdefault(name, float(len(self.levels) - len(places) - 1))
+            if not 0 <= codes[i] < self.n_learnt:
+                cell = "is empty" if empty[i] else f'"{label}" was not seen'
+                notes[i].append(f"{self.column} {cell}: treated as a new one")
         return [codes], []
 
 
@@ -224,7 +227,9 @@ def fit_code(
             return None
         levels = tuple(sorted(counts, key=lambda level: (-counts[level], level)))
         if group:
-            return GroupCode(column.name, levels, False, column.values is not None)
+            others = sorted(set(column.labels[~column.missing].tolist()) - set(levels))
+            numeric = column.values is not None
+            return GroupCode(column.name, (*levels, *others), len(levels), False, numeric)
         shares = tuple(counts[level] / len(labels) for level in levels)
         return CategoryCode(column.name, levels, shares, has_missing, column.values is not None)
     days = column.values[learning][~missing]

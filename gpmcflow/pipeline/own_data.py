@@ -28,8 +28,9 @@ from gpmcflow.studies.analysis.fitting import N_PREDICTED
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import cells_of
 from gpmcflow.studies.analysis.report import made_of
-from gpmcflow.studies.analysis.study import DRAW, FIT, RESERVED
+from gpmcflow.studies.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
 from gpmcflow.studies.analysis.summaries import predictions_of
+from gpmcflow.studies.frame.study import Stage
 from gpmcflow.studies.stated_models import check_models
 
 
@@ -102,7 +103,7 @@ def results_folder(name: str) -> Path:
 
 
 def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
-    """Predict the rows of a CSV file with the shown model of an analysis; return lines that say so.
+    """Predict the rows of a CSV file with the shown model, learnt from all rows; return lines that say so.
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
     no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
@@ -115,18 +116,17 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     _refuse_to_write_over(Path(output), Path(csv), folder, [path for path in read if path])
     of_the_run, advice = f"{folder}: a file of the analysis", "run it again"
     with refuse_unfit(of_the_run, advice):
-        _require_one_run(folder, info)
-        data = data_of(load_results(folder / "data.nc"))
+        _require_one_run(folder, info, settings)
+        data = data_of(load_results(folder / "data.nc")).whole()
     part = encode_new(data.encoding, Path(csv))
     rows = rows_of(part)
     with refuse_unfit(of_the_run, advice):
         model = build_model(settings, info["shown"], data, info["name"])
+        tree = load_results(folder / _predicting(info, settings)[0])
         if info["quick"]:
-            theta = load_results(folder / info["shown"] / "fit.nc")["maximum/theta"].values
-            own = predictors(approximate(model.at(theta)), n_draws=1)
+            own = predictors(approximate(model.at(tree["maximum/theta"].values)), n_draws=1)
         else:
-            draws = load_results(folder / info["shown"] / "posterior.nc")
-            own = predictors(draws, model=model, n_draws=N_PREDICTED)
+            own = predictors(tree, model=model, n_draws=N_PREDICTED)
     coded = model.new_inputs(rows.X)
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)
@@ -135,11 +135,18 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     return list(_told(table, part, info, Path(output)))
 
 
-def _require_one_run(folder: Path, info: Mapping) -> None:
+def _predicting(info: Mapping, settings: Mapping) -> tuple[str, Stage]:
+    """The file of the fit, or the draws, that new rows are predicted from, and the stage that made it."""
+    if holds_out(settings):
+        return ("final.nc", FINAL) if info["quick"] else ("final_posterior.nc", FINAL_DRAW)
+    kind, stage = ("fit", FIT) if info["quick"] else ("posterior", DRAW)
+    return f"{info['shown']}/{kind}.nc", stage
+
+
+def _require_one_run(folder: Path, info: Mapping, settings: Mapping) -> None:
     """Raise `StorageError` unless data, fits and settings are those of the report, and made by this code."""
     run = f"run gpmcflow run {info['yaml']}{' --quick' * bool(info['quick'])}"
-    kind, stage = ("fit", FIT) if info["quick"] else ("posterior", DRAW)
-    used = f"{info['shown']}/{kind}.nc"
+    used, stage = _predicting(info, settings)
     for path, digest in made_of(folder, [used]).items():
         if info.get("made_of", {}).get(path) != digest:
             raise StorageError(

@@ -1,4 +1,4 @@
-"""What an analysis is compared with: no model, and a generalised linear model of scikit-learn."""
+"""What an analysis is compared with: no model, and a regression whose response is of the model's kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import linprog, minimize
+from scipy.special import digamma, gammaln
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
 from gpmcflow.likelihoods.counts import LARGEST_RATE
@@ -16,10 +18,11 @@ SIMPLE = {
     "binomial": "logistic regression",
     "counts": "Poisson regression",
     "real": "linear regression",
+    "negative_binomial": "negative binomial regression",
+    "student_t": "Student-t regression",
 }
-SLIGHT = (
-    1e-3  # penalty of the Poisson regression: keeps it finite for columns that repeat each other
-)
+SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
+MOST_SEPARABLE = 5000  # rows that are looked at for a plane between two classes
 
 
 class Baseline(NamedTuple):
@@ -31,18 +34,25 @@ class Baseline(NamedTuple):
     log_density: np.ndarray  #: of what was observed (m,)
 
 
-def baselines(data: Data, rows: Rows) -> list[Baseline]:
-    """The base rate, and a generalised linear model of all inputs, both fitted to the learning rows."""
+def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
+    """The base rate, and a regression on all inputs, both fitted to the learning rows.
+
+    Their response is that of the ``likelihood``: negative binomial, or Student-t, by maximum likelihood.
+    """
     kind, learning = data.target.kind, data.learning
     weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
     unit = np.ones(len(rows.row)) if rows.unit is None else rows.unit
     outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
+    if likelihood == "student_t":
+        return _heavy_tailed(learning, rows)
     if kind == "real":
         return _of_real(learning, rows)
     least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
     most = np.inf if kind == "counts" else 1.0 - least
     base = np.clip(outcome.sum() / weight.sum(), least, most)
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
+    if likelihood == "negative_binomial" and not same:
+        return _overdispersed(learning, rows, weight, unit)
     if same:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
     elif kind == "counts":
@@ -96,3 +106,99 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
         scale = np.sqrt(variance * (1.0 + leverage))
         found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, dof, mean, scale)))
     return found
+
+
+def _overdispersed(
+    learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
+) -> list[Baseline]:
+    """Negative binomial regression with a log link and its size by maximum likelihood; inputs and none."""
+    y, found = learning.outcome, []
+
+    def rate(design: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.exp(np.clip(design @ at, -40.0, np.log(LARGEST_RATE)))
+
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            m, d = weight * rate(X, at[:-1]), np.exp(at[-1])
+            value = gammaln(y + d) - gammaln(d) - gammaln(y + 1.0) - d * np.log1p(m / d)
+            value += y * (np.log(m) - np.log(m + d))
+            by_d = digamma(y + d) - digamma(d) - np.log1p(m / d) + (m - y) / (m + d)
+            slope = np.append(X.T @ (d * (y - m) / (m + d)), d * by_d.sum())
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        start = np.zeros(X.shape[1] + 1)
+        start[0] = np.log(y.sum() / weight.sum())
+        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * (len(start) - 1) + [(-6, 12)]).x
+        mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
+        name = SIMPLE["negative_binomial"] if role == "simple" else "base rate"
+        density = stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
+        found.append(Baseline(name, role, mean, density))
+    return found
+
+
+def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Linear regression with Student-t noise, scale and degrees of freedom by maximum likelihood."""
+    shift, scale = learning.outcome.mean(), learning.outcome.std() or 1.0
+    y, found = (learning.outcome - shift) / scale, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            s, v = np.exp(at[-2:])
+            r = (y - X @ at[:-2]) / s
+            value = -np.log(s) - 0.5 * (v + 1.0) * np.log1p(r**2 / v) - 0.5 * np.log(v * np.pi)
+            value += gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v)
+            pull = (v + 1.0) * r / (v + r**2)
+            by_v = digamma(0.5 * (v + 1.0)) - digamma(0.5 * v) - 1.0 / v - np.log1p(r**2 / v)
+            by_v = 0.5 * v * (by_v + pull * r / v)
+            slope = np.concatenate([X.T @ pull / s, [(pull * r - 1.0).sum(), by_v.sum()]])
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, y, rcond=None)[0]
+        start = np.append(line, [np.log(np.std(y - X @ line) + 1e-3), np.log(5.0)])
+        free = [(None, None)] * len(line)
+        at = minimize(loss, start, jac=True, bounds=[*free, (-12, 5), (0, np.log(200.0))]).x
+        s, v = np.exp(at[-2:])
+        mean = shift + scale * (X_new @ at[:-2])
+        name = SIMPLE["student_t"] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, v, mean, scale * s)))
+    return found
+
+
+def _designs(learning: Rows, rows: Rows, role: str) -> tuple[np.ndarray, np.ndarray]:
+    """A column of ones, and the inputs unless the role is base."""
+    kept = slice(None) if role == "simple" else slice(0, 0)
+    return tuple(np.insert(part.X.to_numpy()[:, kept], 0, 1.0, axis=1) for part in (learning, rows))
+
+
+def _penalised(
+    value: float, slope: np.ndarray, at: np.ndarray, shape: tuple[int, int]
+) -> tuple[float, np.ndarray]:
+    """Minus a log likelihood a row and its gradient, with a slight penalty of all slopes."""
+    n, p = shape
+    penalty = np.zeros(len(at))
+    penalty[1:p] = SLIGHT
+    return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+
+
+def separated(data: Data) -> str | None:
+    """A column that tells the classes of the learning rows apart without error; "" if all together do.
+
+    All together: by a plane in the inputs, of which there are at most a quarter as many as rows.
+    """
+    X, positive = data.learning.X, data.learning.outcome > 0.5
+    if data.target.kind != "binary" or positive.all() or not positive.any():
+        return None
+    for code in data.encoding.codes:
+        for values in (X[name].to_numpy() for name in code.inputs):
+            yes, no = values[positive], values[~positive]
+            if yes.min() > no.max() or yes.max() < no.min():
+                return code.column
+    n, p = X.shape
+    if n < 4 * p or n > MOST_SEPARABLE:
+        return None
+    signed = np.where(positive, -1.0, 1.0)[:, None] * np.insert(X.to_numpy(), 0, 1.0, axis=1)
+    found = linprog(np.zeros(p + 1), signed, np.full(n, -1.0), bounds=(None, None))
+    return "" if found.status == 0 else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from gpmcflow.studies.analysis.fitting import N_PREDICTED, n_left_out, too_much_
 from gpmcflow.studies.analysis.leave_one_out import at_theta
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare
-from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places
+from gpmcflow.studies.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
 from gpmcflow.studies.frame.costs import Context, Cost
 from gpmcflow.studies.frame.study import PlannedJob
 from gpmcflow.studies.frame.timing import repeated, timed
@@ -143,7 +144,9 @@ def _timed(data: Data, model: GPModel) -> Unit:
     swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
     predictor = make()
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
-    effects = timed(lambda: [predictor.joint(X) for X in swept])[0]
+    joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+    effects = timed(lambda: [predictor.joint(X) for X in joint])[0]
+    effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
     seconds = (fit, draw, gradient, value, left_out, each, effects)
     return Unit(*seconds, model.dim, model.n_cases, held, fitted)
@@ -274,6 +277,28 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
     )
 
 
+def _of_all_rows(cost: Callable[[Context, PlannedJob], Cost]) -> Callable[..., Cost]:
+    """A cost of the model that costs most, as any may be shown, grown to the held-out rows."""
+
+    def grown(context: Context, job: PlannedJob) -> Cost:
+        data, costs = _data(context, job.problem), []
+        more = len(data.whole().learning.X) / len(data.learning.X)
+        for name in context.config["analyses"][job.problem]["models"]:
+            own = replace(job, wildcards={**job.wildcards, "model": name})
+            power, one = 1 if _model(context, own).basis else 3, cost(context, own)
+            memory = int(one.memory * more ** min(power, 2))
+            costs.append(one._replace(seconds=one.seconds * more**power, memory=memory))
+        return max(costs)
+
+    return grown
+
+
+def final_cost(context: Context, job: PlannedJob) -> Cost:
+    """What the fit to all rows, or its draws, say."""
+    quick = context.config["analyses"][job.problem]["quick"]
+    return _of_all_rows(fit_cost if quick else summary_cost)(context, job)
+
+
 def _response_seconds(context: Context, job: PlannedJob) -> float:
     """Of the simulated responses of the rows that are predicted."""
     places = Places.of(_data(context, job.problem), np.random.default_rng(0))
@@ -291,5 +316,7 @@ COSTS = {
     "analysis_draw": draw_cost,
     "analysis_summarise": summary_cost,
     "analysis_evidence": evidence_cost,
+    "analysis_final_draw": _of_all_rows(draw_cost),
+    "analysis_final": final_cost,
     "analysis_report": report_cost,
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.datasets.codes import GroupCode, NumberCode
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_table import Part, PreparedTable
 from gpmcflow.datasets.target import Target
@@ -49,6 +51,41 @@ class Data(NamedTuple):
     def target(self) -> Target:
         """Name, kind and coding of the outcome."""
         return self.encoding.target
+
+    def whole(self) -> Data:
+        """The same with all rows to learn from, held-out ones among them, in the order of the file.
+
+        Codes stay those of the learning rows, but for the ranges that notes of new rows speak of.
+        """
+        if self.held_out is None:
+            return self
+        parts = self.learning, self.held_out
+        order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
+
+        def joined(name: str) -> np.ndarray | None:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else np.concatenate(values)[order]
+
+        X = pd.concat([part.X for part in parts], ignore_index=True).iloc[order]
+        rows = Rows(joined("row"), X.reset_index(drop=True), *map(joined, ("y", "outcome", "unit")))
+        return Data(widened(self.encoding, self.held_out.X), rows, None, self.new)
+
+
+def widened(encoding: Encoding, X: pd.DataFrame) -> Encoding:
+    """The encoding with ranges of numbers that hold those of more inputs (m, p), and all names of groups."""
+    codes = []
+    for code in encoding.codes:
+        if isinstance(code, NumberCode):
+            given = X[f"{code.column} missing"] == 0.0 if code.has_missing else slice(None)
+            values = X[code.column][given].to_numpy() * code.scale + code.mean
+            low, high = (
+                end(values, initial=own) for end, own in ((np.min, code.low), (np.max, code.high))
+            )
+            code = replace(code, low=float(low), high=float(high))
+        elif isinstance(code, GroupCode):
+            code = replace(code, n_learnt=len(code.levels))
+        codes.append(code)
+    return replace(encoding, codes=tuple(codes))
 
 
 def beside_predictions(column: str) -> str:

@@ -26,36 +26,72 @@ from gpmcflow.studies.analysis.summaries import Places, describe, reach, with_le
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
+ALL_ROWS = "all rows"  # of the random numbers of the final fit
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
 FEWEST_LEFT_OUT = 40  # of them with basis functions
 LEFT_OUT_WORK = 1e11  # rows x functions^2 of all of them
 
 
-def fit(model: GPModel, data: Data, settings: Mapping, *, seed: int, key: tuple) -> xr.DataTree:
+def fit(
+    model: GPModel,
+    data: Data,
+    settings: Mapping,
+    *,
+    scores_alone: bool = False,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
     """EP or the exact marginal likelihood at its maximum, log evidence there, and what the fit says.
 
     Groups: maximum (theta, parameter values), evidence (log_evidence in nats of outcomes in natural units,
-    standard_error, approximate_log_evidence, alarm), and those of `describe`.
+    standard_error, approximate_log_evidence, alarm), and those of `describe`, with ``scores_alone`` of the
+    held-out rows alone.
     """
     best = approximate(model)
-    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
-    places = Places.of(data, rng)
-    tree = describe(predictors(best, n_draws=1), 1, places, rng)
+    tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
     if model.likelihood.conjugate or model.basis:
         density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
     else:
         density = of_fit(best.fit, best.sites.model.likelihood, model.y)
     tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density)), how(model)), data)
+    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
+    return tree
+
+
+def _places(data: Data, seed: int, key: tuple) -> tuple[Places, np.random.Generator]:
+    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
+    return Places.of(data, rng), rng
+
+
+def _answer_of_fit(
+    model: GPModel,
+    best: Approximation,
+    data: Data,
+    scores_alone: bool,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
+    """Groups maximum, those of `describe`, and reach."""
+    places, rng = _places(data, seed, key)
+    tree = describe(predictors(best, n_draws=1), 1, places.scored(scores_alone), rng)
     names = np.array(list(best.parameters), dtype=object).astype(str)
     maximum = {
         "theta": ("parameter", best.theta),
         "value": ("parameter", np.array(list(best.parameters.values()), dtype=np.float64)),
     }
     tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
-    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
-    if data.encoding.coordinates:
+    if data.encoding.coordinates and not scores_alone:
         tree["reach"] = reach(model, best.theta[None], data)
     return tree
+
+
+def answer(
+    model: GPModel, data: Data, draws: xr.DataTree | None, *, seed: int, key: tuple
+) -> xr.DataTree:
+    """What posterior draws say, or without them the quick fit: the groups of `describe`, and reach."""
+    if draws is None:
+        return _answer_of_fit(model, approximate(model), data, False, seed, key)
+    return _answer_of_draws(model, draws, data, False, seed, key)
 
 
 def _evidence(
@@ -155,23 +191,44 @@ def n_left_out(model: GPModel) -> int:
     return int(np.clip(affordable, FEWEST_LEFT_OUT, N_LEFT_OUT))
 
 
-def summarise(
-    model: GPModel, draws: xr.DataTree, data: Data, *, seed: int, key: tuple
+def _answer_of_draws(
+    model: GPModel, draws: xr.DataTree, data: Data, scores_alone: bool, seed: int, key: tuple
 ) -> xr.DataTree:
-    """What posterior draws say: the groups of `describe`, leave_one_out, and reach."""
+    """Groups of `describe`, and reach."""
     rng = chain_generators(seed, *key, "summary", chains=range(1)).generator(0)
     n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
-    n = min(N_PREDICTED, n_all)
-    places = Places.of(data, chain_generators(seed, *key, "quick", chains=range(1)).generator(0))
+    n, places = min(N_PREDICTED, n_all), _places(data, seed, key)[0].scored(scores_alone)
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
+    if data.encoding.coordinates and not scores_alone:
+        theta, rows = _spread(model, draws)
+        tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
+    return tree
+
+
+def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """theta (chain, draw, d), and places of as many draws of a chain as `n_left_out` allows."""
     theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
     each = max(1, n_left_out(model) // theta.shape[0])
-    rows = np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
+    return theta, np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
+
+
+def summarise(
+    model: GPModel,
+    draws: xr.DataTree,
+    data: Data,
+    *,
+    scores_alone: bool = False,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
+    """What posterior draws say: leave_one_out and the groups of `answer`.
+
+    With ``scores_alone`` of these the held-out rows alone.
+    """
+    tree = _answer_of_draws(model, draws, data, scores_alone, seed, key)
+    theta, rows = _spread(model, draws)
     latents = None
     if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
         latents = every[:, rows].values
-    tree = with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)
-    if data.encoding.coordinates:
-        tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
-    return tree
+    return with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)

@@ -10,12 +10,18 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.datasets.own_settings import read_settings
-from gpmcflow.datasets.own_table import Part, PreparedTable, prepare_table, read_table
+from gpmcflow.datasets.own_table import (
+    Part,
+    PreparedTable,
+    encode_new,
+    prepare_table,
+    read_table,
+)
 from gpmcflow.datasets.scikit_tables import scikit_table
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, unknown_name
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
-from gpmcflow.studies.analysis.data import beside_predictions, data_of, data_tree
+from gpmcflow.studies.analysis.data import beside_predictions, data_of, data_tree, widened
 from gpmcflow.studies.analysis.models import build_model, kind_of
 from gpmcflow.studies.frame.job import Job
 
@@ -72,7 +78,11 @@ def prepare(
             if column not in columns:
                 raise unknown_name(f"{where}.use: column", column, columns)
         stated["drop"] = [column for column in columns if column not in kept]
-    return prepare_table(stated, folder, seed=seed, where=where)
+    prepared = prepare_table(stated, folder, seed=seed, where=where)
+    if prepared.new is None or prepared.test is None:
+        return prepared
+    encoding = widened(prepared.encoding, prepared.test.X)  # held-out rows are learnt from, too
+    return prepared._replace(new=encode_new(encoding, user_path(stated["new"], folder)))
 
 
 def tree_of(name: str, settings: Mapping[str, Any], table: PreparedTable, seed: int) -> xr.DataTree:

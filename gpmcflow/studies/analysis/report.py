@@ -24,9 +24,11 @@ from gpmcflow.storage import (
 from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis import tables
+from gpmcflow.studies.analysis.baselines import separated
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.studies.analysis.evidence_tables import evidence_table, ladder_table
+from gpmcflow.studies.analysis.fitting import ALL_ROWS
 from gpmcflow.studies.analysis.models import build_model, model_statement
 from gpmcflow.studies.analysis.page.page import build_page
 from gpmcflow.studies.analysis.scores import (
@@ -36,7 +38,7 @@ from gpmcflow.studies.analysis.scores import (
     score_kind,
     shown_model,
 )
-from gpmcflow.studies.analysis.study import OPTIONAL_TABLES, kinds_of
+from gpmcflow.studies.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
 from gpmcflow.studies.analysis.summaries import Places
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of
@@ -91,11 +93,13 @@ def write_report(
     data = data_of(stored)
     results = read_results(folder, settings, data)
     shown = shown_model(results)
-    own = results[shown].shown
-    key = (name, shown)
+    own, key = results[shown].shown, (name, shown)
+    answer, whole, finals = own, data, final_kinds(settings)
+    if finals:  # all that the page answers is of the fit to all rows
+        answer, whole, key = load_results(folder / "final.nc"), data.whole(), (*key, ALL_ROWS)
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
-    places = Places.of(data, rng)
-    effects = tables.effects_of(own, list(places.swept), data.target.kind)
+    places = Places.of(whole, rng)
+    effects = tables.effects_of(answer, list(places.swept), data.target.kind)
     statements = {m: model_statement(settings, m, data.target.kind) for m in results}
     covariances = {m: covariance_of(stated, f"models.{m}") for m, stated in statements.items()}
     words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
@@ -103,9 +107,9 @@ def write_report(
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
         "models": models,
-        "relevance": tables.relevance(effects, data),
-        "effects": tables.curves(effects, data),
-        "rug": tables.rug(list(effects)[: tables.N_CURVES], data),
+        "relevance": tables.relevance(effects, whole),
+        "effects": tables.curves(effects, whole),
+        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], whole),
         "hyperparameters": tables.hyperparameters(
             {m: build_model(settings, m, data, name) for m in results}, results, data.encoding
         ),
@@ -115,43 +119,61 @@ def write_report(
         made["evidence"] = evidence_table(evidences, settings)
         ladders = ladder_table(evidences)
         made |= {"ladder": ladders} if len(ladders) else {}
-    made["checks"] = checks(models, shown, again, made.get("evidence"))
+    drawn = load_results(folder / "final_posterior.nc") if "final_posterior" in finals else None
+    made["checks"] = checks(models, shown, again, made.get("evidence"), drawn)
     if data.held_out is not None:
         made["predictions_test"] = tables.predictions_test(own, data)
     if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
         made["predictions_loo"] = tables.predictions_loo(own, data)
     if data.new is not None:
         cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
-        made["predictions_new"] = tables.predictions_new(own["new"].to_dataset(), data, cells)
+        made["predictions_new"] = tables.predictions_new(answer["new"].to_dataset(), data, cells)
     if places.grid is not None:
-        kind, table = tables.grid(own, places.grid, data)
+        kind, table = tables.grid(answer, places.grid, whole)
         made[kind] = table
+    if places.cells is not None:
+        made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
-        made["points"], made["reach"] = tables.points(data), tables.reach(own)
+        made["points"], made["reach"] = tables.points(whole), tables.reach(answer)
     for table in OPTIONAL_TABLES:  # of an earlier run with other settings
         if table not in made:
             remove(folder / f"{table}.csv")
     for table, frame in made.items():
         write_csv(frame, folder / f"{table}.csv")
-    facts = _facts(settings, data, folder) | {
+    seconds = sum(result.seconds for result in results.values())
+    seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
+    kept = [
+        *(f"{m}/{k}.nc" for m in results for k in kinds_of(settings)),
+        *(f"{k}.nc" for k in finals),
+    ]
+    facts = _facts(settings, data, whole, folder) | {
         "name": name,
         "checksum": stored.attrs["data_checksum"],
         "seed": seed,
-        "seconds": sum(result.seconds for result in results.values()),
+        "seconds": seconds,
         "shown": shown,
-        "shown_columns": [*map(beside_predictions, list(effects) or data.encoding.columns)][
-            :N_SHOWN_COLUMNS
-        ],
+        "shown_columns": [*map(beside_predictions, _first(effects, data))][:N_SHOWN_COLUMNS],
+        "map_average": tables.map_average(made["map"], made["points"]) if "map" in made else None,
         "yaml": config,
-        "made_of": made_of(folder, [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]),
+        "made_of": made_of(folder, kept),
     }
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
     write_result_text(build_page(folder, facts), folder / "report.html")
 
 
-def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
+def _first(effects: Mapping, data: Data) -> list[str]:
+    """Columns by the size of their effects, the place as its coordinates."""
+    places = list(data.encoding.coordinates)
+    return [
+        column
+        for name, (sweep, _) in effects.items()
+        for column in (places if sweep.kind == "place" else [name])
+    ]
+
+
+def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str, Any]:
     """What the page says of settings and data beside the tables."""
-    target, of_data, learning = data.target, settings["data"], data.learning
+    target, of_data, learning = data.target, settings["data"], whole.learning
     rows = read_csv(folder / "rows.csv")
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
     new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
@@ -174,10 +196,12 @@ def _facts(settings: Mapping, data: Data, folder: Path) -> dict[str, Any]:
         "units": dict(settings["units"]),
         "coordinates": list(data.encoding.coordinates),
         "n_rows": len(rows),
-        "n_learning": len(learning.row),
+        "n_learning": len(data.learning.row),
+        "n_used": len(learning.row),
         "n_test": 0 if data.held_out is None else len(data.held_out.row),
         "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
         "base": float(learning.outcome.sum() / unit),
+        "separated": separated(whole),
         "score_by": score_kind(data),
         "ids": [beside_predictions(name) for name in data.encoding.ids],
     }

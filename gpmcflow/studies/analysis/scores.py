@@ -23,9 +23,11 @@ COLUMNS = (
     "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se",
     "evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_by",
     "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se", "difference", "difference_se",
-    "base_difference", "base_difference_se", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
+    "base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se",
+    "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
     "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
 )  # fmt: skip
+OF_A_CONSTANT = ("mean", "noise_sd", "scale", "df", "size")  # parameters of one response for all
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
@@ -57,9 +59,12 @@ def score_kind(data: Data) -> str:
 
 def shown_model(results: Mapping[str, Results]) -> str:
     """The model with the largest expected log predictive density by leave-one-out."""
-    return max(
-        results, key=lambda name: float(results[name].shown["leave_one_out/log_density"].sum())
-    )
+    return best_left_out({name: model.shown for name, model in results.items()})
+
+
+def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
+    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
+    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))
 
 
 def models_table(
@@ -68,11 +73,16 @@ def models_table(
     """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
     by, shown = score_kind(data), shown_model(results)
     scored = data.held_out if by == HELD_OUT else data.learning
-    others = baselines(data, data.held_out) if by == HELD_OUT else _cross_validated(data)
+    likelihood = results[shown].likelihood
+    if by == HELD_OUT:
+        others = baselines(data, data.held_out, likelihood)
+    else:
+        others = _cross_validated(data, likelihood)
     simple, base = (
         next(other for other in others if other.role == role) for role in ("simple", "base")
     )
     best = results[shown].shown["leave_one_out/log_density"].values
+    constant = _constant(data, likelihood)
     rows = []
     for name, model in results.items():
         loo = model.shown["leave_one_out"].to_dataset()
@@ -98,6 +108,8 @@ def models_table(
                 "loo_ep_difference": loo.attrs.get("ep_difference", np.nan),
                 "loo_bad_share": float(np.mean(loo["pareto_k"].values > BAD_K)),
                 **_score(own, simple.log_density, base.log_density),
+                **_unseen(density - constant, own - base.log_density, by),
+                **_beyond_constant(model, constant.sum()),
                 **_error(data.target.kind, scored, mean),
                 **_diagnostics(model.draws),
                 "quick_difference": _quick_difference(model, data.target.kind),
@@ -136,7 +148,7 @@ def _evidence(model: Results) -> dict[str, Any]:
     )
 
 
-def _cross_validated(data: Data) -> list[Baseline]:
+def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:
     """Baselines on learning rows that each fit has not seen."""
     learning, n = data.learning, len(data.learning.row)
     fold_of = np.empty(n, dtype=int)
@@ -144,9 +156,8 @@ def _cross_validated(data: Data) -> list[Baseline]:
     parts = []
     for fold in range(fold_of.max() + 1):
         kept, left = (_rows(learning, fold_of != fold), _rows(learning, fold_of == fold))
-        parts.append(
-            (np.flatnonzero(fold_of == fold), baselines(data._replace(learning=kept), left))
-        )
+        found = baselines(data._replace(learning=kept), left, likelihood)
+        parts.append((np.flatnonzero(fold_of == fold), found))
     whole = []
     for k, first in enumerate(parts[0][1]):
         mean, density = np.empty(n), np.empty(n)
@@ -174,6 +185,42 @@ def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[st
     means = {name: values.mean() for name, values in scores.items()}
     error = stats.sem if len(density) > 1 else lambda values: np.nan
     return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
+
+
+def _constant(data: Data, likelihood: str) -> np.ndarray:
+    """Log density of each learning row under one response for all, at its best.
+
+    Leave-one-out leaves each row in the mean and the scale of y; so does the constant it is held against.
+    """
+    if data.target.kind == "real" and likelihood != "student_t":
+        outcome = data.learning.outcome
+        return stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
+    seen = baselines(data, data.learning, likelihood)
+    return next(other for other in seen if other.role == "base").log_density
+
+
+def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
+    """Log evidence of a quick fit beyond that of the constant, both at their best, and what chance allows.
+
+    The limit is that of a likelihood ratio of so many parameters more, at 5 %. Leave-one-out at the best
+    hyperparameters is no measure: these have seen the row.
+    """
+    if model.summary is not None:
+        return {"evidence_beyond": np.nan, "evidence_limit": np.nan}
+    names = [str(name) for name in model.fit["maximum/parameter"].values]
+    more = max(1, sum(name not in OF_A_CONSTANT for name in names))
+    value = float(model.fit["evidence/approximate_log_evidence"])
+    return {
+        "evidence_beyond": value - constant,
+        "evidence_limit": 0.5 * float(stats.chi2.ppf(0.95, more)),
+    }
+
+
+def _unseen(left_out: np.ndarray, scored: np.ndarray, by: str) -> dict[str, float]:
+    """Mean log score beyond the average's, over learning rows that were left out and held-out ones."""
+    every = left_out if by == LEAVE_ONE_OUT else np.concatenate([left_out, scored])
+    error = _sum_error(every) / len(every)
+    return {"unseen_difference": every.mean(), "unseen_difference_se": error}
 
 
 def typical_response(group: xr.Dataset) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import xarray as xr
 
 from gpmcflow.execution import Execution
@@ -10,6 +12,7 @@ from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.analysis import averaged_evidence, fitting
 from gpmcflow.studies.analysis.data import Data, data_of
 from gpmcflow.studies.analysis.models import build_model, model_statement
+from gpmcflow.studies.analysis.scores import best_left_out
 from gpmcflow.studies.frame.job import Job
 
 SEGMENT = 50  # draws between two checkpoints
@@ -20,11 +23,11 @@ class _Step:
 
     def __init__(self, job: Job) -> None:
         self.job, self.settings = job, job.settings
-        analysis, model = job.wildcards.analysis, job.wildcards.model
         stored = load_results(job.input.data)
-        self.data: Data = data_of(stored)
+        analysis, (model, data, *rest) = job.wildcards.analysis, self._taken(data_of(stored))
+        self.data: Data = data
         self.model: GPModel = build_model(self.settings, model, self.data, f"analyses.{analysis}")
-        self.streams = {"seed": job.seed, "key": (analysis, model)}
+        self.streams = {"seed": job.seed, "key": (analysis, model, *rest)}
         kind = self.data.target.kind
         self.attributes = standard_attributes(
             settings={"problem": model_statement(self.settings, model, kind)},
@@ -32,6 +35,10 @@ class _Step:
             data_checksum=stored.attrs["data_checksum"],
             name=analysis,
         )
+
+    def _taken(self, data: Data) -> tuple:
+        """Name of the model, its data, and what else its random numbers depend on."""
+        return self.job.wildcards.model, data
 
     def stamped(self, tree: xr.DataTree) -> xr.DataTree:
         """The tree with attributes that say what it was made of."""
@@ -52,11 +59,20 @@ class _Step:
         )
 
 
+class _Final(_Step):
+    """The same of the model with the best leave-one-out score and all rows."""
+
+    def _taken(self, data: Data) -> tuple:
+        trees = {Path(path).parent.name: load_results(path) for path in self.job.input.results}
+        return best_left_out(trees), data.whole(), fitting.ALL_ROWS
+
+
 def fit(job: Job) -> xr.DataTree:
     """The quick fit of a model; see `fitting.fit`."""
     step = _Step(job)
-    evidence = step.settings["evidence"]
-    return step.stamped(fitting.fit(step.model, step.data, evidence, **step.streams))
+    evidence, scores_alone = (step.settings[key] for key in ("evidence", "scores_alone"))
+    tree = fitting.fit(step.model, step.data, evidence, scores_alone=scores_alone, **step.streams)
+    return step.stamped(tree)
 
 
 def draw(job: Job) -> xr.DataTree:
@@ -69,7 +85,25 @@ def draw(job: Job) -> xr.DataTree:
 def summarise(job: Job) -> xr.DataTree:
     """What the draws of a model say; see `fitting.summarise`."""
     step, draws = _Step(job), load_results(job.input.draws)
-    return step.stamped(fitting.summarise(step.model, draws, step.data, **step.streams))
+    scores_alone = step.settings["scores_alone"]
+    tree = fitting.summarise(
+        step.model, draws, step.data, scores_alone=scores_alone, **step.streams
+    )
+    return step.stamped(tree)
+
+
+def final_draw(job: Job) -> xr.DataTree:
+    """Posterior draws of the shown model given all rows."""
+    step = _Final(job)
+    how = step.execution()
+    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
+
+
+def final(job: Job) -> xr.DataTree:
+    """What the shown model says once it has learnt from all rows: `fitting.answer`."""
+    step = _Final(job)
+    draws = None if step.settings["quick"] else load_results(job.input.draws)
+    return step.stamped(fitting.answer(step.model, step.data, draws, **step.streams))
 
 
 def evidence(job: Job) -> xr.DataTree:

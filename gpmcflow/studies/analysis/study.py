@@ -5,6 +5,7 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ RESERVED = ("data", "logs", "benchmarks", *sorted({*_OTHERS} - {"analysis", "fra
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 AT_MAXIMUM = ("temperatures", "particles")  # settings of the evidence at the best hyperparameters
 AVERAGED = ("route", "draws", "target_error")  # and of that averaged over them
+TEST_FRACTION = 0.2  # where none is stated, as `TableSettings` has it
 FEWEST_DRAWS = 100  # of a chain, for an evidence averaged over the hyperparameters
 
 
@@ -92,9 +94,27 @@ def kinds_of(settings: Mapping[str, Any]) -> list[str]:
     return kinds + ["evidence"] * averages(settings)
 
 
+def holds_out(settings: Mapping[str, Any]) -> bool:
+    """Whether rows are held out: then the shown model is fitted again, to all rows, for the answer."""
+    return held_out_share(settings) > 0.0
+
+
+def held_out_share(settings: Mapping[str, Any]) -> float:
+    """Share of the rows that scores are kept from learning."""
+    return float(settings["data"].get("test_fraction", TEST_FRACTION))
+
+
+def final_kinds(settings: Mapping[str, Any]) -> list[str]:
+    """The results files of the fit to all rows, if there is one."""
+    if not holds_out(settings):
+        return []
+    return ["final"] if settings["quick"] else ["final_posterior", "final"]
+
+
 def settings_of(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """What a step of a model has to know of the settings of an analysis."""
-    return {key: settings[key] for key in ("models", "likelihood", "priors", *keys)}
+    own = {key: settings[key] for key in ("models", "likelihood", "priors", *keys)}
+    return own | {"scores_alone": holds_out(settings)}
 
 
 def evidence_settings(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
@@ -117,6 +137,26 @@ def draw_threads(config: Mapping[str, Any], job: PlannedJob) -> int:
 def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
     structure = job.settings["models"][job.method]["structure"]
     return analysis_memory_mb(config, job.inputs["data"], threads, attempt, structure)
+
+
+def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+    """Of the largest model, with the held-out rows."""
+    share = 1.0 - held_out_share(config["analyses"][job.problem])
+    structures = [model["structure"] for model in job.settings["models"].values()]
+    data = job.inputs["data"]
+    asked = [analysis_memory_mb(config, data, threads, attempt, s) for s in set(structures)]
+    return math.ceil(max(asked) / share**2)
+
+
+def _final_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
+    """A stage of the shown model, fitted to all rows: `steps.<kind>`."""
+    one = small(minutes=30)
+    return Stage(
+        f"analysis_{kind}",
+        f"gpmcflow.studies.analysis.steps:{kind}",
+        {"results": f"results/{{analysis}}/{file}.nc"},
+        ask=Ask(threads or one.threads, _final_megabytes, one.minutes),
+    )
 
 
 def _model_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
@@ -145,6 +185,8 @@ FIT = _model_stage("fit", "fit")
 DRAW = _model_stage("draw", "posterior", draw_threads)
 SUMMARISE = _model_stage("summarise", "summary")
 EVIDENCE = _model_stage("evidence", "evidence", ladder_threads)
+FINAL_DRAW = _final_stage("final_draw", "final_posterior", draw_threads)
+FINAL = _final_stage("final", "final")
 TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
@@ -182,6 +224,17 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
             if averages(settings):
                 averaged = evidence_settings(settings, *AVERAGED)
                 results.append(EVIDENCE.job(drawn, averaged, **names))
+        if holds_out(settings):
+            shown = [
+                job.output
+                for job in results
+                if job.stage is (FIT if settings["quick"] else SUMMARISE)
+            ]
+            whole = {"data": read.output, "results": shown}
+            if not settings["quick"]:
+                draw = FINAL_DRAW.job(whole, settings_of(settings, "sampling"), analysis=name)
+                whole, results = whole | {"draws": draw.output}, [*results, draw]
+            results.append(FINAL.job(whole, settings_of(settings, "quick"), analysis=name))
         yield from results
         outputs = [job.output for job in results]
         inputs = {

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.spatial import cKDTree
 
 from gpmcflow.approximations.conditional import Conditional, Predictor
 from gpmcflow.approximations.predictive import (
@@ -22,12 +24,33 @@ from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.data import Data, Rows
-from gpmcflow.studies.analysis.effects import Sweep, sampled_averages, sweeps
+from gpmcflow.studies.analysis.effects import (
+    Sweep,
+    average_level,
+    average_shift,
+    from_link,
+    on_link,
+    place_sweep,
+    sampled_averages,
+    sweeps,
+)
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
 
-N_EFFECTS = 120  # joint draws of the latent function that effects of columns are averaged over
+N_EFFECTS = 120  # settings of the hyperparameters whose effects of columns are drawn
+N_AVERAGES = 480  # joint draws of an effect, shared among them
+N_SHIFTS = 10  # of them at which averages over all rows are compared with those over the joint ones
 LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
 MAP_POINTS = 41  # of the grid along the longer side of a map
+AVERAGED_POINTS, MAP_ROWS = 31, 16  # and learning rows, where other columns are averaged over
+N_MAPS = 40  # settings of the hyperparameters that such a map is drawn from
+NORMAL_95 = (
+    1.96  # standard deviations of half a 95 % interval: draws of neighbours differ by chance
+)
+MAP_BLOCK = 160  # rows of places drawn jointly
+FAR, LEAST_FAR = (
+    3.0,
+    0.08,
+)  # usual distances of neighbours, shares of a map: beyond, it is left empty
 CURVE_POINTS, CURVE_ROWS = 101, 300  # places of a curve: evenly spread, and of learning rows
 HALF = 0.5  # correlation at which similarity has faded: how far it reaches
 N_DISTANCES = 400
@@ -40,21 +63,33 @@ class Places:
     data: Data
     swept: Sequence[Sweep]
     grid: pd.DataFrame | None  #: inputs of a map or a curve
+    cells: Sweep | None = None  #: places of a map in some rows, where there are other columns
 
     @classmethod
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
         """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
-        kept = [sweep for sweep in sweeps(data, rng) if sweep.column in columns]
+        kept = sweeps(data, rng)
+        grouped = bool(data.encoding.groups)
+        if coordinates and (columns or grouped):
+            X = data.learning.X
+            rows = np.sort(rng.choice(len(X), min(MAP_ROWS, len(X)), replace=False))
+            places = _map_inputs(data, coordinates, AVERAGED_POINTS)
+            return cls(data, kept, None, place_sweep(data, X.iloc[rows], places.to_numpy()))
         if coordinates:
-            return cls(data, kept, _map_inputs(data, coordinates))
-        alone = len(columns) == 1 and not data.encoding.groups
-        if not alone or data.encoding.code(columns[0]).kind == "category":
+            known = {name: 0.0 for name in data.encoding.names if name not in coordinates}
+            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)
+            return cls(data, kept, grid[data.encoding.names])
+        if len(columns) != 1 or grouped or data.encoding.code(columns[0]).kind == "category":
             return cls(data, kept, None)
         line = pd.DataFrame({columns[0]: _line(data, columns[0])})
         marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
         return cls(data, kept, line.assign(**marks))
+
+    def scored(self, alone: bool) -> Places:
+        """With ``alone`` the held-out rows and no other place."""
+        return Places(self.data._replace(new=None), (), None) if alone else self
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -87,39 +122,81 @@ def describe(
 ) -> xr.DataTree:
     """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
 
-    Responses are in natural units. ``n_predictors`` settings of the hyperparameters share `N_EFFECTS` draws.
+    Responses are in natural units. ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws,
+    at most `N_EFFECTS` of them.
     """
     data, kind = places.data, places.data.target.kind
-    every, n_each = max(1, n_predictors // N_EFFECTS), max(1, N_EFFECTS // n_predictors)
+    every = max(1, n_predictors // N_EFFECTS)
+    drawn = range(0, n_predictors, every)
+    n_each = max(1, N_AVERAGES // len(drawn))
+    shifted = set(drawn[:: max(1, len(drawn) // N_SHIFTS)])
     parts: dict[str, list[Conditional]] = {name: [] for name in places.tables}
     averages: list[list[np.ndarray]] = [[] for _ in places.swept]
+    shifts: list[list[np.ndarray]] = [[] for _ in places.swept]
+    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)]) if places.cells else set()
+    maps: list[np.ndarray] = []
+    levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
             coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
             swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
+            joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+            blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
             likelihood = _without_units(predictor.likelihood)
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
-        if k % every == 0:
-            own = replace(
-                predictor, likelihood=likelihood if kind != "real" else predictor.likelihood
-            )
-            for draws, sweep, X in zip(averages, places.swept, swept, strict=True):
-                draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=kind == "real"))
+        if k in drawn:
+            linear = kind == "real"
+            own = replace(predictor, likelihood=predictor.likelihood if linear else likelihood)
+            for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
+                draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
+            for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
+                if k in shifted:
+                    moved.append(average_shift(own, sweep, X, linear=linear))
+            if k in mapped:
+                n = max(1, N_AVERAGES // len(mapped))
+                of_blocks = [
+                    sampled_averages(own, sweep, X, rng, n, linear=linear) for sweep, X in blocks
+                ]
+                maps.append(on_link(np.concatenate(of_blocks, axis=1), kind))
+                of_blocks = [average_level(own, sweep, X, linear=linear) for sweep, X in blocks]
+                levels.append(np.concatenate(of_blocks))
     groups = {}
     for name, own in parts.items():
         rows = {"held_out": data.held_out, "new": data.new}.get(name)
         units = {} if rows is None else rows.units(kind)
         eta = mixture([_plain(part) for part in own], **units)
         groups[name] = predictions_of(eta, rows, data)
-    for draws, sweep in zip(averages, places.swept, strict=True):
-        values = _natural(data, np.concatenate(draws))
+    for draws, moved, sweep in zip(averages, shifts, places.swept, strict=True):
+        over_all = on_link(np.concatenate(draws), kind) + np.mean(moved, axis=0)
+        values = _natural(data, from_link(over_all, kind))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
         )
+    if maps:
+        level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
+        ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
+        groups["map"] = xr.Dataset(
+            {name: ("case", _natural(data, from_link(end, kind))) for name, end in ends.items()}
+        )
     return xr.DataTree.from_dict(groups)
+
+
+def _blocks(cells: Sweep | None) -> list[Sweep]:
+    """Places of a map, some at a time."""
+    if cells is None:
+        return []
+    g, rows = len(cells.values), len(cells.inputs) // len(cells.values)
+    size = max(1, MAP_BLOCK // rows)
+    return [
+        cells._replace(
+            values=cells.values[a:b],
+            inputs=cells.inputs.iloc[a * rows : b * rows].reset_index(drop=True),
+        )
+        for a, b in pairwise([*range(0, g, size), g])
+    ]
 
 
 def _without_units(likelihood: Likelihood) -> Likelihood:
@@ -172,17 +249,19 @@ def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.Da
     return tree
 
 
-def _map_inputs(data: Data, coordinates: list[str]) -> pd.DataFrame:
-    """Inputs on a grid over the learning rows; other inputs at their means."""
+def _map_inputs(data: Data, coordinates: list[str], n_points: int) -> pd.DataFrame:
+    """Coordinates on a grid over the learning rows, as inputs, without those that no row is near."""
     X = data.learning.X
     low, high = X[coordinates].min().to_numpy(), X[coordinates].max().to_numpy()
     sides = high - low
-    counts = np.maximum(2, np.rint(MAP_POINTS * sides / sides.max())).astype(int)
+    counts = np.maximum(2, np.rint(n_points * sides / sides.max())).astype(int)
     axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]
     east, north = np.meshgrid(*axes)
-    grid = pd.DataFrame({name: np.full(east.size, X[name].mean()) for name in X.columns})
-    grid[coordinates[0]], grid[coordinates[1]] = east.ravel(), north.ravel()
-    return grid
+    grid, seen = np.column_stack([east.ravel(), north.ravel()]), X[coordinates].drop_duplicates()
+    tree = cKDTree(seen.to_numpy())
+    neighbour = np.median(tree.query(seen.to_numpy(), k=min(2, len(seen)))[0][:, -1])
+    near = tree.query(grid)[0] <= max(FAR * neighbour, LEAST_FAR * sides.max())
+    return pd.DataFrame(grid[near], columns=coordinates)
 
 
 def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
@@ -78,8 +79,16 @@ def effects_of(
     return {column: summaries[column] for column in sorted(summaries, key=size, reverse=True)}
 
 
-def value_text(data: Data, column: str, value: float | str) -> str:
-    """A value of a column as people write it."""
+def of_columns(effects: Mapping[str, tuple[Sweep, Effect]]) -> list[str]:
+    """Those that are not of the place."""
+    return [column for column, (sweep, _) in effects.items() if sweep.kind != "place"]
+
+
+def value_text(data: Data, column: str, value: float | str | tuple) -> str:
+    """A value of a column as people write it, or a place."""
+    if isinstance(value, tuple):
+        pairs = zip(data.encoding.coordinates, value, strict=True)
+        return ", ".join(value_text(data, name, part) for name, part in pairs)
     code = data.encoding.code(column)
     return str(value) if isinstance(code, CategoryCode) else code.text(float(value))
 
@@ -99,16 +108,18 @@ def relevance(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.Dat
                 "change": change,
                 "change_low": low,
                 "change_high": high,
+                "chance": of_column.chance,
             }
         )
-    names = ["column", "kind", "low", "high", "change", "change_low", "change_high"]
+    names = ["column", "kind", "low", "high", "change", "change_low", "change_high", "chance"]
     return pd.DataFrame(rows, columns=names)
 
 
 def curves(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
     """Average response at each value of the columns that matter most."""
     rows = []
-    for column, (sweep, of_column) in list(effects.items())[:N_CURVES]:
+    for column in of_columns(effects)[:N_CURVES]:
+        sweep, of_column = effects[column]
         for k, value in enumerate(sweep.values):
             means = {name: getattr(of_column, name)[k] for name in ("mean", "low", "high")}
             rows.append({"column": column, "value": value_text(data, column, value), **means})
@@ -133,6 +144,27 @@ def rug(columns: list[str], data: Data) -> pd.DataFrame:
     return pd.concat(parts) if parts else pd.DataFrame(columns=["column", "value", "outcome"])
 
 
+def averaged_map(shown: xr.DataTree, cells: Sweep, data: Data) -> pd.DataFrame:
+    """A map of averages over rows whose place is set to each cell; see `grid`."""
+    places = dict(zip("xy", np.array(cells.values).T, strict=True))
+    group = shown["map"].to_dataset()
+    limits = {name: group[name].values for name in ("mean", "low", "high")}
+    return _map(places, limits, data.target.kind)
+
+
+def _map(places: dict, limits: dict, kind: str) -> pd.DataFrame:
+    low, high = limits["low"], limits["high"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
+    return pd.DataFrame({**places, **limits, "factor": factor})
+
+
+def map_average(table: pd.DataFrame, points: pd.DataFrame) -> float:
+    """Mean of a map over the places of the learning rows."""
+    nearest = cKDTree(table[["x", "y"]].to_numpy()).query(points[["x", "y"]].to_numpy())[1]
+    return float(table["mean"].to_numpy()[nearest].mean())
+
+
 def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.DataFrame]:
     """A map (x, y, mean, low, high, factor) or a curve (value, mean, low, high, predictive limits)."""
     group, kind = shown["grid"].to_dataset(), data.target.kind
@@ -149,13 +181,12 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
     else:
         low, high = quantiles["q025"], quantiles["q975"]
-    limits = {"mean": typical_response(group), "low": low, "high": high}
+    mean = typical_response(group)  # which may lie outside its own quantiles
+    limits = {"mean": mean, "low": np.minimum(low, mean), "high": np.maximum(high, mean)}
     coordinates = list(data.encoding.coordinates)
     if coordinates:
         places = [data.encoding.natural(name, inputs[name].to_numpy()) for name in coordinates]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
-        return "map", pd.DataFrame({"x": places[0], "y": places[1], **limits, "factor": factor})
+        return "map", _map(dict(zip("xy", places, strict=True)), limits, kind)
     name = inputs.columns[0]
     value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
     if data.encoding.code(name).kind == "date":

@@ -8,6 +8,7 @@ from scipy import stats
 
 from .made_up_tables import (
     BASE,
+    RELEVANCE,
     checks_table,
     counts_table,
     effects_table,
@@ -41,18 +42,17 @@ def patients():
     new["ward"] = rng.choice(["medicine", "surgery", "cardiology"], 40)
     relevance = pd.DataFrame(
         [
-            ("creatinine", "number", "57", "131", 0.34, 0.20, 0.46),
-            ("prior_admissions", "number", "0", "3", 0.28, 0.17, 0.39),
-            ("ward", "category", "medicine", "surgery", 0.085, 0.01, 0.16),
-            ("smoker", "category", "no", "former", 0.078, -0.012, 0.16),
-            ("bmi", "number", "21.6", "32.6", -0.05, -0.15, 0.04),
-            ("systolic", "number", "112", "158", 0.025, -0.08, 0.13),
-            ("age", "number", "44", "80", 0.022, -0.05, 0.095),
-            ("admitted", "date", "2023-03-14", "2024-10-19", 0.01, -0.055, 0.075),
-            ("length_of_stay", "number", "2.5", "13", -0.004, -0.07, 0.06),
-            ("creatinine missing", "missing", "no", "yes", 0.003, -0.09, 0.1),
+            ("creatinine", "number", "57", "131", 0.34, 0.20, 0.46, 1e-4),
+            ("prior_admissions", "number", "0", "3", 0.28, 0.17, 0.39, 1e-4),
+            ("ward", "category", "medicine", "surgery", 0.085, 0.01, 0.16, 0.004),
+            ("smoker", "category", "no", "former", 0.078, -0.012, 0.16, 0.08),
+            ("bmi", "number", "21.6", "32.6", -0.05, -0.15, 0.04, 0.4),
+            ("systolic", "number", "112", "158", 0.025, -0.08, 0.13, 0.8),
+            ("age", "number", "44", "80", 0.022, -0.05, 0.095, 0.5),
+            ("admitted", "date", "2023-03-14", "2024-10-19", 0.01, -0.055, 0.075, 0.9),
+            ("length_of_stay", "number", "2.5", "13", -0.004, -0.07, 0.06, 0.9),
         ],
-        columns=["column", "kind", "low", "high", "change", "change_low", "change_high"],
+        columns=RELEVANCE,
     )
     effects, rug = [], []
     for column, grid in (
@@ -108,7 +108,7 @@ def patients():
             **{"name": "readmitted", "kind": "binary", "positive": "yes", "negative": "no"},
             **{"unit": None, "unit_text": None},
         },
-        **{"n_rows": 600, "n_learning": 470, "n_test": 118},
+        **{"n_rows": 600, "n_learning": 470, "n_used": 588, "n_test": 118},
         "uses": {"learning": 470, "held out": 118, "no outcome": 12},
         **{"base": 0.43, "shown": "relevance", "ids": ["patient_id"]},
         "shown_columns": ["creatinine", "prior_admissions", "ward"],
@@ -169,7 +169,7 @@ def birds():
     models.loc[1, ["evidence_alarm", "log_evidence_se"]] = ["two ways differ by 0.9", 0.5]
     checks = checks_table()
     checks.loc[len(checks)] = [
-        *("evidence, forward and reverse", "round", 0.5, 0.9, True),
+        *("evidence, alarms", "round", 0, 1, True, "two ways differ by 0.9"),
         "only the odds of map against round, marked as not resolved",
         "gpmcflow run birds.yaml --only round --effort 4",
     ]
@@ -190,7 +190,9 @@ def birds():
             **{"name": "count", "kind": "counts", "positive": None, "negative": None},
             **{"unit": "hours", "unit_text": "hour"},
         },
-        **{"n_rows": 400, "n_learning": 320, "n_test": 80, "base": 1.07, "shown": "map"},
+        **{"n_rows": 400, "n_learning": 320, "n_used": 400, "n_test": 80},
+        **{"base": 1.07, "shown": "map"},
+        "map_average": 1.07,
         "uses": {"learning": 320, "held out": 80},
         **{
             "coordinates": ["easting", "northing"],
@@ -202,8 +204,12 @@ def birds():
         [("easting", 8.5, 4.5, 16.0), ("northing", 4.8, 2.9, 8.0)],
         columns=["direction", "distance", "low", "high"],
     )
+    relevance = pd.DataFrame(
+        [("easting, northing", "place", "28, 2", "8, 20", 3.1, 2.2, 4.4, 5e-5)], columns=RELEVANCE
+    )
     return info, {
         **{"columns": columns, "models": models, "predictions_test": test, "predictions_new": new},
+        "relevance": relevance,
         **{"map": grid, "points": points, "reach": reach, "checks": checks},
         "hyperparameters": hyperparameters_table({"map": ["variance", "length_scale[easting]"]}),
     }
@@ -225,16 +231,16 @@ def machine():
         new[column] = np.round(rng.uniform(low, high, 200))
     relevance = pd.DataFrame(
         [
-            ("speed", "number", "1030", "2940", 1.41, 1.33, 1.49),
-            ("load", "number", "8.4", "36", 0.82, 0.77, 0.88),
-            ("tool_age", "number", "13", "108", 0.80, 0.74, 0.86),
-            ("coolant", "number", "21", "43", 0.28, 0.23, 0.34),
-            ("feed", "number", "0.091", "0.41", 0.20, 0.15, 0.26),
-            ("pressure", "number", "5.4", "6.6", 0.03, 0.003, 0.06),
-            ("humidity", "number", "26", "74", 0.025, 0.002, 0.06),
-            ("batch_no", "number", "3", "27", 0.02, 0.001, 0.05),
+            ("speed", "number", "1030", "2940", 1.41, 1.33, 1.49, 5e-5),
+            ("load", "number", "8.4", "36", 0.82, 0.77, 0.88, 5e-5),
+            ("tool_age", "number", "13", "108", 0.80, 0.74, 0.86, 5e-5),
+            ("coolant", "number", "21", "43", 0.28, 0.23, 0.34, 5e-5),
+            ("feed", "number", "0.091", "0.41", 0.20, 0.15, 0.26, 5e-5),
+            ("pressure", "number", "5.4", "6.6", 0.03, 0.003, 0.06, 0.05),
+            ("humidity", "number", "26", "74", 0.025, 0.002, 0.06, 0.1),
+            ("batch_no", "number", "3", "27", 0.02, 0.001, 0.05, 0.4),
         ],
-        columns=["column", "kind", "low", "high", "change", "change_low", "change_high"],
+        columns=RELEVANCE,
     )
     curves = {
         "speed": (800, 3200, lambda x: 4.2 + 1.3 * np.exp(-(((x - 2030) / 420) ** 2))),
@@ -276,7 +282,8 @@ def machine():
             **{"name": "vibration", "kind": "real", "positive": None, "negative": None},
             **{"unit": None, "unit_text": None},
         },
-        **{"n_rows": 1500, "n_learning": 1200, "n_test": 300, "base": 4.42, "shown": "relevance"},
+        **{"n_rows": 1500, "n_learning": 1200, "n_used": 1500, "n_test": 300},
+        **{"base": 4.42, "shown": "relevance"},
         "uses": {"learning": 1200, "held out": 300},
         "shown_columns": ["speed", "load", "tool_age"],
         "units": {"vibration": "mm/s", "speed": "rpm"},

@@ -18,7 +18,9 @@ BASE = {
     "coordinates": [],
     "ids": [],
     "score_by": "held out",
+    "separated": None,
 }
+RELEVANCE = ["column", "kind", "low", "high", "change", "change_low", "change_high", "chance"]
 
 
 def counts_table(rng, n, rate):
@@ -75,18 +77,22 @@ def models_table(models, simple, base, likelihood, *, differences, loo_errors, q
         difference_se=[e for _, e in pairs],
         base_difference=[d - below for d, _ in pairs],
         base_difference_se=[np.hypot(e, its_error) for _, e in pairs],
+        evidence_beyond=np.nan,
+        evidence_limit=np.nan,
+        unseen_difference=[d - below for d, _ in pairs],
+        unseen_difference_se=[np.hypot(e, its_error) / 2 for _, e in pairs],
     )
 
 
 def checks_table():
     return pd.DataFrame(
         [
-            ("R-hat", "", 1.01, 1.006, False, "", ""),
-            ("effective draws", "", 400, 1930, False, "", ""),
-            ("Pareto k", "", 0.7, 0.41, False, "", ""),
-            ("quick against exact", "", 0.05, 0.018, False, "", ""),
+            ("R-hat", "", 1.01, 1.006, False, "", "", ""),
+            ("effective draws", "", 400, 1930, False, "", "", ""),
+            ("Pareto k", "", 0.7, 0.41, False, "", "", ""),
+            ("quick against exact", "", 0.05, 0.018, False, "", "", ""),
         ],
-        columns=["check", "model", "limit", "worst", "alarm", "touches", "settle"],
+        columns=["check", "model", "limit", "worst", "alarm", "reason", "touches", "settle"],
     )
 
 

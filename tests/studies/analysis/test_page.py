@@ -46,9 +46,9 @@ def test_pictures_take_their_colours_from_the_page_and_keep_text_as_text(finishe
 @pytest.mark.parametrize(
     ("name", "middle"),
     [
-        ("patients", ["Can the probabilities be taken at face value?", "Which columns matter?"]),
-        ("birds", ["Are the counts of the right kind?", "How far does similarity reach?"]),
-        ("machine", ["Do the intervals hold what they promise?", "Which columns matter?"]),
+        ("patients", ["Are the probabilities calibrated?", "Which columns matter?"]),
+        ("birds", ["Do the counts vary as the model says?", "How far does similarity reach?"]),
+        ("machine", ["Are the intervals calibrated?", "Which columns matter?"]),
     ],
 )
 def test_sections_are_the_readers_questions_in_order(finished, name, middle):
@@ -64,28 +64,35 @@ def test_sections_are_the_readers_questions_in_order(finished, name, middle):
 def test_the_answer_of_patients_is_filled_from_the_tables(finished):
     folder, info = finished("patients")
     answer = section_of(build_page(folder, info), "answer")
-    assert "Two columns stand out: creatinine and prior admissions." in answer
     assert (
-        "With creatinine at 131 instead of 57 the probability that readmitted is yes is 34 points "
-        "higher (95 % interval 20 to 46), all else as it is; with prior admissions at 3 instead of 0 "
-        "it is 28 points higher (17 to 39)."
+        "Two of the nine columns matter for readmitted, the strongest first: creatinine (rising) and "
+        "prior admissions (rising). With creatinine at 131 instead of 57, the probability that "
+        "readmitted is yes is 34 points higher (95 % interval 20 to 46), other things equal; with prior "
+        "admissions at 3 instead of 0, it is 28 points higher (17 to 39). There is weak evidence that "
+        "ward matters. Of all rows, 43 % are “yes”."
     ) in answer
-    assert "wrong for 32; always answering “no” is wrong for 52." in answer
-    assert "Whether the model beats logistic regression (wrong for 34) is not resolved" in answer
+    assert "the model misclassifies 32; always answering “no” misclassifies 52." in answer
+    assert (
+        "These rows cannot tell whether the model beats logistic regression (misclassifies 34)."
+        in answer
+    )
 
 
 def test_the_answer_of_birds_names_the_centres_of_the_map(finished):
     folder, info = finished("birds")
     page = build_page(folder, info)
     answer = section_of(page, "answer")
-    assert "The map finds two centres: near easting 8.2 km, northing 20 km with 3.1" in answer
+    assert "differs from place to place. It is high in two centres: near easting 8.2 km, " in answer
     assert "against 1.1 on average" in answer
-    assert "is resolved, but only just: it gave what was counted 23 % (± 11) more" in answer
+    assert "though the evidence is weak: what was counted was 23 % more likely under it." in answer
     assert "Hatched: uncertain by more than a factor of 2." in section_of(page, "picture")
     models = section_of(page, "models")
-    assert "not resolved §" in models
+    assert "unclear §" in models
     assert "The evidence of round raised an alarm" in models
-    assert "Yes, but for the evidence of round. One check failed" in section_of(page, "trust")
+    assert (
+        "Yes, except for the evidence of round. One check failed: the evidence of round raised an "
+        "alarm: two ways differ by 0.9."
+    ) in section_of(page, "trust")
 
 
 def test_the_answer_of_machine_ranks_the_columns(finished):
@@ -93,14 +100,19 @@ def test_the_answer_of_machine_ranks_the_columns(finished):
     page = build_page(folder, info)
     answer = section_of(page, "answer")
     assert (
-        "Five of the eight columns matter for vibration: speed (highest near 2020 rpm) most, then "
-        "load (rising) and tool age (rising), less coolant (highest near 32) and feed."
+        "Five of the eight columns matter for vibration, the strongest first: speed (highest near "
+        "2020 rpm), load (rising), tool age (rising), coolant (highest near 32) and one more."
     ) in answer
-    assert "changes by 1.41 mm/s (95 % interval 1.33 to 1.49)" in answer
-    assert "For pressure, humidity and batch no, 1200 rows reveal no influence." in answer
+    assert (
+        "With speed at 2940 rpm instead of 1030, the expected vibration is 1.41 mm/s higher (95 % "
+        "interval 1.33 to 1.49), other things equal; with load at 36 instead of 8.4, it is 0.82 mm/s"
+    ) in answer
+    assert "pressure, humidity and batch no show no clear effect." in answer
     assert "The model beats linear regression" in answer
-    assert "0.030 (0.003 to 0.060), none seen" in section_of(page, "relevance")
-    assert "14 are unlike the learning data" in section_of(page, "trust")
+    assert "0.030 (0.003 to 0.060), no clear effect" in section_of(page, "relevance")
+    assert "14 of the 200 rows in plan.csv are unlike the rows to learn" in section_of(
+        page, "trust"
+    )
 
 
 def test_rows_that_do_not_add_up_are_refused(finished):
@@ -151,22 +163,20 @@ def test_tables_hold_the_stored_numbers(finished):
     assert "base rate | 50.3 ± 1.5 | 52 | −10.4 ± 3.1 |" in section_of(page, "score")
     relevance = section_of(page, "relevance")
     assert "creatinine | 57 to 131 | +34 (+20 to +46) |" in relevance
-    assert "ward | medicine to surgery | +8 (+1 to +16), only just |" in relevance
-    assert "bmi | 21.6 to 32.6 | −5 (−15 to +4), not resolved |" in relevance
+    assert "ward | medicine to surgery | +8 (+1 to +16), weak evidence |" in relevance
+    assert "bmi | 21.6 to 32.6 | −5 (−15 to +4), no clear effect |" in relevance
     models = section_of(page, "models")
     # 470 rows: exp(7.5 / 470) is 1.6 % more, 2.2 / 470 its error
-    assert "it gave them 1.6 % (± 0.5) more probability than plain" in models
+    assert "it cannot be told apart from smooth; it is 1.6 ± 0.5 % ahead of plain" in models
     assert "plain | straight lines; yes or no, probit | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
-    assert "its lead over smooth is not resolved" in models
     data = section_of(page, "data")
     assert "470 to learn from, 118 held out and 12 without an outcome" in data
-    assert "470 + 118 + 12 = 600. Of the rows to learn from, 202 have “yes” and 268" in data
+    assert "470 + 118 + 12 = 600. Of the 588 rows with an outcome, 253 have “yes” and 335" in data
     assert "It has 12 columns: the outcome, 2 dropped, 9 used." in data
     predicted = pd.read_csv(folder / "predictions_new.csv").iloc[0]
     low, high = (round(100 * predicted[end]) for end in ("q025", "q975"))
     assert (
         f"P-0601 | {round(100 * predicted['probability'])} % | {low} to {high} % |"
     ) in section_of(page, "predictions")
-    assert "rests on the equivalent of at least 1900 independent samples" in section_of(
-        page, "trust"
-    )
+    trust = section_of(page, "trust")
+    assert "each parameter has draws worth at least 1900 independent ones" in trust

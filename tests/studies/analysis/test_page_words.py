@@ -41,12 +41,12 @@ def test_numbers_keep_three_digits_without_an_e(value, text):
         (0.2624, f"26{S}%"),
         (0.0, f"0{S}%"),
         (1.0, f"100{S}%"),
-        (0.0004, f"below 0.1{S}%"),
+        (0.0004, f"<0.1{S}%"),
         (0.004, f"0.4{S}%"),
         (0.0094, f"0.9{S}%"),
         (0.0096, f"1{S}%"),
         (0.991, f"99.1{S}%"),
-        (0.9996, f"above 99.9{S}%"),
+        (0.9996, f">99.9{S}%"),
     ],
 )
 def test_percent(share, text):
@@ -60,7 +60,40 @@ def test_every_likelihood_has_words():
 def test_intervals_of_shares_name_the_sign_once():
     text = words.percent_interval(0.2624, 0.171, 0.369, first=True)
     assert text == f"26{S}% (95 % interval 17 to 37{S}%)"
-    assert words.percent_range(0.0003, 0.02) == f"below 0.1{S}% to 2{S}%"
+    assert words.percent_range(0.0003, 0.02) == f"<0.1 to 2{S}%"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [  # a mean lies outside its own quantiles where nearly all draws are 1; no model gives 100 %
+        ((0.9968, 0.99999, 1.0), f"99.7{S}% (99.7 to >99.9{S}%)"),
+        ((1.0, 1.0, 1.0), f">99.9{S}% (>99.9 to >99.9{S}%)"),
+        ((0.0, 0.0, 0.004), f"<0.1{S}% (<0.1 to 0.4{S}%)"),
+    ],
+)
+def test_a_probability_lies_inside_its_interval_and_is_never_certain(parts, text):
+    assert words.percent_interval(*parts) == text
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((1.0, 1.0, 1.0), (">99", ">99", ">99")),
+        ((0.9999, 0.9971, 1.0), (">99.9", "99.7", ">99.9")),
+        ((-0.998, -1.0, -0.9), ("<−99", "<−99", "−90")),
+        ((0.9, 0.95, 0.99), ("90", "90", "99")),
+    ],
+)
+def test_points_are_never_a_hundred_and_lie_inside_their_interval(parts, text):
+    assert words.points_parts(*parts) == text
+
+
+def test_how_much_more_likely():
+    assert words.likelier(math.log(1.23), "it") == f"23{S}% more likely under it"
+    assert words.likelier(math.log(1.9), "a", "b") == "nearly twice as likely under a as under b"
+    assert words.likelier(math.log(2.1), "it") == "twice as likely under it"
+    assert words.likelier(math.log(12.2), "it") == "12 times as likely under it"
+    assert words.likelier(math.log(1.5), "a", "b") == f"50{S}% more likely under a than under b"
 
 
 @pytest.mark.parametrize(
@@ -120,21 +153,6 @@ def test_equal_scores_are_not_resolved_even_without_an_error():
 
 
 @pytest.mark.parametrize(
-    ("interval", "state"),
-    [
-        ((0.1, -0.01, 0.2), "not resolved"),
-        ((0.1, 0.0, 0.2), "not resolved"),
-        ((0.1, 0.01, 0.2), "only just"),
-        ((-0.1, -0.2, -0.01), "only just"),
-        ((0.34, 0.2, 0.46), "clear"),
-        ((-0.34, -0.46, -0.2), "clear"),
-    ],
-)
-def test_intervals_are_resolved_when_they_leave_zero(interval, state):
-    assert words.interval_resolution(*interval) == state
-
-
-@pytest.mark.parametrize(
     ("log_odds", "error", "text"),
     [
         (8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1"),
@@ -190,7 +208,6 @@ def test_more_probability_is_the_ratio_of_typical_probabilities():
     assert error == pytest.approx(1.23 * 9)
     assert words.more_text(-0.11, 0.035) == f"−10.4{S}±{S}3.1"
     assert words.more_text(3.0, 0.1) == f"×{S}20"
-    assert words.more_phrase(0.203, 0.09) == "23 % (± 11) more"
 
 
 def test_plural_counts_and_series():

@@ -8,10 +8,9 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
-from gpmcflow.studies.analysis.page.columns import columns_answer, curve_answer
+from gpmcflow.studies.analysis.page.columns import besides_location, columns_answer, curve_answer
 from gpmcflow.studies.analysis.page.html import (
     Section,
-    bold,
     italic,
     join,
     paragraph,
@@ -19,12 +18,15 @@ from gpmcflow.studies.analysis.page.html import (
     sentences,
 )
 from gpmcflow.studies.analysis.page.places import map_answer
-from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
+from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.studies.analysis.page.standing import (
+    NONE,
     against_simple,
     changes,
     error_unit,
+    nothing_learnt,
     one_class,
+    place_leads,
 )
 
 
@@ -35,8 +37,8 @@ def title_of(analysis: Analysis) -> str:
 
 def answer(analysis: Analysis) -> Section:
     """First section: what goes with the outcome, by how much, how sure, and how good it is."""
-    if not analysis["map"].empty:
-        main = sentences([map_answer(analysis), _beside_the_place(analysis)])
+    if place_leads(analysis):
+        main = sentences([map_answer(analysis), besides_location(analysis)])
     elif not analysis["curve"].empty:
         main = curve_answer(analysis)
     else:
@@ -56,24 +58,11 @@ def _failed(n: int) -> str:
     return "one check" if n == 1 else f"{words.count(n)} checks"
 
 
-def _beside_the_place(analysis: Analysis) -> Markup:
-    """Columns other than the coordinates that stand out."""
-    clear = [
-        bold(shift.name)
-        for shift in changes(analysis)
-        if shift.state == "clear" and shift.column not in analysis.info["coordinates"]
-    ]
-    if not clear:
-        return Markup("")
-    verb = "stands" if len(clear) == 1 else "stand"
-    return Markup("Beside the place, {} {} out.").format(words.series(clear[:4]), verb)
-
-
 def _score(analysis: Analysis) -> Markup:
     """The held-out score beside no model and a simple one."""
     shown, base, n = analysis.shown, analysis.baseline("base"), analysis.n_scored
     if n == 0 or not math.isfinite(shown["test_score"]):
-        return Markup("No rows were held out, and no score was computed.")
+        return Markup("No rows were held out, so the model has no score.")
     opening = (
         f"When each of the {words.rows(n)} is predicted from the others"
         if analysis.by_loo
@@ -88,37 +77,56 @@ def _score(analysis: Analysis) -> Markup:
     parts: list[Markup | str] = []
     if analysis.kind == "binary" and math.isfinite(error):
         target = analysis.info["target"]
-        text = f"{opening}, the model is wrong for {error:.0f}"
+        text = f"{opening}, the model misclassifies {error:.0f}"
         if base is not None and math.isfinite(base.get("error", math.nan)):
             usual = target["positive"] if analysis.info["base"] > 0.5 else target["negative"]
-            text += f"; always answering “{usual}” is wrong for {base['error']:.0f}"
+            text += f"; always answering “{usual}” misclassifies {base['error']:.0f}"
         parts.append(text + ".")
     elif math.isfinite(error):
-        text = f"{opening}, the typical error is {_error(shown)}{error_unit(analysis)}"
+        text = f"{opening}, predictions are typically off by {_error(shown)}{error_unit(analysis)}"
         if base is not None and math.isfinite(base.get("error", math.nan)):
-            text += f"; always answering with the average gives {_error(base)}"
-        parts.append(text + ".")
-    else:
+            text += f"; always answering with the average is off by {_error(base)}"
+        measure = "root of the mean squared error" if analysis.kind == "real" else "mean distance"
+        parts.append(f"{text} ({measure}, ± one standard error).")
+    elif analysis.kind != "real":
         parts.append(
-            f"{opening}, the mean log score is "
-            f"{words.plus_minus(shown['test_score'], shown['test_score_se'])}."
+            f"{opening}, the model gave the number counted a probability of "
+            f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
-    parts += [against_simple(analysis), _none_seen(analysis)]
+    elif base is not None:
+        more = shown["test_score"] - base["test_score"]
+        order = ("the model", "the average alone")[:: 1 if more > 0 else -1]
+        parts.append(f"{opening}, what was measured was {words.likelier(abs(more), *order)}.")
+    parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:
         parts.append("That is too few rows to judge by.")
     return sentences(parts)
 
 
-def _none_seen(analysis: Analysis) -> Markup:
-    """Columns of a regression without a visible influence, where they are few."""
-    shifts = changes(analysis) if analysis.kind == "real" and analysis["map"].empty else []
-    names = [shift.name for shift in shifts if shift.state == "not resolved"]
-    if not 0 < len(names) <= 4 or len(names) == len(shifts):
+def _separated(analysis: Analysis) -> Markup:
+    """That the classes of the learning rows can be told apart perfectly."""
+    column, target = analysis.info.get("separated"), analysis.info["target"]
+    if column is None:
         return Markup("")
-    n = words.rows(int(analysis.info["n_learning"]))
-    return Markup("For {}, {} reveal no influence.").format(
-        words.series([italic(name) for name in names]), n
+    what = (
+        Markup("{} alone separates").format(italic(label(column)))
+        if column
+        else "the columns separate"
     )
+    return Markup(
+        "In these rows, {} “{}” from “{}” without a single error, so they put no upper limit on the "
+        "effect."
+    ).format(what, target["positive"], target["negative"])
+
+
+def _none_seen(analysis: Analysis) -> Markup:
+    """Columns without a clear effect, where they are few and others have one."""
+    shifts = changes(analysis)
+    names = [shift.name for shift in shifts if shift.state == NONE and shift.kind != "place"]
+    if not 0 < len(names) <= 4 or len(names) == len(shifts) or nothing_learnt(analysis):
+        return Markup("")
+    listed = words.series([italic(name) for name in names])
+    return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))
 
 
 def _error(row: pd.Series) -> str:
@@ -127,13 +135,18 @@ def _error(row: pd.Series) -> str:
 
 def _notes(analysis: Analysis) -> Markup:
     shifts = [
-        shift
-        for shift in changes(analysis)
-        if shift.kind == "number" and shift.state != "not resolved"
+        shift for shift in changes(analysis) if shift.kind == "number" and shift.state != NONE
     ]
     about = (
         f" These are associations: changing {shifts[0].name} need not change the outcome."
         if shifts
+        else ""
+    )
+    learning, used = (int(analysis.info[name]) for name in ("n_learning", "n_used"))
+    fits = (
+        f" Effects and predictions of new rows come from a fit to all {words.rows(used)}, scores from a "
+        f"fit to {words.fixed(learning, 0)} of them."
+        if used > learning
         else ""
     )
     narrow = (
@@ -142,5 +155,5 @@ def _notes(analysis: Analysis) -> Markup:
         else Markup("")
     )
     return Markup(
-        "A 95 % interval holds the value with 95 % probability, given the data and the model.{}{}"
-    ).format(about, narrow)
+        "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{}"
+    ).format(fits, about, narrow)

@@ -10,10 +10,12 @@ import io
 import re
 import textwrap
 from html import escape
+from itertools import pairwise
 
 import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import blended_transform_factory
@@ -62,7 +64,7 @@ class Canvas:
 
     def svg(self, key: str, caption: str) -> Markup:
         """SVG for the page; ``key`` keeps its ids apart, the caption's first sentence is read out."""
-        self.figure.canvas.draw()
+        _thin(self.figure)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         with mpl.rc_context({"svg.hashsalt": key}):
@@ -108,6 +110,28 @@ def top_left(axes: Axes, text: str) -> None:
         va="bottom",
         color=MUTED,
     )
+
+
+def _thin(figure: Figure) -> None:
+    """Leave out every other tick label of an axis until none overlaps its neighbour."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        for axis, (start, end) in ((axes.xaxis, ("x0", "x1")), (axes.yaxis, ("y0", "y1"))):
+            labels = [text for text in axis.get_ticklabels() if text.get_text()]
+            step = 1
+            while step < len(labels):
+                boxes = [text.get_window_extent(renderer) for text in labels[::step]]
+                boxes.sort(key=lambda box: getattr(box, start))
+                if all(getattr(a, end) + 2 <= getattr(b, start) for a, b in pairwise(boxes)):
+                    break
+                step += 1
+            if step > 1:
+                kept = {id(text) for text in labels[::step]}
+                ticks = axis.get_majorticklocs()
+                shown = [text.get_text() if id(text) in kept else "" for text in labels]
+                if len(ticks) == len(labels):
+                    axis.set_ticks(ticks, shown)
 
 
 def _for_the_page(svg: str, caption: str, height: float) -> str:

@@ -9,75 +9,98 @@ from markupsafe import Markup
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import bold, italic, sentences
 from gpmcflow.studies.analysis.page.results import Analysis, is_date, label, positions
-from gpmcflow.studies.analysis.page.standing import Change, against_base, changes, error_unit
+from gpmcflow.studies.analysis.page.standing import (
+    CLEAR,
+    NONE,
+    WEAK,
+    Change,
+    against_base,
+    changes,
+    error_unit,
+    nothing_learnt,
+    place_of,
+)
 
 _SPELLED = 2  # columns whose change is spelled out
+_NAMED = 4  # and whose names are
 
 
 def columns_answer(analysis: Analysis) -> Markup:
-    """Which columns stand out and by how much, or that none predicts the outcome."""
-    shifts = changes(analysis)
-    clear = [shift for shift in shifts if shift.state == "clear"]
-    just = [shift for shift in shifts if shift.state == "only just"]
-    base = against_base(analysis)
-    if base == "worse" or not (clear or just):
-        return sentences([_no_prediction(analysis, base), _overall(analysis)])
-    if analysis.kind == "real":
-        return _real_answer(analysis, clear or just, len(shifts), only_just=not clear)
-    opening = Markup("")
-    if base == "better":
-        opening = Markup("The outcome {} can be predicted in part.").format(italic(analysis.target))
-    elif base == "not resolved":
+    """Which columns matter and by how much, or that the model does no better than the average."""
+    if nothing := nothing_learnt(analysis):
+        return sentences([nothing, _overall(analysis)])
+    shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
+    clear, weak = ([s for s in shifts if s.state == state] for state in (CLEAR, WEAK))
+    opening: Markup | str = ""
+    if against_base(analysis) == "unsure":
         opening = Markup(
-            "Whether the outcome {} can be predicted better than by its {} is not resolved."
-        ).format(italic(analysis.target), "base rate" if analysis.shares else "average")
+            "These rows cannot tell whether the model predicts {} better than the average."
+        ).format(italic(analysis.target))
     return sentences(
-        [opening, _stand_out(clear, just), *_spelled(analysis, clear or just), _overall(analysis)]
+        [
+            opening,
+            _matter(analysis, clear, len(shifts)) if clear or not weak else "",
+            *_spelled(analysis, clear),
+            _weak(weak),
+            _location(analysis),
+            _overall(analysis),
+        ]
     )
 
 
-def _no_prediction(analysis: Analysis, base: str) -> Markup:
-    n = int(analysis.info["n_learning"])
-    why = (
-        "the model did worse than the same answer for every row"
-        if base == "worse"
-        else f"no column shows an influence that {words.rows(n)} could reveal"
-    )
-    return Markup("These columns do not predict the outcome {} ({}).").format(
-        italic(analysis.target), why
-    )
-
-
-def _stand_out(clear: list[Change], just: list[Change]) -> Markup:
+def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
+    """How many of the columns matter, and which, with the shapes of their curves."""
+    target = italic(analysis.target)
     if not clear:
-        names = words.series([bold(shift.name) for shift in just[:3]])
-        return Markup("An association is seen for {}, but only just.").format(names)
-    names = _names(clear)
-    verb = "stands out" if len(clear) == 1 else "stand out"
-    return Markup("{} {}: {}.").format(
-        words.capital(f"{words.count(len(clear))} column{'s' * (len(clear) > 1)}"), verb, names
+        return Markup("No single column shows a clear effect on {}.").format(target)
+    verb = f"matter{'s' * (len(clear) == 1)}"
+    if n == 1:
+        return Markup("{} {} for {}.").format(_shaped(analysis, clear[0]), verb, target)
+    who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(
+        n - len(clear) + 1, f"{words.count(len(clear))} of the {words.count(n)} columns"
+    )
+    order = ", the strongest first" if len(clear) > 1 else ""
+    return Markup("{} {} for {}{}: {}.").format(
+        words.capital(who), verb, target, order, _shaped_series(analysis, clear)
     )
 
 
-def _names(shifts: list[Change]) -> Markup:
-    items: list[Markup | str] = [bold(shift.name) for shift in shifts[:4]]
-    if len(shifts) > 4:
-        items.append(f"{words.count(len(shifts) - 4)} more")
-    return words.series(items)
+def _weak(weak: list[Change]) -> Markup:
+    if not weak:
+        return Markup("")
+    names = words.series([bold(shift.name) for shift in weak[:_NAMED]])
+    return Markup("There is weak evidence that {} matter{}.").format(names, "s" * (len(weak) == 1))
+
+
+def _location(analysis: Analysis) -> str:
+    """Whether location matters, where the page opens with the columns."""
+    place = place_of(analysis)
+    if place is None:
+        return ""
+    said = {CLEAR: "matters too", WEAK: "may matter too: the evidence is weak"}
+    return f"Location {said.get(place.state, 'shows no clear effect')}."
+
+
+def besides_location(analysis: Analysis) -> Markup:
+    """Columns that matter, where the page opens with the map."""
+    clear = [s.name for s in changes(analysis) if s.state == CLEAR and s.kind != "place"]
+    if not clear:
+        return Markup("")
+    names = words.series([bold(name) for name in clear[:_NAMED]])
+    verb = f"matter{'s' * (len(clear) == 1)}"
+    return Markup("Besides location, {} {}.").format(names, verb)
 
 
 def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
-    """One sentence with the changes of the first columns, in percentage points or as factors."""
+    """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
     parts = []
     for index, shift in enumerate(shifts[:_SPELLED]):
-        where = _where(analysis, shift)
-        subject = f"the {analysis.response}" if index == 0 else "it"
         parts.append(
-            Markup("{} {} is {}{}").format(
-                where,
-                subject,
+            Markup("{}, {} is {}{}").format(
+                _where(analysis, shift),
+                f"the {analysis.response}" if index == 0 else "it",
                 _size(analysis, shift, index == 0),
-                ", all else as it is" if index == 0 else "",
+                ", other things equal" if index == 0 else "",
             )
         )
     joined = Markup("; ").join(parts)
@@ -85,8 +108,6 @@ def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
 
 
 def _where(analysis: Analysis, shift: Change) -> Markup:
-    if shift.kind == "missing":
-        return Markup("where {} is missing").format(shift.name.removesuffix(" missing"))
     if shift.kind == "category":
         return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
     return Markup("with {} at {}{} instead of {}").format(
@@ -95,7 +116,7 @@ def _where(analysis: Analysis, shift: Change) -> Markup:
 
 
 def _size(analysis: Analysis, shift: Change, first: bool) -> str:
-    """``34 points higher (95 % interval 20 to 46)``, ``lower by a factor of 2.1 (1.6 to 2.8)``."""
+    """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
     if analysis.kind == "counts":
         up = value >= 1
@@ -105,61 +126,30 @@ def _size(analysis: Analysis, shift: Change, first: bool) -> str:
     up = value >= 0
     if not up:
         value, low, high = -value, -high, -low
+    side = "higher" if up else "lower"
+    if not analysis.shares:
+        unit = error_unit(analysis)
+        middle, lower, upper = words.interval_parts(value, low, high)
+        return f"{middle}{unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
     middle, lower, upper = words.points_parts(value, low, high)
     noun = "point" if middle == "1" else "points"
-    return f"{middle} {noun} {'higher' if up else 'lower'} ({'95 % interval ' * first}{lower} to {upper})"
+    return f"{middle} {noun} {side} ({'95 % interval ' * first}{lower} to {upper})"
 
 
 def _overall(analysis: Analysis) -> Markup:
     base, target = analysis.info["base"], analysis.info["target"]
     if analysis.shares:
-        return Markup("Over all learning rows the {} is {}.").format(
-            "share" if analysis.kind == "binomial" else f"share of “{target['positive']}”",
-            words.percent(base),
-        )
+        of = "trials" if analysis.kind == "binomial" else "rows"
+        what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
+        return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
     per = f" per {analysis.unit}" if analysis.unit and analysis.kind == "counts" else ""
-    return Markup("The average of all learning rows is {}{}{}.").format(
-        words.number(base), error_unit(analysis), per
-    )
-
-
-def _real_answer(
-    analysis: Analysis, seen: list[Change], n_columns: int, *, only_just: bool
-) -> Markup:
-    most = seen[0].value
-    then = [shift for shift in seen[1:] if shift.value >= most / 2]
-    less = [shift for shift in seen[1:] if shift.value < most / 2]
-    unit = error_unit(analysis)
-    number = words.capital(words.count(len(seen)))
-    opening = Markup("{} matter{} for {}{}: ").format(
-        "The column" if n_columns == 1 else f"{number} of the {words.count(n_columns)} columns",
-        "s" * (len(seen) == 1),
-        analysis.target,
-        ", but only just" * only_just,
-    )
-    groups = [_shaped(analysis, seen[0]) + (" most" if len(seen) > 1 else "")]
-    if then:
-        groups.append(Markup("then {}").format(_shaped_series(analysis, then)))
-    if less:
-        groups.append(Markup("less {}").format(_shaped_series(analysis, less)))
-    change = Markup("As {} runs from {}, the expected {} changes by {}, all else as it is.").format(
-        seen[0].name,
-        f"{seen[0].low} to {seen[0].high}{analysis.unit_after(seen[0].column)}",
-        analysis.target,
-        words.interval(most, seen[0].lower, seen[0].upper, unit=unit, first=True),
-    )
-    if seen[0].kind in ("category", "missing"):
-        change = Markup("Between the groups of {}, the expected {} differs by up to {}.").format(
-            *(seen[0].name, analysis.target),
-            words.interval(most, seen[0].lower, seen[0].upper, unit=unit, first=True),
-        )
-    return sentences([opening + Markup(", ").join(groups) + ".", change])
+    return Markup("The average is {}{}{}.").format(words.number(base), error_unit(analysis), per)
 
 
 def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
-    items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:3]]
-    if len(shifts) > 3:
-        items.append(f"{words.count(len(shifts) - 3)} more")
+    items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:_NAMED]]
+    if len(shifts) > _NAMED:
+        items.append(f"{words.count(len(shifts) - _NAMED)} more")
     return words.series(items)
 
 
@@ -207,10 +197,13 @@ def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 
 def curve_answer(analysis: Analysis) -> Markup:
     """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
+    if nothing := nothing_learnt(analysis):
+        return sentences([nothing, _overall(analysis)])
     curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
-    trend, places = shape_of(curve)
+    seen = any(shift.state != NONE for shift in changes(analysis))
+    trend, places = shape_of(curve) if seen else ("", {})
     unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
     column = bold(label(name))
     leads = not trend and bool(places)  # with the places, else with the trend and the ends

@@ -101,8 +101,13 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
     n = int(analysis.info["n_learning"])
     opening = Markup(
-        "The {} to learn from are predicted {}by {} ({}), when each is predicted from all the others"
-    ).format(words.rows(n), "best " * is_best(analysis), bold(label(shown["name"])), _can_do(shown))
+        "When each of the {} to learn from is predicted from all the others, {}{} ({})"
+    ).format(
+        words.rows(n),
+        bold(label(shown["name"])),
+        " does best" if is_best(analysis) else " is shown",
+        _can_do(shown),
+    )
     phrases, leads = [], []
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
@@ -111,19 +116,16 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
             continue
         state = words.resolution(difference, error)
         if _unreliable(analysis, row) or state == "not resolved":
-            lead = "lead over" if difference < 0 else "difference from"
             mark = " ‡" if _unreliable(analysis, row) else ""
-            phrases.append(Markup("its {} {} is not resolved{}").format(lead, name, mark))
+            phrases.append(Markup("it cannot be told apart from {}{}").format(name, mark))
             continue
-        size = words.more_phrase(abs(difference), error)
-        just = " (resolved, but only just)" if state == "only just" else ""
-        if difference > 0:
-            phrases.append(Markup("{} gave them {} probability{}").format(name, size, just))
-        else:
-            noun = "" if leads else " probability"
-            leads.append(Markup("{}{} than {}{}").format(size, noun, name, just))
+        just = ", on weak evidence" if state == "only just" else ""
+        size = words.more_text(abs(difference), error).lstrip("+")
+        size = size if size.startswith("×") else f"{size}{words.SPACE}%"
+        side = "behind" if difference > 0 else "ahead of"
+        leads.append(Markup("{} {} {}{}").format(size, side, name, just))
     if leads:
-        phrases.append(Markup("it gave them {}").format(words.series(leads)))
+        phrases.append(Markup("it is {}").format(words.series(leads)))
     if not phrases:
         return [opening + "."]
     return [opening + ": " + Markup("; ").join(phrases) + "."]
@@ -140,7 +142,7 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
         return []
     if touched_by_alarm(shown):
         return [
-            Markup("The evidence of {} raised an alarm: the odds are not resolved.").format(
+            Markup("The evidence of {} raised an alarm, so it ranks no models.").format(
                 italic(label(shown["name"]))
             )
         ]
@@ -160,7 +162,7 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
         parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
     if against:
         decides = (
-            "; leave-one-out, which averages over the settings, decides here"
+            "; this page goes by leave-one-out, which averages over the settings"
             if is_best(analysis)
             else ""
         )
@@ -189,7 +191,7 @@ def _loo_cell(analysis: Analysis, row: pd.Series) -> str:
     if not math.isfinite(difference):
         return ""
     if _unreliable(analysis, row):
-        return "not resolved ‡"
+        return "unclear ‡"
     return words.more_text(-difference, error)
 
 
@@ -200,7 +202,7 @@ def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
     if not math.isfinite(log_odds):
         return ""
     if touched_by_alarm(row) or touched_by_alarm(analysis.shown):
-        return "not resolved §"
+        return "unclear §"
     return words.odds(log_odds, error)
 
 
@@ -212,8 +214,8 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
         else "hyperparameters averaged over"
     )
     parts: list[Markup | str] = [
-        f"* How much more probability {shown} gave to a row that it had not seen, compared row by row "
-        f"(leave-one-out, {how}), ± one standard error."
+        f"* How much more likely a row that was left out is under {shown} (leave-one-out, {how}), "
+        "compared row by row, ± one standard error."
     ]
     models = analysis.models
     parts += _left_out_by(models.iloc[0])
@@ -223,8 +225,8 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
     if doubtful:
         parts.append(
             Markup(
-                "‡ A check of {} failed, or its leave-one-out cannot be relied on for over {} of the "
-                "rows (Pareto k above 0.7)."
+                "‡ A check of {} failed, or leave-one-out is unreliable for more than {} of its rows "
+                "(Pareto k above 0.7)."
             ).format(words.series(doubtful), words.percent(BAD_SHARE))
         )
     return parts
@@ -250,9 +252,9 @@ def _left_out_by(row: pd.Series) -> list[Markup | str]:
 def _notes_at_maximum(analysis: Analysis) -> list[Markup | str]:
     models, shown = analysis.models, label(analysis.shown["name"])
     parts: list[Markup | str] = [
-        f"† For {shown} against the model. The evidence is how probable a model had said the "
-        f"{words.rows(int(analysis.info['n_learning']))} would be before it saw them, at its best settings; "
-        "not averaged over them, so that models with more settings are favoured somewhat.",
+        f"† For {shown} against the model. The evidence is the probability that a model, at its best "
+        f"settings, gave to all {words.rows(int(analysis.info['n_learning']))} together before it saw any. "
+        "It favours models with more settings somewhat, as it is not averaged over them.",
     ]
     alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
     if alarmed:

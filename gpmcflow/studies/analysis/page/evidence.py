@@ -152,7 +152,7 @@ def _table(rows: pd.DataFrame, best: int) -> Markup:
 def _probability(row: pd.Series) -> str:
     if not math.isfinite(row["probability"]):
         return ""
-    value, *ends = (words.percent(row[name]) for name in ("probability", "low", "high"))
+    value, *ends = (words.probability(row[name]) for name in ("probability", "low", "high"))
     if set(ends) == {value}:
         return value
     return words.percent_interval(row["probability"], row["low"], row["high"])

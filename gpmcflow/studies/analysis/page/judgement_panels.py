@@ -63,8 +63,8 @@ def quantile_panel(key: str, shares: list[QuantileShare], caption: str) -> Marku
             limit(-0.04, 1.04)
             axis.set_major_locator(FixedLocator([0.025, 0.25, 0.5, 0.75, 0.975]))
             percent_axis(axis)
-        top_left(axes, "share of outcomes below the limit")
-        axes.set_xlabel("share that the limit promises")
+        top_left(axes, "share of outcomes below the quantile")
+        axes.set_xlabel("predicted quantile")
         return canvas.svg(key, caption)
 
 

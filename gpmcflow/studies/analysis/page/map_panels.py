@@ -78,7 +78,7 @@ def map_panels(
             axes = canvas.axes(left, top, WIDTH - left - width, 84)
             colours = [STEPS[step] for step in _spread(len(levels) - 1)]
             axes.contourf(
-                *(grid.x, grid.y, values),
+                *(grid.x, grid.y, np.ma.masked_invalid(values)),
                 levels,
                 colors=colours,
                 extend="neither",
@@ -86,7 +86,10 @@ def map_panels(
             )
             if index == 0 and (grid.doubt > limit).any():
                 axes.contourf(
-                    *(grid.x, grid.y, grid.doubt), [limit, np.inf], colors="none", hatches=["////"]
+                    *(grid.x, grid.y, np.ma.masked_invalid(grid.doubt)),
+                    [limit, np.inf],
+                    colors="none",
+                    hatches=["////"],
                 )
             if not points.empty:
                 part = points.iloc[
@@ -130,7 +133,7 @@ def _levels(values: np.ndarray, *, geometric: bool) -> np.ndarray:
     if high - low < 1e-9 * max(abs(high), 1e-300):
         return np.array([low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)])
     if geometric and low > 0 and high > 4 * low:
-        inner = np.geomspace(*np.quantile(values, [0.08, 0.97]), 6)
+        inner = np.geomspace(*np.nanquantile(values, [0.08, 0.97]), 6)
         inner = np.unique([_round_number(value) for value in inner])
     else:
         inner = MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)

@@ -6,21 +6,25 @@ import pandas as pd
 
 from gpmcflow.studies.analysis.effects import MOST_LEVELS
 from gpmcflow.studies.analysis.page import words
-from gpmcflow.studies.analysis.page.html import Section, figure
+from gpmcflow.studies.analysis.page.html import Section, figure, join
 from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
 from gpmcflow.studies.analysis.page.panels import base_name, curve_panel, effect_panels
 from gpmcflow.studies.analysis.page.places import doubt_sentence
 from gpmcflow.studies.analysis.page.results import Analysis
+from gpmcflow.studies.analysis.page.standing import NONE, place_leads, place_of
 
 
 def picture(analysis: Analysis) -> Section | None:
     """Second section, or none where an analysis has left nothing to draw."""
-    if not analysis["map"].empty:
+    if place_leads(analysis):
         body = _map(analysis)
     elif not analysis["curve"].empty:
         body = _curve(analysis)
     elif not analysis["effects"].empty:
         body = _effects(analysis)
+        place = place_of(analysis)
+        if place is not None and place.state != NONE:
+            body = join([body, _map(analysis)])
     else:
         return None
     return Section("picture", "The picture", body)
@@ -33,18 +37,21 @@ def _map(analysis: Analysis):
     doubts = {
         "counts": (
             "how far the truth may lie from the map, as a factor up or down",
-            "How sure: within a factor of",
+            "Uncertainty (95 %): within a factor of",
         ),
-        "real": ("how far the truth may lie from the map, up or down", "How sure: to within"),
+        "real": (
+            "how far the truth may lie from the map, up or down",
+            "Uncertainty (95 %): within",
+        ),
     }
     words_of_doubt, title = doubts.get(
         analysis.kind,
-        ("how far the truth may lie from the map, in either direction", "How sure: to within"),
+        ("how far the truth may lie from the map, up or down", "Uncertainty (95 %): within"),
     )
     dots = ""
     if len(points):
         some = "" if len(points) <= MOST_POINTS else f"{MOST_POINTS} of "
-        dots = f"Dots: {some}the {words.rows(len(points))} to learn from."
+        dots = f"Dots: {some}the {words.rows(len(points))}."
     caption = " ".join(
         part
         for part in (
@@ -100,9 +107,8 @@ def _effects(analysis: Analysis):
     target = analysis.info["target"]
     names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
     parts = [
-        f"{words.capital(analysis.response)} when one column is set to a value and everything else "
-        "stays as it is.",
-        "Line or dots: average over the learning rows; band or bars: its 95 % interval; dashes: "
+        f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
+        "Line or dots: average over the rows; band or bars: its 95 % interval; dashes: "
         f"{'share' if analysis.shares else 'average'} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
@@ -161,5 +167,5 @@ def _rug(analysis: Analysis) -> pd.DataFrame:
 
 
 def _some(analysis: Analysis, part: pd.DataFrame, drawn: int) -> str:
-    n = int(analysis.info["n_learning"])
+    n = int(analysis.info["n_used"])
     return f"all {words.rows(n)}" if drawn >= n else f"{drawn} of {words.rows(n)}"

@@ -12,6 +12,7 @@ from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import bold, sentences
 from gpmcflow.studies.analysis.page.map_panels import Grid, grid_of, unsure_above
 from gpmcflow.studies.analysis.page.results import Analysis, label
+from gpmcflow.studies.analysis.page.standing import NONE, nothing_learnt, place_of
 
 _MOST = 3  # places that are named
 _APART = 0.08  # of the map's longer side: nearer maxima are one place
@@ -34,8 +35,9 @@ def centres(grid: Grid, base: float) -> tuple[list[Place], list[Place]]:
         2 * max(1, round(_APART * span / max(np.diff(axis).mean(), 1e-300))) + 1
         for axis in (grid.y, grid.x)
     ]
-    top = grid.mean == maximum_filter(grid.mean, size=reach, mode="nearest")
-    row, column = np.nonzero(top & (grid.mean > base))
+    filled = np.where(np.isfinite(grid.mean), grid.mean, -np.inf)
+    top = filled == maximum_filter(filled, size=reach, mode="nearest")
+    row, column = np.nonzero(top & (filled > base))
     # a level plain is no centre: one cell of it stands for all
     order = np.argsort(-grid.mean[row, column], kind="stable")
     places: list[Place] = []
@@ -48,42 +50,35 @@ def centres(grid: Grid, base: float) -> tuple[list[Place], list[Place]]:
 
 
 def map_answer(analysis: Analysis) -> Markup:
-    """The centres of the map against the average, and where the map is a guess."""
+    """The centres of the map against its average, and where the map is a guess."""
+    if nothing := nothing_learnt(analysis):
+        return nothing
     grid = grid_of(analysis["map"], analysis.kind)
-    base = float(analysis.info["base"])
+    base = float(analysis.info["map_average"])
     sure, unsure = centres(grid, base)
-    lowest = _lowest(grid)
-    average = _amount(analysis, base)
-    subject = f"The {analysis.response}"
-    if not sure and lowest.high >= base:
-        return sentences(
-            [
-                Markup("{} is not seen to differ from place to place.").format(subject),
-                f"It is {average} on average, and no place of the map is clearly above or below.",
-            ]
-        )
-    parts: list[Markup | str] = [Markup("{} is not the same everywhere.").format(subject)]
+    lowest, place = _lowest(grid), place_of(analysis)
+    average, subject = _amount(analysis, base), f"The {analysis.response}"
+    if (not sure and lowest.high >= base) or (place is not None and place.state == NONE):
+        text = "{} shows no clear differences from place to place: it is {} on average."
+        return Markup(text).format(subject, average)
+    parts: list[Markup | str] = [Markup("{} differs from place to place.").format(subject)]
     if sure:
-        n = len(sure[:_MOST])
-        places = [
-            _place(analysis, place, first=index == 0) for index, place in enumerate(sure[:_MOST])
-        ]
+        named = sure[:_MOST]
+        places = [_place(analysis, one, first=k == 0) for k, one in enumerate(named)]
         what = f"{words.count(len(sure))} centre{'s' * (len(sure) > 1)}"
-        named = "" if len(sure) <= _MOST else f", the {words.count(n)} highest"
+        highest = "" if len(sure) <= _MOST else f", the {words.count(len(named))} highest"
         parts.append(
-            Markup("The map finds {}{}: {}, against {} on average.").format(
-                bold(what), named, words.series(places), average
+            Markup("It is high in {}{}: {}, against {} on average.").format(
+                bold(what), highest, words.series(places), average
             )
         )
-    if not sure or analysis.kind == "real":
-        opening = "It is lowest"
-        if lowest.high < base:
-            against = "" if sure else f", against {average} on average"
-            parts.append(f"{opening} {_place(analysis, lowest, first=not sure)}{against}.")
-    unsure = [place for place in unsure if place.mean - base > 0.5 * (grid.mean.max() - base)]
+    if (not sure or analysis.kind == "real") and lowest.high < base:
+        against = "" if sure else f", against {average} on average"
+        parts.append(f"It is lowest {_place(analysis, lowest, first=not sure)}{against}.")
+    unsure = [one for one in unsure if one.mean - base > 0.5 * (np.nanmax(grid.mean) - base)]
     if unsure and len(sure) < _MOST:
-        opening = "Another place" if sure else "A place"
-        parts.append(f"{opening} {_place(analysis, unsure[0])} is less sure.")
+        opening = "It may also be high" if sure else "It may be high"
+        parts.append(f"{opening} {_place(analysis, unsure[0])}.")
     return sentences(parts)
 
 
@@ -103,7 +98,7 @@ def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
 
 
 def _lowest(grid: Grid) -> Place:
-    i, j = np.unravel_index(int(np.argmin(grid.high)), grid.high.shape)
+    i, j = np.unravel_index(int(np.nanargmin(grid.high)), grid.high.shape)
     return Place(grid.x[j], grid.y[i], grid.mean[i, j], grid.low[i, j], grid.high[i, j])
 
 

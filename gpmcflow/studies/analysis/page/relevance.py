@@ -19,16 +19,22 @@ from gpmcflow.studies.analysis.page.html import (
 )
 from gpmcflow.studies.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.studies.analysis.page.results import Analysis, label
-from gpmcflow.studies.analysis.page.standing import Change, changes, ends, error_unit
+from gpmcflow.studies.analysis.page.standing import (
+    CLEAR,
+    Change,
+    changes,
+    ends,
+    error_unit,
+    nothing_learnt,
+)
 
 _MOST_ROWS, _MOST_BARS = 8, 15
 
 
 def columns_that_matter(analysis: Analysis) -> Section | None:
     """Change of the response with each column, as picture and table; none without such columns."""
-    coordinates = set(analysis.info.get("coordinates", []))
-    shifts = [shift for shift in changes(analysis) if shift.column not in coordinates]
-    if not shifts:
+    shifts = changes(analysis)
+    if all(shift.kind == "place" for shift in shifts):
         return None
     bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
     scale = 100 if analysis.shares else 1
@@ -49,7 +55,7 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         paragraph(_introduction(analysis)),
         figure([panel], caption),
         table(heads, cells),
-        quiet(_note(shifts)),
+        quiet(_note(analysis, shifts)),
     ]
     return Section("relevance", "Which columns matter?", join(body))
 
@@ -70,14 +76,12 @@ def reach(analysis: Analysis) -> Section | None:
     shared = (frame[["distance", "low", "high"]].nunique() == 1).all()  # one length scale
     if not shared and not analysis.info.get("quick"):
         stretched = (
-            "The intervals overlap: whether the pattern is stretched is not resolved."
+            "The intervals overlap, so the reach may be the same in both directions."
             if overlap
             else "The intervals do not overlap: similarity reaches farther in one direction."
         )
     body = [
-        paragraph(
-            "Two places are still clearly similar (correlation one half) over these distances."
-        ),
+        paragraph("At these distances, the correlation between two places has fallen to one half."),
         table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
         quiet(stretched),
     ]
@@ -85,57 +89,33 @@ def reach(analysis: Analysis) -> Section | None:
 
 
 def _introduction(analysis: Analysis) -> str:
-    if analysis.kind == "real":
-        return (
-            f"Difference between the highest and the lowest expected {analysis.target} while one "
-            "column runs over its usual range (from one row in ten below to one in ten above) and "
-            "everything else stays as it is."
-        )
-    what = (
-        f"Change of the {analysis.response}, in percentage points,"
-        if analysis.shares
-        else f"Factor by which the {analysis.response} changes"
-    )
+    what = {
+        "counts": f"The factor by which the {analysis.response} changes",
+        "real": f"How much the {analysis.response} changes",
+    }.get(analysis.kind, f"How many points the {analysis.response} changes")
     return (
         f"{what} when a column goes from a low value (one row in ten is lower) to a high one (one in "
-        "ten is higher) and everything else stays as it is. Where a curve clearly turns in between, "
-        "from or to its turning point."
+        "ten is higher), other things equal; where the curve clearly turns in between, from or to the "
+        "turning point. Averages are over the rows of the file."
     )
 
 
 def _caption(analysis: Analysis, shifts: list[Change]) -> str:
     n = len(shifts)
     shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
-    if analysis.kind == "real":
-        return (
-            f"Dot: change of {analysis.target}; bar: 95 % interval; dashes: no change. A column "
-            "without any influence still shows a small change, because a difference of highest "
-            f"and lowest is never negative.{shown}"
-        )
-    crossing = sum(shift.state == "not resolved" for shift in shifts)
-    tell = ""
-    if crossing:
-        one = crossing == 1
-        which = f"{words.count(crossing)} of {words.count(n)} bars"
-        if crossing == n:
-            which = "the bar" if n == 1 else f"all {words.count(n)} bars"
-        tell = (
-            f" {words.capital(which)} {'crosses' if one else 'cross'} the dashes: for "
-            f"{'this column' if one else 'these columns'} the data cannot tell the direction."
-        )
-    return f"Dot: change; bar: 95 % interval; dashes: no change.{tell}{shown}"
+    return f"Dot: change; bar: 95 % interval; dashes: no change.{shown}"
 
 
 def _axis(analysis: Analysis) -> str:
     if analysis.shares:
-        return "change of the probability, in points"
+        return "change in points of probability"
     if analysis.kind == "counts":
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
 
 
 def _ends_head(analysis: Analysis) -> str:
-    return "usual range" if analysis.kind == "real" else "from … to"
+    return "from … to"
 
 
 def _change_head(analysis: Analysis) -> str:
@@ -155,19 +135,23 @@ def _change(analysis: Analysis, shift: Change) -> str:
         text = f"{middle} ({low} to {high})"
     else:
         text = words.interval(*triple)
-    if shift.state == "clear":
-        return text
-    if analysis.kind == "real" and shift.state == "not resolved":
-        return f"{text}, none seen"
-    return f"{text}, {shift.state}"
+    return text if shift.state == CLEAR else f"{text}, {shift.state}"
 
 
-def _note(shifts: list[Change]) -> Markup:
+def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
     kinds = {shift.kind for shift in shifts}
     categories = (
         " For categories: the one that differs most from the most frequent one."
         if "category" in kinds
         else ""
     )
-    absent = " “Missing”: rows without a value against the others." if "missing" in kinds else ""
-    return Markup("All columns: {}.{}{}").format(link("relevance.csv"), categories, absent)
+    place = " For location: a place that one in ten lie below, and one that one in ten lie above."
+    measure = (
+        "The model does no better than the average, so no change here counts as an effect."
+        if nothing_learnt(analysis)
+        else "An effect is clear if a flat curve would show such a difference with a chance below 1 %, "
+        f"and the evidence is weak below 5 %{', counting all columns' * (len(shifts) > 1)}."
+    )
+    return Markup("{} All columns: {}.{}{}").format(
+        measure, link("relevance.csv"), categories, place if "place" in kinds else ""
+    )

@@ -1,4 +1,4 @@
-"""May the probabilities, intervals or counts be taken at face value? Judged by rows not learned from."""
+"""Are probabilities, intervals and counts calibrated? Judged by rows that were not learned from."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
 from gpmcflow.studies.analysis.page.standing import one_class
 
 _HEADINGS = {
-    "binary": "Can the probabilities be taken at face value?",
-    "counts": "Are the counts of the right kind?",
+    "binary": "Are the probabilities calibrated?",
+    "counts": "Do the counts vary as the model says?",
 }
 
 
 def reliability(analysis: Analysis) -> Section:
     """Calibration (binary), rootogram (counts), or what share the intervals hold."""
-    heading = _HEADINGS.get(analysis.kind, "Do the intervals hold what they promise?")
+    heading = _HEADINGS.get(analysis.kind, "Are the intervals calibrated?")
     judged = analysis.judged
     if analysis.kind == "binary" and not judged.empty:
         judged = judged[judged["probability"].notna()]
@@ -61,7 +61,7 @@ def _source(analysis: Analysis, n: int) -> str:
 
 def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
     if n < ENOUGH_ROWS:
-        return f"{words.rows(n)} are too few to judge by."
+        return f"{words.rows(n)} are too few to tell."
     if good and (one := one_class(analysis)):
         return f"{one}, so this cannot be judged."
     if good:
@@ -75,17 +75,17 @@ def _calibration(analysis: Analysis, judged) -> Markup:
     n, positive = len(judged), analysis.info["target"]["positive"]
     picks = [min(1, len(groups) - 1), max(len(groups) - 2, 0)] if good else [worst]
     texts = [
-        f"where {'the model' if index == 0 else 'it'} said about {words.percent(groups[k].promised)}, "
+        f"where {'the model' if index == 0 else 'it'} said about {words.probability(groups[k].promised)}, "
         f"{groups[k].seen} of {groups[k].n} were “{positive}”"
         for index, k in enumerate(sorted(set(picks)))
     ]
     advice = ""
     if not good and n >= ENOUGH_ROWS and not one_class(analysis):
-        advice = "Take the probabilities as a ranking rather than at face value."
+        advice = "Use the probabilities to rank rows, not as they stand."
     caption = (
         f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows in {words.count(len(groups))} "
-        f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, promise "
-        "and outcome agree. Bars: 95 % interval for the share."
+        f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, "
+        "probability and share agree. Bars: 95 % interval for the share."
     )
     panel = calibration_panel(
         f"{analysis.info['name']}-calibration", groups, f"share that was “{positive}”", caption
@@ -125,8 +125,8 @@ def _intervals(analysis: Analysis, judged) -> Markup:
     name, target = analysis.info["name"], analysis.with_unit(analysis.info["target"]["name"])
     if not discrete and {"q25", "q50", "q75"} <= set(judged):
         captions.append(
-            "Share of rows below a limit of the prediction, against what the limit promises "
-            "(2.5, 25, 50, 75 and 97.5 %); dashes: as promised; bars: two standard errors."
+            "Share of outcomes below each predicted quantile (2.5, 25, 50, 75 and 97.5 %); dashes: as it "
+            "should be; bars: two standard errors."
         )
     if not analysis.info.get("share"):
         some = f"{MOST_POINTS} of {words.rows(n)}" if n > MOST_POINTS else f"all {words.rows(n)}"
@@ -151,7 +151,7 @@ def _intervals(analysis: Analysis, judged) -> Markup:
 
 def _direction(narrow: Mapping[int, bool]) -> str:
     """How the intervals that do not hold what they promise are wrong: by percent, whether too narrow."""
-    wrong = {True: "too narrow", False: "wider than they need be"}
+    wrong = {True: "too narrow", False: "too wide"}
     if len(narrow) == 2 and len(set(narrow.values())) == 1:
         return f"The intervals are {wrong[narrow[95]]}."
     return " ".join(
@@ -167,7 +167,7 @@ def _counts(analysis: Analysis, judged) -> Markup:
     none = bins[0]
     zero = (
         f"The model expects {words.rows(round(none.expected))} with a count of 0 (95 % interval "
-        f"{none.low} to {none.high}); there were {none.seen}."
+        f"{none.low} to {none.high}); there are {none.seen}."
     )
     texts = []
     for one in outside[:2]:
@@ -176,14 +176,13 @@ def _counts(analysis: Analysis, judged) -> Markup:
         size = one.name.replace("+", " or more")
         more = "more" if one.seen > one.high else "fewer"
         texts.append(
-            f"A count of {size} came up in {words.rows(one.seen)} where about "
-            f"{words.number(one.expected, 2)} "
-            f"were expected ({one.low} to {one.high}): {more} than the model says."
+            f"{words.capital(words.rows(one.seen))} have a count of {size}, {more} than the "
+            f"{words.number(one.expected, 2)} the model expects ({one.low} to {one.high})."
         )
     text = sentences(
         [
             *(_source(analysis, n), _verdict(analysis, n, good), zero, *texts),
-            f"95 % intervals held {wide} of {n} counts ({_share(wide, n)}).",
+            f"{wide} of {n} counts ({_share(wide, n)}) lie inside their 95 % interval.",
         ]
     )
     caption = (

@@ -20,16 +20,20 @@ _NEEDED = {
         *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
         *("evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference_se", "loo_bad_share"),
         *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
+        *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
+        *("evidence_beyond", "evidence_limit"),
         *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
         "seconds",
     ),
-    "checks": ("check", "model", "limit", "worst", "alarm", "touches", "settle"),
+    "checks": ("check", "model", "limit", "worst", "alarm", "reason", "touches", "settle"),
 }
 _OPTIONAL = {
     "predictions_test": ("row", "outcome", "mean", "q025", "q975"),
     "predictions_loo": ("row", "outcome", "mean", "q025", "q975"),
     "predictions_new": ("row", "mean", "q025", "q975"),
-    "relevance": ("column", "kind", "low", "high", "change", "change_low", "change_high"),
+    "relevance": (
+        *("column", "kind", "low", "high", "change", "change_low", "change_high", "chance"),
+    ),
     "effects": ("column", "value", "mean", "low", "high"),
     "rug": ("column", "value", "outcome"),
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),

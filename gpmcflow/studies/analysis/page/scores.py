@@ -63,28 +63,31 @@ def _introduction(analysis: Analysis) -> Markup:
         held = analysis.info["n_test"]
         why = "no rows were held out" if held == 0 else f"only {words.rows(held)} were held out"
         opening = (
-            f"Scores by leave-one-out, because {why}: each of the {words.rows(n)} to learn from is "
-            "predicted from all the others."
+            f"Because {why}, each of the {words.rows(n)} to learn from is predicted from all the others "
+            "(leave-one-out)."
         )
     else:
         opening = f"Scores on the {words.rows(n)} held out."
         if n < ENOUGH_ROWS:
-            opening += " These are too few to judge by."
+            opening += " These are too few to tell."
     meaning: Markup | str = {
         "binary": Markup(
-            "<i>Typical probability</i> is what the model had given to what then happened; tossing a "
-            "coin gives 50 %."
+            "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
+            "rows (geometric mean); a coin gives 50 %."
         ),
-        "real": Markup("The <i>typical error</i> is the root of the mean squared error.")
+        "real": Markup(
+            "The <i>typical error</i> is the root of the mean squared difference between prediction "
+            "and outcome."
+        )
         if _has_errors(analysis)
         else "",
     }.get(
         analysis.kind,
         Markup(
-            "<i>Typical probability</i> is what the model had given to the very number that was then "
-            "counted{}."
+            "The <i>typical probability</i> is what a model gave to the number counted, averaged over "
+            "rows (geometric mean){}."
         ).format(
-            Markup("; the <i>typical error</i> is the mean distance to it")
+            Markup("; the <i>typical error</i> is the mean distance from prediction to count")
             if _has_errors(analysis)
             else ""
         ),
@@ -117,7 +120,7 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
     if _has_errors(analysis):
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
         if analysis.kind == "binary":
-            head = Head(f"wrong of {words.fixed(analysis.n_scored, 0)}", True)
+            head = Head(f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True)
             values = [_or_nothing(row["error"], lambda x: f"{x:.0f}") for row in rows]
         else:
             head = Head("typical error" + (f", {unit}" if unit else ""), True)
@@ -137,7 +140,7 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
             )
             for row in rows
         ]
-        add(Head(f"more than {_short(simple_name(analysis))}*, %", True), values)
+        add(Head(f"ahead of {_short(simple_name(analysis))}*, %", True), values)
     return heads, cells
 
 
@@ -147,7 +150,8 @@ def _short(name: str) -> str:
         "logistic regression": "log. regr.",
         "linear regression": "lin. regr.",
         "Poisson regression": "Poisson regr.",
-        "binomial regression": "binom. regr.",
+        "negative binomial regression": "neg. bin. regr.",
+        "Student-t regression": "Student-t regr.",
     }
     return known.get(name, name)
 
@@ -167,8 +171,9 @@ def _comparison(analysis: Analysis, order: pd.DataFrame) -> Markup:
     """Footnote of the last column, and which of its differences are resolved."""
     simple = simple_name(analysis)
     note = (
-        f"* How much more probability the model gave to {what_came(analysis)}, compared row by row "
-        f"with {simple}, ± one standard error."
+        f"* How much more likely {what_came(analysis)} was under the model than under {simple}, "
+        "compared row by row, ± one standard error. Its logarithm is the difference of the mean log "
+        "scores."
     )
     by_state: dict[str, list[str]] = {}
     for _, row in order[order["role"] != "simple"].iterrows():
@@ -178,16 +183,16 @@ def _comparison(analysis: Analysis, order: pd.DataFrame) -> Markup:
             by_state.setdefault(state + side, []).append(label(row["name"]))
     texts = {
         "clear+": "Clearly better",
-        "only just+": "Better, but only just",
-        "not resolved": "Not resolved",
-        "only just-": "Worse, but only just",
+        "only just+": "Better, on weak evidence",
+        "not resolved": "No clear difference",
+        "only just-": "Worse, on weak evidence",
         "clear-": "Clearly worse",
     }
     parts: list[Markup | str] = []
     for state, text in texts.items():
         names = by_state.get(state, [])
         if state == "not resolved" and len(names) > 1 and len(names) == len(order) - 1:
-            parts.append("No difference is resolved: zero lies within two standard errors.")
+            parts.append("No difference is clear: all lie within two standard errors of zero.")
         elif names:
             parts.append(Markup("{}: {}.").format(text, words.series([italic(n) for n in names])))
     return sentences([note, *parts])
@@ -208,7 +213,7 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
         return None
     caption = (
         f"The last column as a picture. Dashes: {simple_name(analysis)}; bars: two standard errors to "
-        "each side. A bar that crosses the dashes is a difference these rows cannot resolve."
+        "each side. Where a bar crosses the dashes, these rows cannot tell the two apart."
     )
     wide = max(abs(end) for bar in bars for end in (bar.low, bar.high)) > 900
     if wide:  # hundreds of percent are read better as a factor
@@ -219,9 +224,9 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
     panel = interval_rows(
         f"{analysis.info['name']}-scores",
         bars,
-        f"probability given to {what_came(analysis)}, as a factor"
+        f"how likely {what_came(analysis)} was, as a factor"
         if wide
-        else f"more probability to {what_came(analysis)} (%)",
+        else f"how much more likely {what_came(analysis)} was (%)",
         caption,
         at=1.0 if wide else 0.0,
         logarithmic=wide,

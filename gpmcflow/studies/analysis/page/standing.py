@@ -9,6 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.html import italic
 from gpmcflow.studies.analysis.page.results import Analysis, label
 
 _WHAT_CAME = {
@@ -17,8 +18,8 @@ _WHAT_CAME = {
     "binomial": "what was counted",
     "real": "what was measured",
 }
-# a highest minus lowest is never negative: it is seen where its interval stays away from zero
-_SEEN, _CLEAR = 1 / 6, 1 / 3  # lower end over upper end
+CLEAR, WEAK, NONE = "clear", "weak evidence", "no clear effect"
+_CLEAR, _WEAK = 0.01, 0.05  # chances of such a difference in any of the columns, were all flat
 
 
 def what_came(analysis: Analysis) -> str:
@@ -27,16 +28,41 @@ def what_came(analysis: Analysis) -> str:
 
 
 def against_base(analysis: Analysis) -> str:
-    """``better``, ``not resolved``, ``worse`` or ``unknown`` against no model at all."""
-    difference, error = (
-        analysis.shown.get(name, math.nan) for name in ("base_difference", "base_difference_se")
+    """``better``, ``unsure``, ``no better``, ``worse`` or ``unknown``: the log score beside the average's.
+
+    Over all rows that a prediction had not seen, held out or left out: better from two standard errors, no
+    better below one. Worse where the rows that scores are of say so. A quick fit, whose hyperparameters have
+    seen the rows that are left out, also needs a column with an effect, or more evidence than a constant
+    reaches by chance.
+    """
+    (scored, its_error), (unseen, error) = (
+        [analysis.shown.get(f"{name}{end}", math.nan) for end in ("", "_se")]
+        for name in ("base_difference", "unseen_difference")
     )
-    if not math.isfinite(difference):
+    if scored < 0 and words.resolution(scored, its_error) != "not resolved":
+        return "worse"
+    if not (math.isfinite(unseen) and math.isfinite(error)):
         return "unknown"
-    state = words.resolution(difference, error)
-    if state == "not resolved":
-        return state
-    return "worse" if difference < 0 else "better"
+    flat = (analysis["relevance"]["chance"] * len(analysis["relevance"]) >= _WEAK).all()
+    if flat and analysis.shown["evidence_beyond"] < analysis.shown["evidence_limit"]:
+        return "no better"
+    return "better" if unseen > 2 * error else "unsure" if unseen > error else "no better"
+
+
+def nothing_learnt(analysis: Analysis) -> Markup:
+    """That the model does no better than the average, or nothing where it does."""
+    base = against_base(analysis)
+    if base not in ("no better", "worse"):
+        return Markup("")
+    value = analysis.info["base"]
+    average = (
+        f"always giving the overall share, {words.percent(value)}"
+        if analysis.shares
+        else f"the average, {words.number(value)}{error_unit(analysis)}"
+    )
+    return Markup(
+        "The model predicts {} {} than {}, so nothing below should be read as an effect."
+    ).format(italic(analysis.target), base, average)
 
 
 def against_simple(analysis: Analysis) -> Markup:
@@ -46,20 +72,19 @@ def against_simple(analysis: Analysis) -> Markup:
         return Markup("")
     difference, error = shown["difference"], shown["difference_se"]
     state = words.resolution(difference, error)
-    name = simple_name(analysis)
+    other = simple_name(analysis) + _errors(analysis, simple)
     if state == "not resolved":
-        return Markup("Whether the model beats {}{} is not resolved with this many rows.").format(
-            name, _errors(analysis, simple)
-        )
-    size = words.more_phrase(abs(difference), error) + " probability"
-    other = name + _errors(analysis, simple)
-    if difference > 0:
-        claim = f"the model beats {other}"
-    else:
-        claim = f"{other}, which is simpler, does better than the model"
-    if state == "only just":
-        claim = f"that {claim} is resolved, but only just"
-    return Markup("{}: it gave {} {}.").format(words.capital(claim), what_came(analysis), size)
+        return Markup("These rows cannot tell whether the model beats {}.").format(other)
+    evidence = ", though the evidence is weak" if state == "only just" else ""
+    claim = (
+        f"the model beats {other}"
+        if difference > 0
+        else f"{other}, which is simpler, beats the model"
+    )
+    size = words.likelier(abs(difference), "it")
+    return Markup("{}{}: {} was {}.").format(
+        words.capital(claim), evidence, what_came(analysis), size
+    )
 
 
 def one_class(analysis: Analysis) -> str:
@@ -83,7 +108,7 @@ def _errors(analysis: Analysis, row: pd.Series) -> str:
     if not math.isfinite(analysis.shown.get("error", math.nan)):
         return ""
     if analysis.kind == "binary" and math.isfinite(row.get("error", math.nan)):
-        return f" (wrong for {row['error']:.0f})"
+        return f" (misclassifies {row['error']:.0f})"
     if math.isfinite(row.get("error", math.nan)):
         return f" (typical error {words.number(row['error'])}{error_unit(analysis)})"
     return ""
@@ -104,42 +129,58 @@ class Change(NamedTuple):
     value: float
     lower: float
     upper: float
-    state: str  # clear, only just, not resolved
+    state: str  # CLEAR, WEAK or NONE
 
     @property
     def name(self) -> str:
         """Column as words."""
-        return label(self.column)
+        return "location" if self.kind == "place" else label(self.column)
+
+    def size(self, kind: str) -> float:
+        """How large the change is, up or down."""
+        return abs(math.log(self.value)) if kind == "counts" else abs(self.value)
 
 
 def changes(analysis: Analysis) -> list[Change]:
-    """All columns, most relevant first; the outcome's kind decides what no change is."""
+    """All columns, most relevant first; none has an effect where nothing is learnt."""
+    frame, learnt = analysis["relevance"], not nothing_learnt(analysis)
     return [
         Change(
             *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
             *(row.change, row.change_low, row.change_high),
-            _state(analysis.kind, row.change, row.change_low, row.change_high),
+            _state(row.chance * len(frame)) if learnt else NONE,
         )
-        for row in analysis["relevance"].itertuples()
+        for row in frame.itertuples()
     ]
+
+
+def place_of(analysis: Analysis) -> Change | None:
+    """The change from place to place, if there are coordinates."""
+    return next((shift for shift in changes(analysis) if shift.kind == "place"), None)
+
+
+def place_leads(analysis: Analysis) -> bool:
+    """Whether the page opens with the map: no other column matters more than the place."""
+    place = place_of(analysis)
+    others = [shift for shift in changes(analysis) if shift.kind != "place"]
+    if analysis["map"].empty or place is None or not others:
+        return not analysis["map"].empty
+    clear = [shift.size(analysis.kind) for shift in others if shift.state == CLEAR]
+    return place.state == CLEAR and place.size(analysis.kind) >= max(clear, default=0.0)
 
 
 def _ends(kind: str, *cells: object) -> tuple[str, str]:
     """Levels as they are, numbers with few digits."""
     low, high = ("" if pd.isna(cell) else str(cell) for cell in cells)
+    if kind == "place":
+        pairs = [words.ends(*pair) for pair in zip(low.split(", "), high.split(", "), strict=True)]
+        return tuple(", ".join(parts) for parts in zip(*pairs, strict=True))
     return (low, high) if kind == "category" else words.ends(low, high)
 
 
-def _state(kind: str, value: float, low: float, high: float) -> str:
-    if kind == "counts":
-        if min(value, low, high) <= 0:
-            return "not resolved"
-        return words.interval_resolution(math.log(value), math.log(low), math.log(high))
-    if kind == "real":
-        if low <= 0 or low < _SEEN * high:
-            return "not resolved"
-        return "clear" if low >= _CLEAR * high else "only just"
-    return words.interval_resolution(value, low, high)
+def _state(chance: float) -> str:
+    """By the chance that any of the columns would show such a difference, were all flat."""
+    return CLEAR if chance < _CLEAR else WEAK if chance < _WEAK else NONE
 
 
 def ends(change: Change, analysis: Analysis) -> str:

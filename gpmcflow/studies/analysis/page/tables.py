@@ -115,12 +115,14 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         value = (
             row["probability"] if math.isfinite(row.get("probability", math.nan)) else row["mean"]
         )
-        return [bold(words.percent(value)), words.percent_range(row["q025"], row["q975"])]
+        value, low, high = words.around(value, row["q025"], row["q975"])
+        return [bold(words.probability(value)), words.percent_range(low, high)]
     if analysis.kind == "real":
         middle, low, high = words.interval_parts(row["mean"], row["q025"], row["q975"])
         decimals = _decimals(row)
         if 0 <= decimals <= 5:
-            middle, low, high = (words.fixed(row[c], decimals) for c in ("mean", "q025", "q975"))
+            ends = words.around(row["mean"], row["q025"], row["q975"])
+            middle, low, high = (words.fixed(end, decimals) for end in ends)
         return [bold(middle), f"{low} to {high}"]
     value = row["mean"]
     mean = words.fixed(value, 1) if 0.05 <= value < 100 else words.number(value, 2)
@@ -145,16 +147,16 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
     if analysis.kind == "real":
-        return "The interval is for one new row, noise included."
+        return "Each interval is for one new row, noise included."
     if (
         analysis.kind == "counts"
         and "rate_q025" in analysis["predictions_new" if is_new else "predictions_test"]
     ):
         if not analysis.unit:
-            return "The interval is for the number that will be counted."
+            return "Each interval is for the number that will be counted."
         return (
-            "The first interval is for the number that will be counted; the second, for the rate, is "
-            "narrower because it leaves out the luck of the day."
+            "The first interval is for the number that will be counted, chance included; the second is "
+            "for the rate."
         )
     return ""
 
@@ -239,10 +241,10 @@ def your_data(analysis: Analysis) -> Section:
 def _balance(analysis: Analysis) -> str:
     info, target = analysis.info, analysis.info["target"]
     if analysis.kind == "binary":
-        positive = round(info["base"] * info["n_learning"])
+        used, positive = info["n_used"], round(info["base"] * info["n_used"])
         return (
-            f"Of the rows to learn from, {words.fixed(positive, 0)} have “{target['positive']}” and "
-            f"{words.fixed(info['n_learning'] - positive, 0)} have “{target['negative']}”."
+            f"Of the {words.rows(used)} with an outcome, {words.fixed(positive, 0)} have "
+            f"“{target['positive']}” and {words.fixed(used - positive, 0)} have “{target['negative']}”."
         )
     return ""
 

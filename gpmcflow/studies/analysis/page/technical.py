@@ -45,21 +45,21 @@ _FILES = {
     "ladder": "mean and standard deviation of u along the ladders of temperatures",
 }
 _WORDS = {
-    "Probability": "How sure the model is, from 0 to 100 %. Of many cases with 30 %, about 30 in 100 "
-    "should turn out so.",
+    "Probability": "How sure the model is. Of many rows with 30 %, about 30 in 100 should turn out so.",
+    "Point": "A difference between two probabilities: from 20 % to 25 % is 5 points.",
     "95 % interval": "Given the data and the model, the value lies in this range with 95 % "
     "probability.",
     "Held-out rows": "Rows put aside before learning. Scores use these rows only.",
     "Leave-one-out": "Each row predicted from all the others, without running the whole analysis "
     "again for each.",
-    "±": "One standard error. A difference is called resolved when it is at least two of them away "
-    "from zero, and only just resolved up to three.",
+    "±": "One standard error. A difference from two of them is taken as real, up to three on weak "
+    "evidence.",
     "Typical probability": "The geometric mean of the probabilities that a model gave to what "
     "happened; its logarithm is the mean log score.",
-    "Typical error": "Root mean square of the differences for measurements, mean of the absolute "
-    "differences for counts.",
-    "Evidence": "How probable the model had said the rows it learned from would be, before it saw "
-    "them. It rewards fit and punishes needless freedom.",
+    "Typical error": "For measurements the root of the mean squared difference between prediction and "
+    "outcome, for counts the mean difference, up or down.",
+    "Evidence": "The probability that the model gave to the rows it learned from before it saw them. It "
+    "rewards fit and punishes needless freedom.",
 }
 
 

@@ -32,13 +32,13 @@ def trust(analysis: Analysis) -> Section:
 def _opening(analysis: Analysis, quick: bool) -> Markup:
     alarms = analysis.alarms
     if alarms.empty:
-        return Markup("As far as a quick run goes.") if quick else Markup("Yes.")
+        return Markup("Only roughly: this is a quick run.") if quick else Markup("Yes.")
     if analysis.provisional:
-        return Markup("Only in part: what this page shows is provisional.")
+        return Markup("Not yet: what this page shows is provisional.")
     rough = alarms[touches_evidence(alarms)]
     if len(rough) == len(alarms):
         names = [italic(label(name)) for name in dict.fromkeys(rough["model"])]
-        return Markup("Yes, but for the evidence of {}.").format(words.series(names))
+        return Markup("Yes, except for the evidence of {}.").format(words.series(names))
     good = [label(name) for name in analysis.models["name"] if name not in set(alarms["model"])]
     return Markup("For {}, yes.").format(words.series([italic(name) for name in good]))
 
@@ -51,12 +51,18 @@ def _failed(analysis: Analysis, row: pd.Series) -> Markup:
         else Markup("")
     )
     opening = "One check failed: " if len(analysis.alarms) == 1 else ""
-    text = Markup("{}“{}”{} is {}, where {} is allowed.").format(
-        opening, row["check"], of, _value(row["worst"]), _value(row["limit"])
+    reason = row["reason"] if isinstance(row["reason"], str) else ""
+    text = (
+        Markup("{}the evidence{} raised an alarm: {}.").format(opening, of, reason.rstrip("."))
+        if reason
+        else Markup("{}“{}”{} is {}; the limit is {}.").format(
+            opening, row["check"], of, _value(row["worst"]), _value(row["limit"])
+        )
     )
+    text = text if opening else Markup(words.capital(str(text)))
     parts = [text]
     if isinstance(row["touches"], str) and row["touches"].strip():
-        parts.append(Markup("What it touches: {}.").format(row["touches"].strip().rstrip(".")))
+        parts.append(Markup("It touches {}.").format(row["touches"].strip().rstrip(".")))
     if isinstance(row["settle"], str) and row["settle"].strip():
         settle = row["settle"].strip()
         parts.append(
@@ -79,9 +85,9 @@ def _quick(analysis: Analysis) -> Markup:
     n = len(analysis["checks"])
     passed = f" {words.capital(_all_passed(n))}." if n and analysis.alarms.empty else ""
     return Markup(
-        "These are approximations only: no random draws were made, so nothing was checked against "
-        "them, and the settings of the models are taken as known. Intervals may be too narrow.{} "
-        "The full answer: {}, without {} in the file."
+        "A quick run makes no random draws. It takes the settings of the models as known and checks "
+        "nothing against draws, so intervals may be too narrow.{} For the full answer run {}, without "
+        "{} in the file."
     ).format(passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true"))
 
 
@@ -94,13 +100,10 @@ def _agreement(analysis: Analysis) -> str:
     if analysis.alarms["check"].astype(str).str.contains("R-hat").any():
         return ""
     n, size = int(chains.min()), math.floor(sizes.min())
-    rests = f"every number on this page rests on the equivalent of at least {_down(size)} "
-    made = (
-        "One computation was made, and"
-        if n == 1
-        else f"{words.capital(words.count(n))} computations from different starts agreed, and"
-    )
-    return f"{made} {rests}independent samples."
+    worth = f"each parameter has draws worth at least {_down(size)} independent ones"
+    if n == 1:
+        return f"One chain was run, and {worth}."
+    return f"{words.capital(words.count(n))} chains from different starts agree, and {worth}."
 
 
 def _down(size: int) -> str:
@@ -135,7 +138,7 @@ def _quick_difference(analysis: Analysis) -> str:
         size = f"{words.number(100 * difference, 2)} points of probability"
     else:
         size = f"{words.percent(difference)} of the standard deviation of a prediction"
-    return f"The quick approximation, had you stopped there, would have been off by at most {size}."
+    return f"A quick run would have been off by at most {size}."
 
 
 def _new_rows(analysis: Analysis) -> str:
@@ -146,11 +149,11 @@ def _new_rows(analysis: Analysis) -> str:
     if marked <= _MANY_NOTES * len(new):
         return ""
     return (
-        f"Of the {words.rows(len(new))} of {analysis.info['new_csv']}, {words.count(marked)} "
-        f"{'is' if marked == 1 else 'are'} unlike the learning data in some way; their predictions "
-        "are marked."
+        f"{words.capital(words.count(marked))} of the {words.rows(len(new))} in "
+        f"{analysis.info['new_csv']} {'is' if marked == 1 else 'are'} unlike the rows to learn from; "
+        f"{'its prediction is' if marked == 1 else 'their predictions are'} marked."
     )
 
 
 def _limit_of_checks(analysis: Analysis) -> str:
-    return "No check of this kind can tell whether new rows will be like these."
+    return "No check can tell whether new rows will be like these."

@@ -1,7 +1,7 @@
 """Numbers in words: every sentence of the page is a template filled from stored numbers by these.
 
-``value (low to high)`` is a mean with its 95 % interval, ``value ± error`` an estimate with one
-standard error. A difference is not resolved below two standard errors, and only just up to three.
+``value (low to high)`` is an estimate with its 95 % interval, ``value ± error`` one with its standard
+error. A difference is not resolved below two standard errors, and only just up to three.
 """
 
 from __future__ import annotations
@@ -89,10 +89,16 @@ def signed(value: float, digits: int = 3) -> str:
     return number(value, digits) if value <= 0 else "+" + number(value, digits)
 
 
+def around(value: float, low: float, high: float) -> tuple[float, float, float]:
+    """Value and an interval that holds it: a mean may lie outside its own 95 % quantiles."""
+    return value, min(low, value), max(high, value)
+
+
 def interval_parts(
     value: float, low: float, high: float, *, sign: bool = False
 ) -> tuple[str, str, str]:
-    """Mean, lower and upper end with the decimals that the interval's width deserves."""
+    """Value, lower and upper end with the decimals that the interval's width deserves."""
+    value, low, high = around(value, low, high)
     if not math.isfinite(value + low + high):  # a reach may be longer than any distance looked at
         return tuple("∞" if end == math.inf else number(end) for end in (value, low, high))
     decimals = decimals_of((high - low) / 2)
@@ -113,9 +119,18 @@ def interval(value: float, low: float, high: float, *, unit: str = "", first: bo
 def points_parts(
     value: float, low: float, high: float, *, sign: bool = False
 ) -> tuple[str, str, str]:
-    """Differences of probabilities in percentage points, whole ones unless they are small."""
-    decimals = min(max(decimals_of(50 * (high - low)), 0), 2)
-    return tuple(fixed(100 * end, decimals, sign=sign) for end in (value, low, high))
+    """Differences of probabilities in percentage points, whole ones unless they are small; never 100."""
+    parts = around(value, low, high)
+    width = 50 * (parts[2] - parts[1])
+    decimals = min(max(decimals_of(width), 0), 1) if width > 0 else 0
+    return tuple(_points(100 * part, decimals, sign) for part in parts)
+
+
+def _points(value: float, decimals: int, sign: bool) -> str:
+    most = 100.0 - 10.0**-decimals
+    if abs(value) <= most:
+        return fixed(value, decimals, sign=sign)
+    return ("<" if value < 0 else ">") + fixed(math.copysign(most, value), decimals, sign=sign)
 
 
 def span(low: float, high: float) -> str:
@@ -148,28 +163,32 @@ def ends(low: str, high: str) -> tuple[str, str]:
 
 def percent(share: float) -> str:
     """``26 %``; a decimal below 1 and above 99 %, and no 0 % or 100 % of what is neither."""
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f}{SPACE}%"
+    return probability(share)
+
+
+def probability(share: float) -> str:
+    """``26 %``, as `percent`; one that a model gives is never 0 % or 100 %."""
     value = 100 * share
     if not math.isfinite(value):
         return "unknown"
-    if value in (0.0, 100.0):
-        return f"{value:.0f}{SPACE}%"
     if value < 0.1:
-        return f"below 0.1{SPACE}%"
+        return f"<0.1{SPACE}%"
     if value > 99.9:
-        return f"above 99.9{SPACE}%"
+        return f">99.9{SPACE}%"
     return f"{value:.1f}{SPACE}%" if value < 0.95 or value > 99.05 else f"{value:.0f}{SPACE}%"
 
 
 def percent_range(low: float, high: float) -> str:
     """``17 to 37 %``."""
-    lower, upper = percent(low), percent(high)
-    shared = lower.removesuffix(SPACE + "%") if not lower.startswith("below") else lower
-    return f"{shared} to {upper}"
+    return f"{probability(low).removesuffix(SPACE + '%')} to {probability(high)}"
 
 
 def percent_interval(value: float, low: float, high: float, *, first: bool = False) -> str:
     """``26 % (95 % interval 17 to 37 %)``."""
-    return f"{percent(value)} ({'95 % interval ' if first else ''}{percent_range(low, high)})"
+    value, low, high = around(value, low, high)
+    return f"{probability(value)} ({'95 % interval ' if first else ''}{percent_range(low, high)})"
 
 
 def rows(n: int) -> str:
@@ -209,21 +228,25 @@ def resolution(difference: float, error: float) -> str:
     return "only just" if abs(difference) <= 3 * error else "clear"
 
 
-def interval_resolution(value: float, low: float, high: float, at: float = 0.0) -> str:
-    """The same for a 95 % interval: the half towards ``at`` counts as two standard errors."""
-    if not (low > at or high < at):
-        return "not resolved"
-    return (
-        "only just"
-        if abs(value - at) <= 1.5 * abs(value - (low if low > at else high))
-        else "clear"
-    )
-
-
 def more_probability(difference: float, error: float) -> tuple[float, float]:
     """Percent more probability, and its standard error, of a difference of mean log scores."""
     factor = math.exp(min(difference, 50.0))
     return 100 * (factor - 1), 100 * factor * error
+
+
+def likelier(difference: float, under: str, other: str = "") -> str:
+    """``23 % more likely under the model``, ``nearly twice as likely ..``, by a difference of log scores.
+
+    With ``other``: than, or as, under something else.
+    """
+    factor, link = math.exp(min(difference, 50.0)), "as"
+    if factor < 1.8:
+        text, link = f"{number(100 * (factor - 1), 2)}{SPACE}% more likely", "than"
+    elif factor < 2.2:
+        text = f"{'nearly ' * (factor < 1.95)}twice as likely"
+    else:
+        text = f"{number(factor, 2)} times as likely"
+    return f"{text} under {under}" + f" {link} under {other}" * bool(other)
 
 
 def more_text(difference: float, error: float) -> str:
@@ -232,15 +255,6 @@ def more_text(difference: float, error: float) -> str:
     if more > 900:
         return f"×{SPACE}{number(1 + more / 100, 2)}"
     return plus_minus(more, spread, sign=True)
-
-
-def more_phrase(difference: float, error: float) -> str:
-    """``1.6 % (± 0.5) more``, ``12 times more``."""
-    more, spread = more_probability(difference, error)
-    if more > 900:
-        return f"{number(1 + more / 100, 2)} times more"
-    decimals = max(decimals_of(spread), 0)
-    return f"{fixed(more, decimals)} % (± {fixed(spread, decimals)}) more"
 
 
 def one_digit(value: float) -> str:

@@ -18,7 +18,7 @@ from gpmcflow.studies.analysis.data import data_of, data_tree
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import prepare, tree_of, write_rows
 from gpmcflow.studies.analysis.report import write_report
-from gpmcflow.studies.analysis.study import averages
+from gpmcflow.studies.analysis.study import averages, holds_out
 
 SETTINGS = {
     "binary": {"target": "ill"},
@@ -145,16 +145,20 @@ def analysis():
         prepared = prepare(name, settings, folder, seed, "data")
         write_rows(results, prepared)
         write_results(tree_of(name, settings, prepared, seed), results / "data.nc", sidecar={})
-        for model in settings["models"]:
-            place = results / model
-            job = SimpleNamespace(
-                input=SimpleNamespace(data=results / "data.nc", draws=place / "posterior.nc"),
-                wildcards=SimpleNamespace(analysis=name, model=model),
-                settings=settings,
+
+        def job_of(wildcards: dict, **files):
+            return SimpleNamespace(
+                input=SimpleNamespace(data=results / "data.nc", **files),
+                wildcards=SimpleNamespace(analysis=name, **wildcards),
+                settings={**settings, "scores_alone": holds_out(settings)},
                 seed=seed,
                 execution={"workers": 1, "scheduler": None},
                 state_dir=lambda: None,
             )
+
+        for model in settings["models"]:
+            place = results / model
+            job = job_of({"model": model}, draws=place / "posterior.nc")
             write_results(steps.fit(job), place / "fit.nc", sidecar={"job_seconds": 1.0})
             if settings["quick"]:
                 continue
@@ -166,6 +170,15 @@ def analysis():
             if averages(settings):
                 evidence = steps.evidence(job)
                 write_results(evidence, place / "evidence.nc", sidecar={"job_seconds": 8.0})
+        if holds_out(settings):
+            kind = "fit" if settings["quick"] else "summary"
+            own = [results / model / f"{kind}.nc" for model in settings["models"]]
+            job = job_of({}, results=own, draws=results / "final_posterior.nc")
+            if not settings["quick"]:
+                with _short_pilots():
+                    draws = steps.final_draw(job)
+                write_results(draws, job.input.draws, sidecar={"job_seconds": 16.0})
+            write_results(steps.final(job), results / "final.nc", sidecar={"job_seconds": 32.0})
         write_text(yaml.safe_dump(settings, sort_keys=False), results / "config.yaml")
 
         def report():

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gpmcflow.approximations.approximate import approximate
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import StorageError
 from gpmcflow.pipeline import own_data
 from gpmcflow.pipeline.own_data import predict_file, results_folder
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies.analysis.answers import answers
-from gpmcflow.studies.analysis.models import LIKELIHOODS
+from gpmcflow.studies.analysis.models import LIKELIHOODS, build_model
 from gpmcflow.studies.analysis.report import can_do
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
@@ -101,9 +102,12 @@ def test_report_and_tables_are_written(done):
     assert info["n_test"] == (0 if data.held_out is None else len(data.held_out.row))
     quick = run.settings["quick"]
     seconds = 1.0 if quick else 15.0 if case == "averaged" else 7.0
-    assert info["seconds"] == len(run.settings["models"]) * seconds
-    unit = 1.0 if data.learning.unit is None else data.learning.unit
-    base = data.learning.outcome.sum() / np.sum(np.ones(len(data.learning.row)) * unit)
+    final = 0.0 if case == "nothing held out" else 32.0 if quick else 48.0
+    assert info["seconds"] == len(run.settings["models"]) * seconds + final
+    rows = data.whole().learning
+    assert info["n_used"] == len(rows.row) == 25
+    unit = 1.0 if rows.unit is None else rows.unit
+    base = rows.outcome.sum() / np.sum(np.ones(len(rows.row)) * unit)
     assert info["base"] == pytest.approx(base)
     assert info["score_by"] == "leave-one-out"
     assert info["quick"] == quick
@@ -140,6 +144,55 @@ def test_each_new_row_has_a_prediction(done):
     if "id" in table:
         assert list(table.columns[:2]) == ["row", "id"]
         assert table["id"][0] == "P000"
+
+
+def test_the_answer_is_of_a_fit_to_all_rows_and_the_scores_of_the_learning_rows(done):
+    """Effects, maps and predictions of new rows know the held-out rows; what scores them does not."""
+    case, _, run = done
+    info = json.loads((run.folder / "info.json").read_text(encoding="utf-8"))
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    final, shown = run.folder / "final.nc", info["shown"]
+    kind = "fit" if info["quick"] else "summary"
+    own = load_results(run.folder / shown / f"{kind}.nc")
+    new = pd.read_csv(run.folder / "predictions_new.csv")
+    if case == "nothing held out":
+        assert not final.exists()
+        np.testing.assert_allclose(new["mean"], own["new/response_mean"])
+        assert "from a fit to all" not in page
+        return
+    assert not {"new", "grid", "effects", "map"} & set(own.children)
+    tree = load_results(final)
+    assert "held_out" not in tree.children
+    np.testing.assert_allclose(new["mean"], tree["new/response_mean"], equal_nan=True)
+    test = pd.read_csv(run.folder / "predictions_test.csv")
+    np.testing.assert_allclose(test["mean"], own["held_out/response_mean"], equal_nan=True)
+    learning = info["n_learning"]
+    assert f"come from a fit to all 25 rows, scores from a fit to {learning} of them." in page
+    data, whole = run.data, run.data.whole()
+    again = build_model(run.settings, shown, whole, "mine")
+    assert again.n_cases == 25
+    if info["quick"]:
+        best = approximate(again)
+        np.testing.assert_allclose(tree["maximum/theta"], best.theta)
+    assert sorted([*data.learning.row, *data.held_out.row]) == list(whole.learning.row)
+
+
+def test_a_forecast_starts_at_the_last_row(analysis, tmp_path):
+    """Held out by time, the last rows make the score; the forecast has learnt from them."""
+    month = np.arange(60)
+    level = np.where(month < 48, 10.0, 30.0)  # what only the held-out rows know
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"month": month, "sales": (level + rng.normal(0, 1, 60)).round(2)})
+    rows.to_csv(tmp_path / "file.csv", index=False)
+    pd.DataFrame({"month": [59.5, 60.0, 65.0]}).to_csv(tmp_path / "new.csv", index=False)
+    data = {"csv": "file.csv", "target": "sales", "test_by": "month", "new": "new.csv"}
+    models = {"rough": {"covariance": "matern12()"}}
+    run = analysis(tmp_path, {"data": data, "models": models, "quick": True})
+    new = pd.read_csv(run.folder / "predictions_new.csv")
+    assert new["mean"].iloc[1] == pytest.approx(30.0, abs=2.0)
+    test = pd.read_csv(run.folder / "predictions_test.csv")
+    assert test["mean"].iloc[-1] < 20.0
+    assert "above 0 to 59 seen in learning" in new["note"].iloc[2]
 
 
 def test_ids_are_left_out_of_a_page_to_share(done):
@@ -227,8 +280,8 @@ def test_predictions_are_refused_unless_all_is_of_one_run(done, monkeypatch):
         pytest.skip("of draws and of a quick fit, one each")
     monkeypatch.chdir(folder)
     info = json.loads((run.folder / "info.json").read_text())
-    kind = "fit" if info["quick"] else "posterior"
-    files = {path: run.folder / path for path in ("data.nc", f"{info['shown']}/{kind}.nc")}
+    used = "final.nc" if info["quick"] else "final_posterior.nc"
+    files = {path: run.folder / path for path in ("data.nc", used)}
     for path, file in files.items():
         sidecar = file.with_name(f"{file.name}.json")
         kept = {each: each.read_bytes() for each in (file, sidecar)}
@@ -248,7 +301,7 @@ def test_predictions_are_refused_unless_all_is_of_one_run(done, monkeypatch):
     with pytest.raises(StorageError, match=f"config.yaml is not what .*; run {command}"):
         predict_file("mine", "new.csv", "not.csv")
     config.write_text(stated)
-    fit = files[f"{info['shown']}/{kind}.nc"]
+    fit = files[used]
     kept = fit.with_name(f"{fit.name}.json").read_bytes()
     for code, fits in (("of today", True), ("of yesterday", False)):
         write_results(load_results(fit), fit, sidecar={"code": code})

@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from gpmcflow.cli import main
+from gpmcflow.datasets.own_settings import TableSettings
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.evidence.given_draws import LEAST_DRAWS
 from gpmcflow.pipeline.config import check_config, config_problems
 from gpmcflow.pipeline.forecast import forecast
 from gpmcflow.pipeline.own_data import check, new
 from gpmcflow.studies.analysis.costs import COSTS, Unit
-from gpmcflow.studies.analysis.study import ANALYSIS, FEWEST_DRAWS, expanded, jobs
+from gpmcflow.studies.analysis.study import ANALYSIS, FEWEST_DRAWS, TEST_FRACTION, expanded, jobs
 from gpmcflow.studies.frame.costs import Context
 
 
@@ -188,11 +189,18 @@ def test_jobs_wait_for_what_they_need(folder):
     assert [job.rule for job in planned].count("analysis_fit") == 2
     report = planned[-1]
     assert report.output == "results/mine/report.html"
-    assert len(report.needs) == 4 + 4 * 2
+    assert len(report.needs) == 4 + 4 * 2 + 2
+    final = next(job for job in planned if job.rule == "analysis_final")
+    shown = [f"results/mine/{model}/summary.nc" for model in "ab"]
+    assert final.needs == ("results/mine/data.nc", *shown, "results/mine/final_posterior.nc")
     quick = list(jobs(check_config({**CONFIG, "quick": True}, path="mine.yaml")))
     assert [job.rule for job in quick] == [
-        "analysis_read", "analysis_fit", "analysis_fit", "analysis_report"
+        "analysis_read", "analysis_fit", "analysis_fit", "analysis_final", "analysis_report"
     ]  # fmt: skip
+    all_learnt = {**CONFIG, "data": {**CONFIG["data"], "test_fraction": 0.0}, "quick": True}
+    assert TableSettings("file.csv", "ill").test_fraction == TEST_FRACTION
+    none = list(jobs(check_config(all_learnt, path="mine.yaml")))
+    assert "analysis_final" not in [job.rule for job in none]
 
 
 def test_an_evidence_is_averaged_from_draws_where_there_are_enough(folder):
@@ -268,6 +276,9 @@ def test_every_job_has_a_cost(folder, table, kind):
         assert two["analysis_draw", model].cores == 2
         assert two["analysis_draw", model].memory > one["analysis_draw", model].memory
         assert two["analysis_fit", model].cores == 1
+    final, draws = one["analysis_final_draw", None], one["analysis_draw", "a"]
+    assert final.seconds > draws.seconds  # of more rows
+    assert final.memory > draws.memory
     many = costs(1, draws=200_000)
     assert many["analysis_draw", "a"].seconds > 2 * one["analysis_draw", "a"].seconds
     assert many["analysis_draw", "a"].disk > 500 * one["analysis_draw", "a"].disk / 2

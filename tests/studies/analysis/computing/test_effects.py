@@ -11,7 +11,19 @@ from scipy.stats import multivariate_normal
 import gpmcflow as gp
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.studies.analysis.effects import N_ROWS, Sweep, effect, sampled_averages, sweeps
+from gpmcflow.studies.analysis.effects import (
+    N_JOINT,
+    N_PLACES,
+    N_PLACES_ALONE,
+    N_ROWS,
+    Sweep,
+    average_shift,
+    effect,
+    flat_chance,
+    on_link,
+    sampled_averages,
+    sweeps,
+)
 
 
 def sweep_of(X, values, column, kind="number", usual=(0, 1)):
@@ -96,7 +108,7 @@ def test_a_column_that_is_not_used_has_no_effect(linear):
 
 @pytest.fixture(scope="module")
 def swept(data):
-    own = data("binary", 48)  # fewer learning rows than N_ROWS: all are taken
+    own = data("binary", 48)  # fewer learning rows than N_JOINT: all are taken
     return own, {sweep.column: sweep for sweep in sweeps(own, np.random.default_rng(0))}
 
 
@@ -158,8 +170,95 @@ def test_few_values_are_shown_one_by_one(data, table):
 
 
 def test_averages_are_over_at_most_so_many_rows(data):
-    for sweep in sweeps(data("many", 80, test_fraction=0.0), np.random.default_rng(0)):
+    own = data("many", 80, test_fraction=0.0)
+    for sweep in sweeps(own, np.random.default_rng(0)):
+        g, p = len(sweep.values), own.learning.X.shape[1]
+        assert len(sweep.inputs) == 80 * g
+        joint = sweep.joint(sweep.inputs.to_numpy())
+        assert joint.shape == (N_JOINT * g, p)
+        np.testing.assert_array_equal(joint[N_JOINT : 2 * N_JOINT], sweep.inputs[80 : 80 + N_JOINT])
+    for sweep in sweeps(data("many", 500, test_fraction=0.0), np.random.default_rng(0)):
         assert len(sweep.inputs) == N_ROWS * len(sweep.values)
+
+
+@pytest.mark.parametrize("kind", ["real", "binary", "counts"])
+def test_the_shift_leads_from_joint_rows_to_all_of_them(kind):
+    """Where columns interact, an average over 40 rows is not that over all."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(90, 2))
+    f = 0.8 * X[:, 0] * X[:, 1] + X[:, 1] ** 2 / 2.0
+    likelihood, y = {
+        "real": (gp.Gaussian(0.3), f + 0.3 * rng.normal(size=90)),
+        "binary": (gp.Probit(), np.where(f + rng.normal(size=90) > 0, 1.0, -1.0)),
+        "counts": (gp.Poisson(), rng.poisson(np.exp(f / 2.0)).astype(float)),
+    }[kind]
+    model = gp.GPModel(X, y, gp.SquaredExponential(1.2, 1.0), likelihood)
+    linear = kind == "real"
+    if linear:
+        predictor = regression_predictor(model, np.zeros(0))
+    else:
+        at = model.at(np.zeros(0))
+        predictor = State(at, sites=expectation_propagation(at).sites).predictor()
+    sweep, inputs = sweep_of(X, [-1.0, 0.0, 1.5], 0)
+    draws = sampled_averages(predictor, sweep, sweep.joint(inputs), rng, 40_000, linear=linear)
+    shift = average_shift(predictor, sweep, inputs, linear=linear)
+    eta = predictor.moments(inputs)
+    rows = eta.mean[0] if linear else eta.mean_response()
+    every = on_link(rows.reshape(3, 90).mean(1), kind)
+    found = on_link(draws.mean(0), kind) + shift
+    np.testing.assert_allclose(found, every, atol=0.012)
+    assert np.abs(on_link(draws.mean(0), kind) - every).max() > 0.025
+
+
+def test_two_coordinates_are_one_place(data, table):
+    rows = table("counts", 150)
+    (alone,) = sweeps(data("counts", rows=rows), np.random.default_rng(0))
+    assert (alone.column, alone.kind, len(alone.values)) == ("east, north", "place", N_PLACES_ALONE)
+    assert len(alone.inputs) == N_PLACES_ALONE  # of one row: nothing else differs
+    places = np.array(alone.values)
+    assert places.min() >= 0.0
+    assert places.max() <= 20.0
+    own = data("counts", rows=rows.assign(tide=np.arange(150) % 7))
+    tide, place = sweeps(own, np.random.default_rng(0))
+    assert (tide.column, place.kind, len(place.values)) == ("tide", "place", N_PLACES)
+    block = place.inputs.iloc[: len(own.learning.X)]
+    assert block["east"].nunique() == 1
+    assert block["tide"].nunique() == 7
+    averages = np.linspace(1.0, 2.0, N_PLACES) + 0.01 * np.random.default_rng(1).normal(
+        size=(9, N_PLACES)
+    )
+    found = effect(place, averages, "real")
+    assert found.places == (2, 21)  # one in ten lie below, and above
+    assert found.change[0] == pytest.approx(19.0 / 23.0, abs=0.05)
+
+
+def shrunk_posterior(rng, truth, n=48, noise=1.0):
+    """Draws of a curve at 12 values given noisy data on it, under a Gaussian process prior."""
+    x = rng.uniform(-2.0, 2.0, n)
+    values = np.linspace(-1.3, 1.3, 12)
+    k = lambda a, b: np.exp(-0.5 * (a[:, None] - b) ** 2)  # noqa: E731
+    solved = np.linalg.solve(k(x, x) + noise**2 * np.eye(n), k(x, values))
+    mean = solved.T @ (truth(x) + noise * rng.normal(size=n))
+    covariance = k(values, values) - k(values, x) @ solved
+    return rng.multivariate_normal(mean, covariance, 480, check_valid="ignore", method="eigh")
+
+
+def test_the_chance_of_a_flat_curve_is_kept_by_noise_and_not_by_an_effect():
+    rng = np.random.default_rng(0)
+    flat = np.array([flat_chance(shrunk_posterior(rng, np.zeros_like)) for _ in range(60)])
+    assert np.mean(flat < 0.05) <= 0.08
+    assert np.mean(flat < 0.2) <= 0.3
+    for truth in (lambda x: x, lambda x: x**2, np.sin):
+        seen = [flat_chance(shrunk_posterior(rng, truth)) for _ in range(10)]
+        assert np.median(seen) < 0.002
+
+
+def test_rounding_errors_are_no_effect():
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=(100, 1)) + np.zeros(8)
+    assert flat_chance(level) == 1.0
+    assert flat_chance(level + 1e-9 * np.arange(8.0)) > 0.9
+    assert flat_chance(np.zeros((100, 8))) == 1.0
 
 
 def test_a_column_alone_has_many_values_and_one_row(data):
@@ -198,7 +297,9 @@ def test_a_curve_that_clearly_turns_is_told_from_its_turning_point(kind, flip):
     assert turned.places == (1, 3)
     if kind == "binary":
         assert turned.change[0] == pytest.approx(-0.5 * flip, abs=0.01)
-    assert effect_of(valley, "real", usual=(1, 5)).places == (1, 5)
+    assert effect_of(valley, "real", usual=(1, 5)).places == (1, 3)
+    wave = 0.5 + flip * np.array([0.0, 0.0, 0.3, 0.0, -0.3, 0.0, 0.0]) + noise
+    assert effect_of(wave, kind, usual=(1, 5)).places == (2, 4)  # of two turning points both
     unsure = effect_of(valley + 10.0 * noise, kind, usual=(1, 5)) if kind == "binary" else None
     assert unsure is None or unsure.places == (1, 5)
     rising = effect_of(0.5 + np.linspace(0.0, 0.4, 7) + noise, kind, usual=(1, 5))
@@ -210,9 +311,23 @@ def test_change_of_a_rate_is_a_ratio():
     assert found.change == pytest.approx((1.75, 1.5125, 1.9875))
 
 
-def test_change_of_a_real_outcome_is_the_span_within_the_usual_range():
-    found = effect_of([[99.0, 2.0, 3.0, 7.0, -99.0]], "real")
-    assert found.change == pytest.approx((5.0, 5.0, 5.0))
+def test_change_of_a_real_outcome_has_a_sign():
+    found = effect_of([[99.0, 7.0, 3.0, 2.0, -99.0]], "real")
+    assert found.change == pytest.approx((-5.0, -5.0, -5.0))
+    noise = np.random.default_rng(0).normal(size=(400, 5))
+    none = effect_of(noise, "real")
+    assert none.change[1] < 0.0 < none.change[2]
+    assert none.chance > 0.1
+
+
+def test_an_estimate_lies_inside_its_interval():
+    """Of probabilities near 1 the mean may lie below 97.5 % of the draws."""
+    draws = np.ones((400, 5))
+    draws[:4] = 0.2
+    draws[:, 1] = 0.01
+    found = effect_of(draws, "binary")
+    assert np.all((found.low <= found.mean) & (found.mean <= found.high))
+    assert found.change[1] <= found.change[0] <= found.change[2]
 
 
 @pytest.mark.parametrize(

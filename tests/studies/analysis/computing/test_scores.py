@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from scipy import stats
+from scipy.optimize import minimize
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from gpmcflow.studies.analysis import convergence
-from gpmcflow.studies.analysis.baselines import baselines
+from gpmcflow.studies.analysis.baselines import baselines, separated
 from gpmcflow.studies.analysis.scores import (
     COLUMNS,
     HELD_OUT,
@@ -107,6 +108,90 @@ def test_baselines_of_real_outcomes(data):
     )
 
 
+def test_the_baseline_of_a_negative_binomial_model_is_negative_binomial(data, table):
+    rng, rows = np.random.default_rng(1), table("counts", 200)
+    rate = rows["hours"] * np.exp(0.5 + np.sin(rows["east"] / 4.0))
+    rows["count"] = rng.poisson(rate * rng.gamma(0.7, 1.0 / 0.7, 200))
+    own = data("counts", rows=rows)
+    learning, held = own.learning, own.held_out
+    found = by_role(baselines(own, held, "negative_binomial"))
+    assert found["simple"].name == "negative binomial regression"
+    for role, X, X_new in (
+        ("simple", learning.X, held.X),
+        ("base", learning.X.iloc[:, :0], held.X.iloc[:, :0]),
+    ):
+        X, X_new = (np.insert(part.to_numpy(), 0, 1.0, axis=1) for part in (X, X_new))
+
+        def loss(at, X=X):
+            mean, d = learning.unit * np.exp(X @ at[:-1]), np.exp(at[-1])
+            density = stats.nbinom.logpmf(learning.outcome, d, d / (d + mean)).mean()
+            return -density + 0.5e-3 * np.sum(at[1:-1] ** 2)
+
+        at = minimize(loss, np.zeros(X.shape[1] + 1), method="BFGS").x
+        mean, d = held.unit * np.exp(X_new @ at[:-1]), np.exp(at[-1])
+        np.testing.assert_allclose(found[role].mean, mean, rtol=1e-3)
+        expected = stats.nbinom.logpmf(held.outcome, d, d / (d + mean))
+        np.testing.assert_allclose(found[role].log_density, expected, atol=2e-3)
+    poisson = by_role(baselines(own, held))["simple"]
+    assert found["simple"].log_density.mean() > poisson.log_density.mean() + 0.3
+
+
+def test_the_baseline_of_a_student_t_model_is_student_t(data, table):
+    rng, rows = np.random.default_rng(2), table("real", 200)
+    rows["yield"] = 100.0 + 0.8 * (rows["dose"] - 50.0) + 3.0 * rng.standard_t(1.8, 200)
+    own = data("real", rows=rows)
+    learning, held = own.learning, own.held_out
+    found = by_role(baselines(own, held, "student_t"))
+    assert found["simple"].name == "Student-t regression"
+    X, X_new = (np.insert(part.X.to_numpy(), 0, 1.0, axis=1) for part in (learning, held))
+    y = (learning.outcome - learning.outcome.mean()) / learning.outcome.std()
+
+    def loss(at):
+        return -stats.t.logpdf(y, np.exp(at[3]), X @ at[:2], np.exp(at[2])).mean()
+
+    at = minimize(loss, [0.0, 0.5, -1.0, 1.0], method="BFGS").x
+    scale = learning.outcome.std()
+    mean = learning.outcome.mean() + scale * (X_new @ at[:2])
+    np.testing.assert_allclose(found["simple"].mean, mean, rtol=2e-3)
+    expected = stats.t.logpdf(held.outcome, np.exp(at[3]), mean, scale * np.exp(at[2]))
+    np.testing.assert_allclose(found["simple"].log_density, expected, atol=0.02)
+    normal = by_role(baselines(own, held))["simple"]
+    assert found["simple"].log_density.mean() > normal.log_density.mean() + 0.1
+    assert found["base"].log_density.mean() < found["simple"].log_density.mean()
+
+
+def test_models_of_one_kind_are_compared_with_a_regression_of_that_kind(data):
+    own = data("counts", 200)
+    models = {
+        name: result._replace(likelihood="negative_binomial")
+        for name, result in results(own, {"a": 0.0}).items()
+    }
+    names = set(models_table(own, models, {"a": ""})["name"])
+    assert names == {"a", "negative binomial regression", "base rate"}
+
+
+def test_separated_classes_are_seen(data, table):
+    def found(ill, **columns):
+        rows = table("binary", 60, seed=5)[["age", "smoker"]].assign(**columns)
+        rows["age"] = np.linspace(30.0, 70.0, 60)
+        return separated(data("binary", rows=rows.assign(ill=ill(rows)), test_fraction=0.0))
+
+    assert found(lambda r: np.where(r["age"] > 52, "yes", "no")) == "age"
+    assert found(lambda r: np.where(r["smoker"] == "yes", "yes", "no")) == "smoker"
+    other = np.random.default_rng(0).normal(50.0, 10.0, 60)
+    together = lambda r: np.where(r["age"] + r["other"] > 100.0, "yes", "no")  # noqa: E731
+    assert found(together, other=other) == ""
+
+    def noisy(rows):
+        ill = together(rows)
+        ill[:2] = ["yes", "no"]
+        ill[-2:] = ["yes", "no"]
+        return ill
+
+    assert found(noisy, other=other) is None
+    assert separated(data("real", 40)) is None
+
+
 def changed(data, **fields):
     return data._replace(learning=data.learning._replace(**fields))
 
@@ -167,8 +252,10 @@ def results(data, shifts, draws=None, held_out=True, apart=0.0):
                 "leave_one_out": xr.Dataset(
                     {"log_density": ("case", loo), "pareto_k": ("case", np.linspace(0, 1, len(loo)))}
                 ),
-                "evidence": xr.Dataset({"log_evidence": -20.0 + shift, "standard_error": 0.2},
+                "evidence": xr.Dataset({"log_evidence": -20.0 + shift, "standard_error": 0.2,
+                                        "approximate_log_evidence": -21.0 + shift},
                                        attrs={"alarm": "two ways differ" if shift < 0 else ""}),
+                "maximum": xr.Dataset(coords={"parameter": ["length_scale", "signal_sd", "mean"]}),
             }  # fmt: skip
             if held_out and data.held_out is not None:
                 m = len(data.held_out.row)
@@ -220,6 +307,15 @@ def test_table_by_held_out_rows(data):
     assert table.loc["c", "evidence_alarm"] == "two ways differ"
     assert table.loc["c", "log_evidence"] == pytest.approx(-20.1)
     assert table.loc["a", "seconds"] == 3.0
+    share = own.learning.outcome.mean()  # of binary ones
+    constant = np.log(np.where(own.learning.outcome == 1.0, share, 1.0 - share))
+    base = by_role(baselines(own, own.held_out))["base"].log_density
+    beyond = np.concatenate([loo - constant, density - base])  # all rows, held out or left out
+    assert table.loc["a", "unseen_difference"] == pytest.approx(beyond.mean())
+    error = beyond.std(ddof=1) / np.sqrt(len(beyond))
+    assert table.loc["a", "unseen_difference_se"] == pytest.approx(error, rel=0.01)
+    assert table.loc["a", "evidence_beyond"] == pytest.approx(-21.0 - constant.sum())
+    assert table.loc["a", "evidence_limit"] == pytest.approx(stats.chi2.ppf(0.95, 2) / 2.0)
     wrong = (np.linspace(0.2, 0.9, len(density)) > 0.5) != (own.held_out.outcome == 1.0)
     assert table.loc["a", "error"] == wrong.sum()
     assert table.loc["a", ["r_hat", "quick_difference"]].isna().all()

@@ -12,7 +12,7 @@ from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import regression_predictor
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.studies.analysis.fitting import fit, summarise
-from gpmcflow.studies.analysis.summaries import N_EFFECTS, Places, _map_inputs, reach
+from gpmcflow.studies.analysis.summaries import N_AVERAGES, Places, _map_inputs, reach
 
 EVIDENCE = {"temperatures": 5, "particles": 8}
 KINDS = {"binary": "squared_exponential(age)", "counts": "matern32()", "binomial": "matern32()",
@@ -170,12 +170,12 @@ def test_effects_are_in_natural_units_for_one_unit(fitted):
     column = "dose" if kind == "binomial" else "age"
     for tree in (quick, full):
         averages = tree[f"effects/{column}/average"].values
-        assert len(averages) == N_EFFECTS  # of 60 draws two each, or of one fit all
+        assert len(averages) == N_AVERAGES  # of 60 draws eight each, or of one fit all
         if kind == "many":
             assert 80.0 < averages.mean() < 130.0
         else:
             assert np.all((averages >= 0.0) & (averages <= 1.0))
-            assert np.mean(averages[:, -1] - averages[:, 0]) > 0.1  # rising by how it was made
+            assert np.mean(averages[:, -1] - averages[:, 0]) > 0.05  # rising by how it was made
     unused = {"binary": "ward", "many": "smoker"}.get(kind)
     if unused:
         averages = full[f"effects/{unused}/average"].values
@@ -198,18 +198,57 @@ def test_a_map_spans_the_learning_rows(data, table):
     rows["height"] = np.random.default_rng(0).normal(size=40)
     own = data("counts", rows=rows)
     X = own.learning.X
-    grid = _map_inputs(own, ["east", "north"])
+    grid = _map_inputs(own, ["east", "north"], 41)
     for name in ("east", "north"):
         assert grid[name].min() == pytest.approx(X[name].min())
         assert grid[name].max() == pytest.approx(X[name].max())
     assert grid["east"].nunique() == 41
     ratio = np.ptp(X["north"]) / np.ptp(X["east"])
     assert grid["north"].nunique() == round(41 * ratio)
-    assert len(grid) == 41 * grid["north"].nunique()
-    np.testing.assert_allclose(grid["height"], X["height"].mean())
     places = Places.of(own, np.random.default_rng(0))
-    assert [sweep.column for sweep in places.swept] == ["height"]
-    assert set(places.tables) == {"held_out", "grid"}
+    assert [sweep.column for sweep in places.swept] == ["height", "east, north"]
+    assert set(places.tables) == {"held_out"}
+    rows = len(places.cells.inputs) // len(places.cells.values)
+    block = places.cells.inputs.iloc[:rows]
+    assert block["east"].nunique() == 1
+    assert set(block["height"]) <= set(X["height"])
+    assert rows == 16
+
+
+def test_a_corner_that_no_row_is_near_is_left_empty(data, table):
+    rows = table("counts", 200)
+    rows = rows[~((rows["east"] > 10.0) & (rows["north"] > 10.0))].reset_index(drop=True)
+    own = data("counts", rows=rows)
+    grid = Places.of(own, np.random.default_rng(0)).grid
+    X = own.learning.X
+    away = np.linalg.norm(grid.to_numpy()[:, None] - X.to_numpy(), axis=2).min(1)
+    assert away.max() < 0.2 * np.ptp(X["east"])
+    east, north = (own.encoding.natural(name, grid[name]) for name in ("east", "north"))
+    assert not np.any((east > 15.0) & (north > 15.0))
+    assert len(grid) > 900
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_map_averages_over_the_other_columns(data, model, draw, full):
+    """f at the mean of a column is not the mean of f: 5 z^2 + 10 is 15 on average, and 10 at z = 0."""
+    rng = np.random.default_rng(3)
+    x, y, z = rng.uniform(0.0, 10.0, 60), rng.uniform(0.0, 10.0, 60), rng.normal(size=60)
+    rows = pd.DataFrame({"x": x, "y": y, "z": z, "yield": 5.0 * z**2 + 10.0 + rng.normal(size=60)})
+    own = data("real", rows=rows, coordinates=["x", "y"])
+    made = model(own, "squared_exponential(z) + squared_exponential(x, y, signal_sd=0.05)")
+    tree = fit(made, own, EVIDENCE, seed=1, key=("x", "a"))
+    if full:
+        tree = summarise(made, draw(made), own, seed=1, key=("x", "a"))
+    places = Places.of(own, np.random.default_rng(0))
+    mean = tree["map/mean"].values
+    chosen = places.cells.inputs["z"].iloc[
+        :16
+    ]  # of another generator, so only their spread is known
+    assert len(mean) == len(places.cells.values)
+    assert len(chosen) == 16
+    assert mean.mean() > 12.0
+    assert np.ptp(mean) < 0.3 * np.std(rows["yield"])
+    assert np.all((tree["map/low"] <= mean) & (mean <= tree["map/high"]))
 
 
 def test_a_curve_for_one_column_of_numbers(data):
