@@ -58,7 +58,7 @@ def written(config, name="mine.yaml"):
 
 def test_new_writes_a_config_without_problems(folder):
     told = new("file.csv", "ill")
-    assert told[-1] == "wrote file.yaml; read it, then: gpmcflow check file.yaml"
+    assert told[-1] == "Wrote file.yaml. Read it, then: gpmcflow check file.yaml"
     assert problems("file.yaml") == []
     config = yaml.safe_load(Path("file.yaml").read_text())
     assert config["data"]["csv"] == "file.csv"
