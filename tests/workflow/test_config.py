@@ -542,7 +542,7 @@ def test_what_the_snakefile_imports_is_light():
 
 def test_the_snakefile_imports_nothing_else():
     allowed = {
-        "os", "snakemake.exceptions", "gpmcflow.errors", "gpmcflow.execution.code",
+        "os", "snakemake.exceptions", "gpmcflow.errors",
         "gpmcflow.pipeline.config", "gpmcflow.pipeline.plan", "gpmcflow.studies.analysis.study",
         "gpmcflow.studies.frame.job_errors",
     }  # fmt: skip
