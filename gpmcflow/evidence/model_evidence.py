@@ -73,7 +73,8 @@ def model_evidence(
         Settings of the pilots and the chains; by default those of `JointSplitHMC` with shorter pilots.
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
-        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along.
+        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along. Where they are too
+        few for ``target_error``, new and longer chains follow, up to ``n_draws``.
     route:
         "two_ended", "ladder", or "auto", which takes the first and, where an alarm tells of poor overlap, the
         second.
@@ -138,9 +139,13 @@ def model_evidence(
         else:
             tuned, stages = TunedSplitHMC(sampler, array_digest(pilot), pilot), None
         replicates = _Replicates(problem, tuned, n_replicates, how, seed, tuple(key))
-        of_ends = lengths if reused is None else [reused.theta.shape[1]]
-        for length in of_ends[:1] if route == "ladder" else of_ends:
-            ends = replicates.ends(reused, length)
+        of_ends: list[tuple[GivenDraws | None, int]] = [(None, length) for length in lengths]
+        if reused is not None:
+            n_given = reused.theta.shape[1]
+            of_ends = [(reused, n_given), *(own for own in of_ends if own[1] > n_given)]
+        for given, length in of_ends[:1] if route == "ladder" else of_ends:
+            follow = reused is not None and given is None
+            ends = replicates.ends(given, length, "new ends" if follow else "ends")
             if (route == "auto" and ends.apart()) or ends.enough(target_error):
                 break
             if length >= most and ends.poor():  # which more draws would not help
@@ -241,7 +246,7 @@ class _Replicates:
     def model(self) -> GPModel:
         return self.problem.target
 
-    def ends(self, reused: GivenDraws | None, length: int) -> Ends:
+    def ends(self, reused: GivenDraws | None, length: int, name: str) -> Ends:
         """u of so many draws of the posterior, and of the reference."""
         tuned = self.tuned
         if reused is None:
@@ -249,7 +254,7 @@ class _Replicates:
         else:
             sampler = ReplaySampler(tuned, reused)
         program = ChainProgram(self.problem, sampler)
-        values = self._run(program, "ends", self.n_replicates, length)
+        values = self._run(program, name, self.n_replicates, length)
         latents = values[self.model.latent_variable]
         return Ends(
             values["log_ratio"], values["reference"], values["theta"], latents,

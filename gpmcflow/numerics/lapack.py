@@ -102,10 +102,11 @@ def add_functions(matrix, log_det, functions):
     n = matrix.shape[0]
     if functions.shape[0] == 0 or log_det - log_det != 0.0:
         return log_det
-    for k in range(functions.shape[0]):
-        row = functions[k].copy()
-        for j in range(n):
-            column = matrix[j]
+    rows = functions.copy()
+    for j in range(n):
+        column = matrix[j]
+        for k in range(rows.shape[0]):
+            row = rows[k]
             radius = np.hypot(column[j], row[j])
             c, s = column[j] / radius, row[j] / radius
             for i in range(j, n):

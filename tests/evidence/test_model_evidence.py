@@ -453,3 +453,23 @@ def test_little_overlap_rings_and_takes_the_ladder(monkeypatch):
         rows["acceptance_rate"].isel(temperature=slice(1, None)).mean(("chain", "draw")) > 0.5
     )
     assert np.all(np.diff(rows["beta"].values) > 0.0)
+
+
+def test_given_draws_that_are_too_few_are_followed_by_new_chains(caplog):
+    """Up to the number that is allowed; the estimate is that of longer chains."""
+    few = gp.sample(counts(), n_chains=2, n_draws=100, seed=1, predictive=False, execution=QUIET)
+    short, longer = (
+        gp.model_evidence(
+            counts(), draws=few, n_draws=n, target_error=1e-6, seed=2, execution=QUIET
+        )
+        for n in (100, 800)
+    )
+    assert "other settings" not in caplog.text
+    for run, n_draws in ((short, 100), (longer, 800)):
+        assert run["posterior"].sizes["draw"] == n_draws
+        assert (float(run["evidence/n_gradient"]) > 0.0) == (n_draws > 100)
+    (a, ea), (b, eb), (c, ec) = (at_bridge(run) for run in (short, longer, own_run()))
+    sizes = [float(run["evidence/effective_size"]) for run in (short, longer)]
+    assert sizes[1] > 2.0 * sizes[0]
+    assert abs(a - b) < 4.0 * np.hypot(ea, eb)
+    assert abs(b - c) < 4.0 * np.hypot(eb, ec)
