@@ -10,7 +10,11 @@ from gpmcflow.cli import main
 
 WRONG = {
     "a column that is not there": ("a,b,y\n1,2,0\n", "z", 'no column "z"'),
-    "three classes": ("a,y\n" + "1,red\n2,blue\n3,green\n" * 5, "y", "positive"),
+    "thirty classes": (
+        "a,y\n" + "".join(f"{k},c{k % 30}\n" for k in range(60)),
+        "y",
+        "choose another",
+    ),
     "an empty file": ("", "y", "empty"),
     "a constant target": ("a,y\n" + "1,1\n2,1\n" * 8, "y", 'always "1"'),
     "few rows": ("a,y\n1,0\n2,1\n3,1\n", "y", "10"),
