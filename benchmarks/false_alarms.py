@@ -1,0 +1,165 @@
+"""How often correct short runs warn, and whether runs with a planted fault do.
+
+    python benchmarks/false_alarms.py [--models gaussian poisson ..] [--data-sets 50] [--anew]
+
+Of each of four models (squared exponential of 20 inputs, default hyperpriors) 50 data sets are drawn from the
+model itself: `sample` with 4 chains of 150 draws, and `model_evidence` from such chains of 600, whose own
+warnings are a part of their own. Then a fault is planted in the draws of one chain, before the package looks
+at them: it stands still from its first draw or from the middle on, or all its hyperparameters are `APART`
+posterior standard deviations away, in another mode. A row of `false_alarms.csv` has what a run warned of,
+empty if nothing; rows that are there are not made again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.stats import binomtest
+
+import gpmcflow as gp
+from gpmcflow.execution import Execution
+from gpmcflow.samplers.results import warn
+
+ROWS = Path(__file__).with_name("false_alarms.csv")
+COLUMNS = ("part", "model", "data_set", "fault", "warned")
+QUIET = Execution(progress=False)
+N_CASES, N_CHAINS, DRAWS = 20, 4, {"sample": 150, "evidence": 600}
+APART = 3.0
+LIKELIHOODS = {
+    "gaussian": [gp.Gaussian()],
+    "poisson": [gp.Poisson()],
+    "labels": [gp.Probit(), gp.Logistic()],
+    "student": [gp.StudentT()],
+}
+FAULTS = ("", "stuck", "stuck halfway", "another mode")
+
+
+def model_of(kind: str, data_set: int) -> gp.GPModel:
+    """A model with data drawn from itself; labels of both classes, counts below a million."""
+    rng = np.random.default_rng([data_set, 43])
+    likelihoods = LIKELIHOODS[kind]
+    likelihood = likelihoods[data_set % len(likelihoods)]
+    x, y = np.sort(rng.uniform(-2.0, 2.0, N_CASES)), np.tile([-1.0, 1.0], N_CASES // 2)
+    model = gp.GPModel(x, np.abs(y), gp.SquaredExponential(), likelihood)
+    while True:
+        try:
+            _, y = model.simulate(rng, model.draw_prior(rng))
+        except ValueError:  # a rate too large to draw counts from
+            continue
+        if np.ptp(y) > 0.0 and np.abs(y).max() < 1e6:
+            return model.with_y(y)
+
+
+@contextmanager
+def warnings() -> Iterator[list[str]]:
+    """All that the package warns of."""
+    told: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: told.append(record.getMessage())
+    logger = logging.getLogger("gpmcflow")
+    logger.addHandler(handler)
+    try:
+        yield told
+    finally:
+        logger.removeHandler(handler)
+
+
+def planted(tree: xr.DataTree, fault: str) -> xr.DataTree:
+    """The same draws with a fault in the first chain."""
+    tree = tree.copy(deep=True)
+    first = tree["posterior/theta"].values[0]
+    if fault == "another mode":
+        first += APART * tree["posterior/theta"].values.std((0, 1))
+        return tree
+    for group in (tree["posterior"], tree["sample_stats"]):
+        for values in group.data_vars.values():
+            if values.dims[:2] == ("chain", "draw"):
+                since = values.sizes["draw"] // 2 if fault == "stuck halfway" else 0
+                values.values[0, since:] = values.values[0, since]
+    return tree
+
+
+def told(part: str, model: gp.GPModel, data_set: int, fault: str, tree: xr.DataTree) -> list[str]:
+    """What diagnostics say of draws."""
+    if part == "sample":
+        with warnings() as messages:
+            warn(tree, gp.JointSplitHMC())
+        return messages
+    settings = {"predictive": False, "seed": data_set, "execution": QUIET}
+    if fault:  # new chains would have none
+        settings["n_draws"] = DRAWS[part]
+    run = gp.model_evidence(model, draws=tree, **settings)
+    return [message for message in [run["evidence/alarm"].item()] if message]
+
+
+def rows_of(part: str, kind: str, data_set: int) -> Iterator[tuple[str, str, int, str, str]]:
+    """A run of the model's own data, and those with a fault."""
+    model = model_of(kind, data_set)
+    with warnings() as of_sample:
+        tree = gp.sample(
+            model,
+            n_chains=N_CHAINS,
+            n_draws=DRAWS[part],
+            predictive=False,
+            seed=data_set,
+            execution=QUIET,
+        )
+    if part == "evidence":
+        yield "sample 600", kind, data_set, "", "; ".join(of_sample)
+    for fault in FAULTS:
+        if fault:
+            messages = told(part, model, data_set, fault, planted(tree, fault))
+        else:
+            messages = of_sample if part == "sample" else told(part, model, data_set, "", tree)
+        yield part, kind, data_set, fault, "; ".join(messages)
+
+
+def table(rows: pd.DataFrame) -> None:
+    """Runs that warn, by part and fault, in all and by model."""
+    rows = rows.fillna("")
+    print("| part | fault | runs | warn | 95 % interval | by model |")
+    for (part, fault), own in rows.groupby(["part", "fault"], sort=False):
+        warned = own["warned"] != ""
+        if not fault and part != "evidence":
+            rhat = own["warned"].str.contains("R-hat")
+            print(f"of {int(warned.sum())} {int(rhat.sum())} warn of R-hat")
+        ends = binomtest(int(warned.sum()), len(own)).proportion_ci()
+        models = ", ".join(f"{name} {n}" for name, n in warned.groupby(own["model"]).sum().items())
+        shares = f"{int(warned.sum())} | {ends.low:.1%} to {ends.high:.1%}"
+        print(f"| {part} | {fault or 'none'} | {len(own)} | {shares} | {models} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=DRAWS, default=list(DRAWS))
+    parser.add_argument("--models", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS))
+    parser.add_argument("--data-sets", type=int, default=50)
+    parser.add_argument("--anew", action="store_true", help="make all rows again")
+    options = parser.parse_args()
+    if options.anew:
+        ROWS.unlink(missing_ok=True)
+    rows = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=COLUMNS)
+    made = set(zip(rows["part"], rows["model"], rows["data_set"], strict=True))
+    with ROWS.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if not made:
+            writer.writerow(COLUMNS)
+        for part in options.parts:
+            for data_set in range(options.data_sets):
+                for kind in options.models:
+                    if (part, kind, data_set) not in made:
+                        writer.writerows(rows_of(part, kind, data_set))
+                        file.flush()
+    table(pd.read_csv(ROWS))
+
+
+if __name__ == "__main__":
+    main()
