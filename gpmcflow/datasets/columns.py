@@ -227,7 +227,8 @@ def _numbers(
     kind, words = ("whole", "whole number") if whole else ("number", "number")
     table_cells = np.asarray(table.columns[name], dtype=object)
     cells = table_cells[number]
-    marked = (cell for cell in cells if SIGNS.intersection(cell))
+    signs = SIGNS - {decimal}
+    marked = (cell for cell in cells if not signs.isdisjoint(cell))
     signed = next((cell for cell in marked if np.isfinite(amount_of(cell, decimal))), None)
     words += f' (as "{signed}")' if signed else ""
     if signed and _may_be_decimals(cells, table.separator, decimal):

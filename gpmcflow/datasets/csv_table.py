@@ -142,7 +142,7 @@ def header_line(path: Path) -> str:
 def find_separator(path: Path) -> str:
     """Return the separator, of comma, semicolon and tab, that cuts most of the first lines alike.
 
-    That is, into the same number of cells; of those that do equally, the one that makes most cells.
+    A cut is alike where it gives the same number of cells. A tie goes to the separator with more cells.
     """
     lines = _first_lines(path)
     if lines and (stated := SEPARATOR_LINE.fullmatch(lines[0].strip())):

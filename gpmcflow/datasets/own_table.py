@@ -163,9 +163,10 @@ def encode_new(encoding: Encoding, path: str | Path) -> Part:
 
 def read_table(path: Path, separator: str, *, new: bool = False) -> CsvTable:
     """Return the table of a file; raise InputErrors, also for another separator than the given."""
-    if is_file(path) and separator not in header_line(path):
+    header = header_line(path) if is_file(path) else separator
+    if separator not in header:
         better = find_separator(path)
-        if better in header_line(path):
+        if better in header:
             name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
             raise InputErrors(
                 [

@@ -156,6 +156,7 @@ FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are i
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
+SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
 ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
@@ -444,15 +445,16 @@ def find_outcome_again(
             found[other] = f"follows from {name}"
     for first, second in combinations([n for n in numbers if n not in found], 2):
         a, b = columns[first].values, columns[second].values
-        if y is None or min(len(np.unique(a)), len(np.unique(b))) < 2:
+        some = slice(None, None, 1 + len(a) // SCREENED)  # a relation of all rows holds in these
+        if y is None or {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
             continue
         if _is_same(a + b, y):
             found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
         elif _is_same(a - b, y):
             found[first] = f"with {second} it is {name}"
-        elif _is_same(b - a, y) or _fixed_by(y, _ratio(a, b)):
+        elif _is_same(b - a, y) or _on_a_line(y, _ratio(a, b)):
             found[second] = f"with {first} it is {name}"
-        elif _fixed_by(y, _ratio(b, a)):
+        elif _on_a_line(y, _ratio(b, a)):
             found[first] = f"with {second} it is {name}"
     return found if len(found) < len(inputs) else {}
 
@@ -462,12 +464,33 @@ def find_rate(
 ) -> tuple[str, str] | None:
     """Return the exposure of counts and the column of their rate, whose product they are but for a factor."""
     y = target.values
+    some = slice(None, None, 1 + len(y) // SCREENED)
     for base, rate in permutations(numbers, 2):
         x, r = columns[base].values, columns[rate].values
+        if not _on_a_line(r[some], _ratio(y, x)[some]):
+            continue
         known = np.isfinite(x) & np.isfinite(r) & np.isfinite(y)
         if (x[known] > 0).all() and _fixed_by(r[known], _ratio(y, x)[known]):
             return base, rate
     return None
+
+
+def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether y may be the sum, the difference or the quotient of two columns that both vary."""
+    known = np.isfinite(a) & np.isfinite(b)
+    if not known.any() or min(np.ptp(a[known]), np.ptp(b[known])) == 0:
+        return False
+    same = any(_is_same(total, y) for total in (a + b, a - b, b - a))
+    return same or _on_a_line(y, _ratio(a, b)) or _on_a_line(y, _ratio(b, a))
+
+
+def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether two columns of some different values are on a line, where both are known."""
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < 20 or min(np.ptp(x), np.ptp(y)) == 0 or abs(np.corrcoef(x, y)[0, 1]) < ON_A_LINE:
+        return False
+    return min(len(np.unique(x)), len(np.unique(y))) >= 5
 
 
 def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
@@ -496,11 +519,9 @@ def _in_order(values: np.ndarray) -> bool:
 
 def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
     """Return whether one of two columns is a rising or falling function of the other."""
-    levels = min(len(np.unique(x)), len(np.unique(y)))
-    if len(x) < 20 or levels < 5:
-        return False
-    if abs(np.corrcoef(x, y)[0, 1]) > ON_A_LINE:
+    if _on_a_line(x, y):
         return True
+    levels = min(len(np.unique(x)), len(np.unique(y)))
     if levels < 0.3 * len(x) or len(x) < MANY_CASES:
         return False
     rises = (np.diff(x[np.lexsort((x, y))]) >= -1e-9 * np.ptp(x)).all()

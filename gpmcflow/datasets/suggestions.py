@@ -172,7 +172,8 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     )
     settings, reading, dropped = _roles(columns, settings)
     names = (*settings.categorical, *settings.groups)
-    columns = describe_columns(table, missing=missing, decimal=decimal, categorical=names)
+    named = replace(table, columns={name: table.columns[name] for name in names})
+    columns |= describe_columns(named, missing=missing, decimal=decimal, categorical=names)
     coded, outcome, problems = code_target(table, columns, settings, "data")
     numbers = columns[target].values is not None
     bad_cells = list(columns[target].problems) if numbers else []
@@ -235,7 +236,7 @@ def find_decimal(table: CsvTable) -> str:
         filled = [cell for cell in cells if cell]
         if table.separator == ",":  # a comma between quotes sets off thousands
             filled = [c for c in filled if not ("," in c and THOUSANDS.fullmatch(c))]
-        bare = [UNIT.sub(r"\1", cell) for cell in filled]
+        bare = [c if (c[0] + c[-1]).isdigit() else UNIT.sub(r"\1", c) for c in filled]
         shares = {mark: np.isfinite(plain_numbers(bare, mark)).sum() for mark in ".,"}
         best = max(shares, key=lambda mark: shares[mark])
         if shares["."] != shares[","] and shares[best] >= ENOUGH * len(filled):

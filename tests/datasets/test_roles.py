@@ -287,3 +287,15 @@ def test_counts_without_a_zero_and_small_words_of_effort(tmp_path):
         tmp_path, "visits", yearsSmoking=RNG.integers(1, 40, N), a=noise(), visits=RNG.poisson(3, N)
     )
     assert smoking.settings.exposure is None
+
+
+def test_parts_are_found_beside_columns_with_gaps_and_not_by_chance(tmp_path):
+    """Over more rows than are tried first, of which a column may know none."""
+    n = 900
+    a, b = RNG.integers(0, 30, (2, n))
+    late = ["" if i % 9 or i % 5 == 0 else f"{i}" for i in range(n)]
+    found = seen(tmp_path, "total", a=a, b=b, late=late, c=noise(n), total=a + b)
+    assert found.settings.drop == ("a", "b")
+    total = (a + b).copy()
+    total[-1] += 1  # one row is enough
+    assert seen(tmp_path, "total", a=a, b=b, c=noise(n), total=total).settings.drop == ()
