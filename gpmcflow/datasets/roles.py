@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise, permutations
 
 import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
 
 from gpmcflow.datasets.columns import (
     ID_WORDS,
@@ -555,7 +555,7 @@ def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndar
         x, y = column.values[known], outcome[known]
         if len(x) < 10 or len(np.unique(x)) < 0.9 * len(x) or not _in_order(x):
             continue
-        ranks, score = rankdata(x), rankdata(y)
+        ranks, score = pd.Series(x).rank(), pd.Series(y).rank()
         largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1
         if abs(np.corrcoef(ranks, score)[0, 1]) > NEARLY * largest:
             return name

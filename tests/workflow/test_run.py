@@ -38,6 +38,8 @@ STEMS |= {
     "tuning",
     "smooth",
     "replicate_0",
+    "final",
+    "final_posterior",
 }
 TABLES = {
     "rmhmc_ais": ["verdict", "which_method", "evidence", "approximations"],

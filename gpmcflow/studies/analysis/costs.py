@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +109,12 @@ def _measured(context: Context, job: PlannedJob) -> Unit:
     if model.basis or model.n_cases <= LARGEST_TIMED:
         return _timed(data, model)
     rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
-    unit, more = _timed(data, model.take(rows)), (model.n_cases / LARGEST_TIMED) ** 3
+    return _scaled(_timed(data, model.take(rows)), model)
+
+
+def _scaled(unit: Unit, model: GPModel) -> Unit:
+    """What was timed with a part of a model's rows, for all of them."""
+    more = (model.n_cases / unit.n) ** (1 if model.basis else 3)
     seconds = {
         name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
     }
@@ -278,19 +284,26 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def _of_all_rows(cost: Callable[[Context, PlannedJob], Cost]) -> Callable[..., Cost]:
-    """A cost of the model that costs most, as any may be shown, grown to the held-out rows."""
+    """The most of what the models cost, as any may be shown, with the held-out rows to learn from."""
 
-    def grown(context: Context, job: PlannedJob) -> Cost:
-        data, costs = _data(context, job.problem), []
-        more = len(data.whole().learning.X) / len(data.learning.X)
-        for name in context.config["analyses"][job.problem]["models"]:
-            own = replace(job, wildcards={**job.wildcards, "model": name})
-            power, one = 1 if _model(context, own).basis else 3, cost(context, own)
-            memory = int(one.memory * more ** min(power, 2))
-            costs.append(one._replace(seconds=one.seconds * more**power, memory=memory))
-        return max(costs)
+    def of_all_rows(context: Context, job: PlannedJob) -> Cost:
+        models = context.config["analyses"][job.problem]["models"]
+        jobs = [replace(job, wildcards={**job.wildcards, "model": name}) for name in models]
+        whole = context.once(("all rows", job.problem), lambda: _with_all_rows(context, jobs))
+        return Cost(*map(max, zip(*(cost(whole, one) for one in jobs), strict=True)))
 
-    return grown
+    return of_all_rows
+
+
+def _with_all_rows(context: Context, jobs: list[PlannedJob]) -> Context:
+    """The context of a fit to all rows: nothing is timed again, as seconds follow the number of rows."""
+    whole = Context(context.config, context.folder, context.home, context.cores)
+    problem = jobs[0].problem
+    whole.once(("analysis", problem), lambda: _data(context, problem).whole())
+    for job in jobs:
+        unit, model = _unit(context, job), _model(whole, job)
+        whole.once(("unit", problem, job.method), partial(_scaled, unit, model))
+    return whole
 
 
 def final_cost(context: Context, job: PlannedJob) -> Cost:

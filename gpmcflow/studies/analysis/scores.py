@@ -15,7 +15,7 @@ from gpmcflow.studies.analysis.baselines import Baseline, baselines
 from gpmcflow.studies.analysis.convergence import convergence
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.evidence_tables import bridge_row
-from gpmcflow.studies.analysis.leave_one_out import BAD_K
+from gpmcflow.studies.analysis.leave_one_out import BAD_K, best_left_out
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
@@ -60,11 +60,6 @@ def score_kind(data: Data) -> str:
 def shown_model(results: Mapping[str, Results]) -> str:
     """The model with the largest expected log predictive density by leave-one-out."""
     return best_left_out({name: model.shown for name, model in results.items()})
-
-
-def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
-    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
-    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))
 
 
 def models_table(

@@ -11,8 +11,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.storage import load_results, standard_attributes, with_attributes
 from gpmcflow.studies.analysis import averaged_evidence, fitting
 from gpmcflow.studies.analysis.data import Data, data_of
+from gpmcflow.studies.analysis.leave_one_out import best_left_out
 from gpmcflow.studies.analysis.models import build_model, model_statement
-from gpmcflow.studies.analysis.scores import best_left_out
 from gpmcflow.studies.frame.job import Job
 
 SEGMENT = 50  # draws between two checkpoints

@@ -5,7 +5,6 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -141,11 +140,13 @@ def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt
 
 def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
     """Of the largest model, with the held-out rows."""
-    share = 1.0 - held_out_share(config["analyses"][job.problem])
-    structures = [model["structure"] for model in job.settings["models"].values()]
+    learning = 1.0 - held_out_share(config["analyses"][job.problem])
+    structures = {model["structure"] for model in job.settings["models"].values()}
     data = job.inputs["data"]
-    asked = [analysis_memory_mb(config, data, threads, attempt, s) for s in set(structures)]
-    return math.ceil(max(asked) / share**2)
+    return max(
+        analysis_memory_mb(config, data, threads, attempt, structure, learning)
+        for structure in structures
+    )
 
 
 def _final_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:

@@ -150,13 +150,19 @@ def memory_mb(
 
 
 def analysis_memory_mb(
-    config: dict, data: str | os.PathLike, processes: int, attempt: int, structure: str = "auto"
+    config: dict,
+    data: str | os.PathLike,
+    processes: int,
+    attempt: int,
+    structure: str = "auto",
+    learning: float = 1.0,
 ) -> int:
     """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices.
 
-    ``structure`` is that of its model; with "basis" the matrices are those of the most functions.
+    ``structure`` is that of its model; with "basis" the matrices are those of the most functions. The
+    learning rows are the share ``learning`` of those that the job fits.
     """
-    n, _ = problem_sizes(data, "learning/X")
+    n = math.ceil(problem_sizes(data, "learning/X")[0] / learning)
     basis = structure == "basis"
     numbers = BASIS_COLUMNS * n + MOST_FUNCTIONS_SQUARED if basis else JOINT_MATRICES * n * n
     return _asked(config, numbers * processes, processes, attempt)
