@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.storage.cache_folder import is_writable, user_caches
 from gpmcflow.storage.files import write_text
 
 PACKAGE = "gpmcflow"
@@ -25,7 +26,7 @@ HARMLESS = (
     "studies.frame.job", "studies.frame.study", "studies.registry",
 )  # fmt: skip
 _FOLDER = Path(__file__).resolve().parents[1]
-_PARSED = Path(".snakemake", "gpmcflow_sources.json")
+_MOST_PARSED = 2000  # sources that are remembered: of several versions, or of edits
 
 
 class Source(NamedTuple):
@@ -42,15 +43,16 @@ def code_digest(*entries: str, root: str | Path | None = None) -> str:
     reach is the closure of their modules under imports, at the top of a module or inside a function; names
     that a package takes from its modules lead to these. `HARMLESS` modules do not count. The digest is of
     `ast.dump`, so it holds for one minor version of Python. ``root`` is the folder of the package (its own by
-    default). What was parsed once is not parsed again by the same Python: beside Snakemake's own notes lies
-    what became of which bytes. Raises `InputError` for a module that is not there.
+    default). What was parsed once is not parsed again by the same Python: among the user's caches lies what
+    became of which bytes. Raises `InputError` for a module that is not there.
     """
     digest, n_parsed = hashlib.sha256(), len(_parsed())
     for path, source in code_of(*entries, root=root).items():
         digest.update(f"{path}\0{source.digest}\0".encode())
-    if len(_parsed()) > n_parsed and _PARSED.parent.is_dir():
+    if len(_parsed()) > n_parsed and (cache := _cache()) is not None:
+        kept = list(_parsed().items())[-_MOST_PARSED:]
         with contextlib.suppress(StorageError):
-            write_text(json.dumps(_parsed()), _PARSED)
+            write_text(json.dumps(dict(kept)), cache)
     return digest.hexdigest()
 
 
@@ -173,10 +175,20 @@ def _lazy(content: bytes) -> dict[str, str]:
 @functools.cache
 def _parsed() -> dict[str, list]:
     """Python and SHA-256 of a source -> digest of its parsed code, and its imports."""
+    cache = _cache()
     try:
-        return dict(json.loads(_PARSED.read_text()))
+        return dict(json.loads(cache.read_text())) if cache is not None else {}
     except (OSError, ValueError, TypeError):
         return {}
+
+
+@functools.cache
+def _cache() -> Path | None:
+    """The file of what was parsed; None where no folder of caches can be written."""
+    folder = user_caches()
+    if folder is None or not is_writable(folder / PACKAGE):
+        return None
+    return folder / PACKAGE / "sources.json"
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

@@ -67,7 +67,7 @@ def run_jobs(
     """Run the jobs of a checked config in the current folder that are not done; return the first failure.
 
     ``cores`` is the number of jobs at a time. ``finished(k, n, job, seconds)`` is called after the k-th of n.
-    Jobs run in processes of their own where several can at once and the system forks, else in this one.
+    One job at a time runs in this process, others beside it in processes of their own where the system forks.
     """
     plan = Plan(config)
     stale = _stale(plan)
@@ -83,25 +83,23 @@ def run_jobs(
     try:
         while running or (waiting and failure is None):
             able = [] if failure else ready()
-            if not running and (len(able) == 1 or cores == 1):
-                job = able[0]
+            for job in able[1 : cores - len(running)]:
                 waiting.remove(job)
-                ended = _called(plan, job)
-                ended_jobs = [(job, ended)]
-            else:
-                for job in able[: cores - len(running)]:
-                    waiting.remove(job)
-                    running |= _forked(plan, job)
-                ended_jobs = []
-                for end in connection.wait(list(running)):
-                    job, process, began = running.pop(end)
-                    ended_jobs.append((job, _received(end, process, began)))
-            for job, ended in ended_jobs:
-                if ended.code:
-                    failure = failure or Failure(job, ended)
+                running |= _forked(plan, job)
+            ended = []
+            if able and len(running) < cores:
+                # what is loaded for it is there for those that are forked later
+                waiting.remove(able[0])
+                ended.append((able[0], _called(plan, able[0])))
+            for end in connection.wait(list(running), timeout=0.0 if ended else None):
+                job, process, began = running.pop(end)
+                ended.append((job, _received(end, process, began)))
+            for job, how in ended:
+                if how.code:
+                    failure = failure or Failure(job, how)
                 else:
                     done += 1
-                    finished(done, len(stale), job, ended.seconds)
+                    finished(done, len(stale), job, how.seconds)
     finally:
         for _, process, _ in running.values():
             process.terminate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -90,6 +89,7 @@ class Plan:
         self.config, self.jobs = config, planned_jobs(config)
         self._jobs = {self._key(job.stage, job.wildcards): job for job in self.jobs}
         self._made = set(self.outputs)
+        self._codes: dict[str, str] = {}
         needed = {
             path for job in self.jobs for files in job.inputs.values() for path in listed(files)
         }
@@ -140,8 +140,13 @@ class Plan:
 
     def code(self, stage: Stage) -> Callable[[Any], str]:
         """Digest of the code of a stage, made when a job of it asks: the process of a job makes one alone."""
-        digest = functools.cache(lambda: code_digest(stage.entry, *stage.code))
-        return lambda wildcards: digest()
+
+        def code(wildcards: Any) -> str:
+            if stage.rule not in self._codes:
+                self._codes[stage.rule] = code_digest(stage.entry, *stage.code)
+            return self._codes[stage.rule]
+
+        return code
 
     def settings(self, stage: Stage) -> Callable[[Any], dict[str, Any]]:
         """What the job is told, as a function of wildcards."""

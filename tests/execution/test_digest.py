@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,9 +130,9 @@ def test_a_plan_digests_the_code_of_those_stages_that_are_asked_for(monkeypatch)
 
 
 def test_no_code_is_parsed_twice(tmp_path):
-    """Beside Snakemake's notes it is written down what became of which source."""
-    (tmp_path / ".snakemake").mkdir()
+    """Among the user's caches it is written down what became of which source."""
     here = {"cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    here["env"] = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     code = "import sys; from gpmcflow.execution import code_digest;"
     first = subprocess.run(
         [sys.executable, "-c", f"{code} print(code_digest('gpmcflow.execution.runner'))"], **here
@@ -139,7 +140,7 @@ def test_no_code_is_parsed_twice(tmp_path):
     again = f"import ast; ast.parse = None; {code} print(code_digest('gpmcflow.execution.runner'))"
     assert subprocess.run([sys.executable, "-c", again], **here).stdout == first
     for damage in ("{", "[1, 2]"):
-        (tmp_path / ".snakemake" / "gpmcflow_sources.json").write_text(damage)
+        (tmp_path / "gpmcflow" / "sources.json").write_text(damage)
         told = subprocess.run(
             [sys.executable, "-c", f"{code} print(code_digest('gpmcflow.execution.runner'))"],
             **here,
