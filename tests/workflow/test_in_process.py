@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from gpmcflow.cli import main
 from gpmcflow.pipeline import in_process
 from gpmcflow.storage.checksums import sha256_of
+from gpmcflow.studies.analysis import steps
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -107,9 +109,15 @@ def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatc
     assert error[-2] == "failed: analysis_fit, log: results/logs/own/straight/fit.log"
     assert error[-1] == "gpmcflow run: not finished; what is finished stays in ./results"
     assert "ZeroDivisionError" in Path("results/logs/own/straight/fit.log").read_text()
-    monkeypatch.setattr(
-        "gpmcflow.studies.analysis.steps.fit", lambda job: os.kill(os.getpid(), signal.SIGKILL)
-    )
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+
+    def dies(job, whole=steps.fit):
+        if multiprocessing.parent_process():  # one is forked, one runs in this process
+            os.kill(os.getpid(), signal.SIGKILL)
+        return whole(job)
+
+    monkeypatch.setattr("gpmcflow.studies.analysis.steps.fit", dies)
     assert main(["run", "own.yaml", "--quick", "--cores", "2"]) == 1
     assert "the process was killed by SIGKILL" in capsys.readouterr().err
     monkeypatch.undo()
