@@ -13,8 +13,10 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
+    Gamma,
     Gaussian,
     Logistic,
+    LogNormal,
     NegativeBinomial,
     Poisson,
     Probit,
@@ -26,6 +28,7 @@ LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
 COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
 
+AMOUNTS = np.array([1.2e-3, 0.4, 3.0, 0.05, 2.0, 9.5, 440.0])
 TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
 EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
 
@@ -44,6 +47,14 @@ def student_t(e, y, s, nu):
     log_gammas = mp.loggamma((nu + 1) / 2) - mp.loggamma(nu / 2)
     r = (y - e) / s
     return log_gammas - mp.log(nu * mp.pi) / 2 - mp.log(s) - (nu + 1) / 2 * mp.log1p(r**2 / nu)
+
+
+def log_normal(e, y, s):
+    return -((mp.log(y) - e) ** 2) / (2 * s**2) - mp.log(s * y) - mp.log(2 * mp.pi) / 2
+
+
+def gamma(e, y, a):
+    return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(mp.mpf(a))
 
 
 CASES = {
@@ -76,6 +87,8 @@ CASES = {
         REALS,
         lambda e, y: student_t(e, y, mp.mpf(0.6), mp.mpf(3.5)),
     ),
+    "log_normal": (LogNormal(0.3), AMOUNTS, lambda e, y: log_normal(e, y, mp.mpf(0.3))),
+    "gamma": (Gamma(1.7), AMOUNTS, lambda e, y: gamma(e, y, mp.mpf(1.7))),
 }
 PARAMETERS = {
     "gaussian": (
@@ -85,6 +98,8 @@ PARAMETERS = {
     ),
     "negative_binomial": (NegativeBinomial(0.75, exposure=2.5), COUNTS, negative_binomial),
     "student_t": (StudentT(0.6, 3.5), REALS, student_t),
+    "log_normal": (LogNormal(0.6), AMOUNTS, log_normal),
+    "gamma": (Gamma(1.7), AMOUNTS, gamma),
 }
 
 
