@@ -40,7 +40,7 @@ def predictive(
 ) -> xr.Dataset:
     """Latents and responses of a mixture of predictors: what `predict` returns.
 
-    ``response`` (draw, m) are simulated `responses`, for spreads and for quantiles that have no closed form. A
+    ``response`` (draw, m) are simulated `responses`, for spreads and for quantiles without a closed form. A
     mean or a standard deviation that a draw of the likelihood does not have is nan.
     """
     m = eta.mean.shape[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class Gaussian(Likelihood):
 
     noise_sd: Setting | np.ndarray | None = None
     parameters = in_units_of_y = ("noise_sd",)
-    constants: ClassVar[tuple[str, ...]] = ("noise_sd",)
+    constants = ("noise_sd",)
     conjugate = True
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -144,12 +144,14 @@ def describe(
             swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
             joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
-            likelihood = _without_units(predictor.likelihood)
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
         if k in drawn:
             linear = kind == "real"
-            own = replace(predictor, likelihood=predictor.likelihood if linear else likelihood)
+            likelihood = predictor.likelihood
+            own = replace(
+                predictor, likelihood=likelihood if linear else _without_units(likelihood)
+            )
             for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
                 draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
             for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
@@ -228,6 +230,9 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
             table["rate_quantile"] = np.exp(table["latent_quantile"])
+        if kind == "positive":
+            levels = expected_quantiles(part, list(table["quantile"].values))
+            table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
         return table
 
     table = by_blocks(eta, described)
@@ -238,6 +243,13 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         density = log_predictive_density(eta, rows.y)
         table["log_density"] = ("new_case", density - np.log(target.scale))
     return table.rename(new_case="case")
+
+
+def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles of E[y | eta] under a log link (level, m), as eta and the likelihood's parameters vary."""
+    over_median = [float(own.conditional_mean(np.zeros(1))[0]) for own in eta.likelihoods]
+    shifted = eta._replace(mean=eta.mean + np.log(over_median)[:, None])
+    return np.exp(shifted.quantiles(levels))
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
