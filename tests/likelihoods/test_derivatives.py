@@ -344,3 +344,22 @@ def test_limits_of_size_and_degrees_of_freedom():
         np.testing.assert_allclose(
             NegativeBinomial(1e15).derivatives(eta, y)[0][:3], limit[:3], atol=1e-10
         )
+
+
+@pytest.mark.parametrize("shape", [0.05, 900.0, 1.1e3, 1e8])
+def test_gamma_of_any_shape(shape):
+    """Value and slope by the log of the shape against 60 digits, as y narrows about its mean."""
+    eta = np.array([-3.0, 0.4, 6.0])
+    y = np.exp(eta + np.array([1.2, -0.7, 0.3]) / np.sqrt(shape))
+    likelihood = Gamma(shape)
+    values = likelihood.derivatives(eta, y)[0]
+    total, slope = likelihood.log_density_and_gradient(eta[None], y)
+    assert total[0] == pytest.approx(values.sum(), rel=1e-9)
+    np.testing.assert_allclose(slope[0], likelihood.derivatives(eta, y)[1], rtol=1e-6)
+    with mp.workdps(60):
+        for k in range(3):
+            e, one = mp.mpf(float(eta[k])), mp.mpf(float(y[k]))
+            assert values[k] == pytest.approx(float(gamma(e, one, mp.mpf(shape))), rel=1e-8)
+            by_log = mp.diff(lambda t, e=e, one=one: gamma(e, one, mp.exp(t)), mp.log(shape))
+            found = likelihood.parameter_gradient(eta[k : k + 1], y[k : k + 1])
+            assert float(found[0]) == pytest.approx(float(by_log), rel=1e-3, abs=1e-5)
