@@ -278,7 +278,7 @@ def find_status(columns: Mapping[str, Column]) -> list[str]:
 
 
 def _skewness(values: np.ndarray) -> float:
-    return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-300) ** 3)
+    return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-100) ** 3)
 
 
 def _rises_from_few(values: np.ndarray) -> bool:
