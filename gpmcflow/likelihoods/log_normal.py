@@ -49,7 +49,7 @@ class LogNormal(PositiveLikelihood, Gaussian):
     >>> price = np.array([1.2, 0.9, 3.0, 7.5])
     >>> model = gp.GPModel(np.arange(4.0), price, gp.Matern32(2.0, 1.0), gp.LogNormal(0.5))
     >>> round(gp.approximate(model).log_evidence, 4)
-    -8.0194
+    -8.6678
     """
 
     noise_sd: Setting | None = None
