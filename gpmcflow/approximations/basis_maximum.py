@@ -81,9 +81,8 @@ def _range_of_basis(model: GPModel) -> SearchRange:
     """The range of any model, length scales in the share of their hyperpriors that the basis is made for."""
     within, share = search_range(model), model.basis.share
     at_low, at_high = list(within.at_low), list(within.at_high)
-    lengths = {place for block in model.basis.eigen for place in block.lengths}
     for j, place in enumerate(model.free):
-        if place in lengths:
+        if place in model.basis.lengths:
             prior = model.parameters.free_priors[j]
             within.low[j], within.high[j] = prior.quantile(
                 np.array([1.0 - share, 1.0 + share]) / 2.0

@@ -7,7 +7,9 @@ from scipy.linalg import solve_triangular
 
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
+    QuickFit,
     expectation_propagation,
+    quick_fit,
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import text_digest
@@ -35,6 +37,9 @@ class EvidenceDensity(LogDensity):
         """The EP fit at theta (d,)."""
         return expectation_propagation(self.model.at(theta), **self.of_fits)
 
+    def _quick(self, theta: np.ndarray) -> QuickFit:
+        return quick_fit(self.model.at(theta), **self.of_fits)
+
     def log_prior(self, theta: np.ndarray) -> float:
         """log p_h(theta)."""
         return self.model.log_prior(theta)
@@ -46,7 +51,7 @@ class EvidenceDensity(LogDensity):
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta (d,)."""
         try:
-            return self.fit(theta).log_evidence + self.log_prior(theta)
+            return self._quick(theta).log_evidence + self.log_prior(theta)
         except NumericalError:
             return -np.inf
 
@@ -54,7 +59,7 @@ class EvidenceDensity(LogDensity):
         """Log density and its gradient (d,), at the fixed point of EP."""
         model = self.model
         try:
-            fit = self.fit(theta)
+            fit = self._quick(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
         priors = zip(model.parameters.free_priors, theta, strict=True)
@@ -63,7 +68,9 @@ class EvidenceDensity(LogDensity):
         return value, evidence_gradient(model, theta, fit) + scores
 
 
-def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropagation) -> np.ndarray:
+def evidence_gradient(
+    model: GPModel, theta: np.ndarray, fit: ExpectationPropagation | QuickFit
+) -> np.ndarray:
     """Gradient (d,) of log Z_EP by theta, at the EP fixed point ``fit`` of ``model.at(theta)``.
 
     With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and P = S B^-1 S, B = I + S K S,
@@ -72,9 +79,9 @@ def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropaga
     changes the normalisers of the tilted distributions alone; those are differenced, at fixed cavities.
     Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
     """
-    full, sites = model.full(theta), fit.sites
-    tau, n = sites.precision, model.n_cases
-    b = sites.residual
+    full, n = model.full(theta), model.n_cases
+    tau = fit.precision if isinstance(fit, QuickFit) else fit.sites.precision
+    b = fit.residual
     slopes = np.zeros(len(full))
     of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
     if np.isin(model.free, np.concatenate(of_covariance)).any():
@@ -98,7 +105,7 @@ def evidence_gradient(model: GPModel, theta: np.ndarray, fit: ExpectationPropaga
 
 
 def _likelihood_slope(
-    model: GPModel, full: np.ndarray, place: int, fit: ExpectationPropagation
+    model: GPModel, full: np.ndarray, place: int, fit: ExpectationPropagation | QuickFit
 ) -> float:
     """Derivative of sum_i log Z_i at fixed cavities by one coordinate: differences of fourth order."""
 

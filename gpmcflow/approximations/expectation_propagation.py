@@ -1,12 +1,13 @@
-"""Expectation propagation with parallel, damped updates of Gaussian sites."""
+"""Expectation propagation with parallel updates of Gaussian sites, damped where that is needed."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import lapack
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
@@ -18,6 +19,10 @@ MAX_FAILED_SWEEPS = 20
 STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
 ROUNDING = 1e-15  # of a site's shift, over its terms
+GROWING_SWEEPS = 3  # in a row, whose changes grow: updates that overshoot
+CAREFUL = 0.8  # damping of likelihoods that are not log-concave
+STRONGEST, WEAKEST = 1e4, 1e-5  # tau_i K_ii between which moments by B^-1 keep their digits
+FEW = 0.25  # of the cases below: their variances are solved for one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,42 +54,63 @@ class ExpectationPropagation:
     skipped: int
     clipped: int = 0
 
+    @property
+    def residual(self) -> np.ndarray:
+        """Slopes nu - tau m (n,) of the log sites at the mean m of the predictors."""
+        return self.sites.residual
+
+
+class QuickFit(NamedTuple):
+    """The part of an EP fit that a search for hyperparameters needs; see `quick_fit`."""
+
+    precision: np.ndarray
+    shift: np.ndarray
+    residual: np.ndarray
+    log_evidence: float
+    cavity_mean: np.ndarray
+    cavity_variance: np.ndarray
+
 
 def expectation_propagation(
     model: LatentGaussianModel,
     *,
-    damping: float = 0.8,
+    damping: float | None = None,
     tolerance: float = 1e-8,
     max_sweeps: int = 500,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> ExpectationPropagation:
     """Fit a Gaussian to the posterior of latents by expectation propagation.
 
     The marginals of the Gaussian share two moments with the tilted distributions. With the cavity N(mu, v)
     of each predictor, the new site has the precision tau = 1 / tilted variance - 1 / v and the shift
     nu = alpha (1 + v tau) + mu tau, alpha the slope of the tilted log normaliser by mu
-    (`Likelihood.tilted_site`); both move by the fraction ``damping``, halved when the change has not fallen
-    for 10 sweeps.
+    (`Likelihood.tilted_site`); both move by the fraction ``damping``, halved when the change has grown three
+    times in a row or has not fallen for 10 sweeps.
 
     A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such a site
     is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the tilted mean. Where
     a cavity variance or a new precision is not positive (quadrature on a likelihood with a flat tail can do
     that) the site keeps its value this sweep and damping is halved.
 
-    Source: Rasmussen & Williams (2006), algorithm 3.5, in a form without cancellation: variances
-    are sums of squares of rows of the factor.
+    Source: Rasmussen & Williams (2006), algorithm 3.5. Sweeps take moments from the inverse of
+    B = I + S K S, S = diag(tau)^(1/2), in n^3 flops; the last ones, and those with sites that are too precise
+    for that, from a form without cancellation, in which variances are sums of squares of rows of the factor.
 
     Parameters
     ----------
     model:
         A `LatentGaussianModel`, such as `GPModel.at` gives.
     damping:
-        Fraction of the way to the new sites, above 0 and at most 1.
+        Fraction of the way to the new sites, above 0 and at most 1; by default 1, and 0.8 for a likelihood
+        that is not log-concave.
     tolerance:
         It stops when no undamped change of a site is larger than this in units of the standard deviation of
         its predictor eta: of tau Var(eta), and of the log site's slope at the mean times sd(eta), less what
         rounding explains.
     max_sweeps:
         Most updates of all sites.
+    start:
+        Precisions and shifts (n,) of the first sites, such as those of a fit nearby; by default 0.
 
     Returns
     -------
@@ -105,45 +131,153 @@ def expectation_propagation(
     >>> round(gp.expectation_propagation(model).log_evidence, 4)  # log 1/2
     -0.6931
     """
+    if damping is None:
+        damping = 1.0 if model.likelihood.log_concave else CAREFUL
     if not 0.0 < damping <= 1.0:
         raise InputError(
             f"expectation propagation: damping is {damping!r}; allowed: 0 < damping <= 1"
         )
     require_latent("expectation propagation", model)
     pin_blas()
-    tau, nu = np.zeros(model.n_cases), np.zeros(model.n_cases)
-    sites = GaussianSites(model, tau, nu)
-    failed_sweeps = skipped = stalled = 0
-    best = np.inf
-    for sweep in range(1, max_sweeps + 1):
-        new_tau, new_nu, usable, clipped = _site_update(sites)
-        if not usable.all():
-            failed_sweeps += 1
-            skipped += int((~usable).sum())
-            damping *= 0.5
-            if failed_sweeps > MAX_FAILED_SWEEPS:
-                raise NumericalError(
-                    f"expectation propagation: {int((~usable).sum())} sites have no positive "
-                    f"cavity variance after {sweep} sweeps; use Laplace, or smaller prior variances"
-                )
-        next_tau = np.where(usable, (1.0 - damping) * tau + damping * new_tau, tau)
-        next_nu = np.where(usable, (1.0 - damping) * nu + damping * new_nu, nu)
-        # of the undamped update: a small step is no sign of a fixed point
-        change = _change(sites, np.where(usable, new_tau, tau), np.where(usable, new_nu, nu))
-        stalled = 0 if change < best else stalled + 1
-        best = min(best, change)
-        if stalled == STALLED_SWEEPS:  # parallel updates that swing around the fixed point
-            damping, stalled, best = 0.5 * damping, 0, change
-        tau, nu = next_tau, next_nu
-        sites = GaussianSites(model, tau, nu)
-        if change < tolerance and usable.all():
-            if skipped:
-                logger.warning("expectation propagation: %d site updates were skipped", skipped)
-            return _finish(sites, sweep, skipped, clipped)
-    raise NumericalError(
-        f"expectation propagation: sites still change by {change:.1e} (tolerance {tolerance:.0e}) "
-        f"after {max_sweeps} sweeps; lower damping or check the hyperparameters"
+    sweeps = _Sweeps(model, damping, tolerance, max_sweeps, start)
+    if model.design is None:
+        sweeps.run(_moments)
+    sites, clipped = sweeps.run(GaussianSites)
+    if sweeps.skipped:
+        logger.warning("expectation propagation: %d site updates were skipped", sweeps.skipped)
+    return _finish(sites, sweeps.done, sweeps.skipped, clipped)
+
+
+def quick_fit(
+    model: LatentGaussianModel,
+    *,
+    tolerance: float = 1e-8,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+    damping: float | None = None,
+) -> QuickFit:
+    """The fit of `expectation_propagation` to a coarser tolerance, without a Gaussian to draw from."""
+    if damping is None:
+        damping = 1.0 if model.likelihood.log_concave else CAREFUL
+    pin_blas()
+    sweeps = _Sweeps(model, damping, tolerance, 500, start)
+    moments, _ = sweeps.run(_moments if model.design is None else GaussianSites)
+    mu, v = cavities(moments)
+    return QuickFit(
+        moments.precision, moments.shift, moments.residual, _log_evidence(moments, mu, v), mu, v
     )
+
+
+class _Sweeps:
+    """Updates of all sites until they are stable, with moments by one form after the other."""
+
+    def __init__(
+        self,
+        model: LatentGaussianModel,
+        damping: float,
+        tolerance: float,
+        most: int,
+        start: tuple[np.ndarray, np.ndarray] | None,
+    ) -> None:
+        self.model, self.damping, self.tolerance, self.most = model, damping, tolerance, most
+        zero = np.zeros(model.n_cases)
+        self.tau: np.ndarray = zero if start is None else start[0]
+        self.nu: np.ndarray = zero if start is None else start[1]
+        self.done = self.skipped = self.failed = 0
+
+    def run(self, moments: Any) -> tuple[Any, int]:
+        """Sites that are stable, by ``moments(model, tau, nu)``, and how many of them are clipped."""
+        stalled = growing = 0
+        best = last = np.inf
+        while self.done < self.most:
+            self.done += 1
+            sites = moments(self.model, self.tau, self.nu)
+            new_tau, new_nu, usable, clipped = _site_update(sites)
+            if not usable.all():
+                self._fails(int((~usable).sum()))
+            new_tau, new_nu = np.where(usable, new_tau, self.tau), np.where(usable, new_nu, self.nu)
+            # of the undamped update: a small step is no sign of a fixed point
+            change = _change(sites, new_tau, new_nu)
+            if change < self.tolerance and usable.all():
+                return sites, clipped
+            stalled = 0 if change < best else stalled + 1
+            growing = growing + 1 if change > last else 0
+            best, last = min(best, change), change
+            if stalled == STALLED_SWEEPS or growing == GROWING_SWEEPS:
+                # parallel updates that swing around the fixed point
+                self.damping, stalled, growing, best = 0.5 * self.damping, 0, 0, change
+            self.tau = self.tau + self.damping * (new_tau - self.tau)
+            self.nu = self.nu + self.damping * (new_nu - self.nu)
+        raise NumericalError(
+            f"expectation propagation: sites still change by {change:.1e} (tolerance {self.tolerance:.0e}) "
+            f"after {self.most} sweeps; lower damping or check the hyperparameters"
+        )
+
+    def _fails(self, n: int) -> None:
+        """Some sites could not be updated."""
+        self.failed += 1
+        self.skipped += n
+        self.damping *= 0.5
+        if self.failed > MAX_FAILED_SWEEPS:
+            raise NumericalError(
+                f"expectation propagation: {n} sites have no positive "
+                f"cavity variance after {self.done} sweeps; use Laplace, or smaller prior variances"
+            )
+
+
+class _CaseMoments(NamedTuple):
+    """Marginals of the linear predictors under prior times sites, as `GaussianSites` has them."""
+
+    model: LatentGaussianModel
+    precision: np.ndarray
+    shift: np.ndarray
+    predictor_mean: np.ndarray
+    predictor_variance: np.ndarray
+    cavity_share: np.ndarray
+    residual: np.ndarray
+    log_peak: float
+
+
+def _moments(
+    model: LatentGaussianModel, tau: np.ndarray, nu: np.ndarray
+) -> _CaseMoments | GaussianSites:
+    """Moments by B = I + S K S, S = diag(tau)^(1/2), where that keeps digits; else in the longer form.
+
+    With h = nu - tau mean_0 the slopes at the mean are b = h - S B^-1 S K h, the mean is mean_0 + K b, the
+    share 1 - tau Var eta is the diagonal of B^-1; of weak sites Var eta is K_ii - |L^-1 S k_i|^2, B = L L'.
+    """
+    K = model.predictor_covariance
+    diagonal = np.diag(K)
+    strength = tau * diagonal
+    weak = np.flatnonzero(strength < WEAKEST)
+    if not tau.any():  # the sites are all weak, and no solve is needed
+        b = nu
+        mean, one = model.predictor_mean + K @ b, np.ones(len(tau))
+        return _CaseMoments(model, tau, nu, mean, diagonal, one, b, -0.5 * float(b @ K @ b))
+    if strength.max() > STRONGEST or len(weak) > FEW * len(tau):
+        return GaussianSites(model, tau, nu)
+    root = np.sqrt(tau)
+    B = root[:, None] * K * root
+    B.flat[:: len(B) + 1] += 1.0
+    L, info = lapack.dpotrf(np.asfortranarray(B), lower=1, clean=0, overwrite_a=1)
+    if info != 0:
+        return GaussianSites(model, tau, nu)
+    h = nu - tau * model.predictor_mean
+    solved, _ = lapack.dpotrs(L, root * (K @ h), lower=1)
+    b = h - root * solved
+    mean = K @ b
+    half_log_det = float(np.log(np.diag(L)).sum())
+    known = None
+    if weak.size:
+        known, _ = lapack.dtrtrs(L, root[:, None] * K[:, weak], lower=1)
+    inverse, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    share = np.diag(inverse).copy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = (1.0 - share) / tau
+    if known is not None:
+        variance[weak] = diagonal[weak] - np.einsum("ij,ij->j", known, known)
+        share[weak] = 1.0 - tau[weak] * variance[weak]
+    peak = -0.5 * float(b @ mean) - half_log_det
+    return _CaseMoments(model, tau, nu, model.predictor_mean + mean, variance, share, b, peak)
 
 
 def as_sites(start: Any, who: str) -> GaussianSites:
@@ -159,14 +293,16 @@ def as_sites(start: Any, who: str) -> GaussianSites:
     )
 
 
-def cavities(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray]:
+def cavities(sites: GaussianSites | _CaseMoments) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance (n,) of each predictor under q with its own site removed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = sites.predictor_variance / sites.cavity_share
         return sites.predictor_mean - variance * sites.residual, variance
 
 
-def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+def _site_update(
+    sites: GaussianSites | _CaseMoments,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Undamped new sites, which of them are usable, and how many of these were clipped."""
     model = sites.model
     mu, v = cavities(sites)
@@ -183,7 +319,7 @@ def _site_update(sites: GaussianSites) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return tau, alpha * (1.0 + v * tau) + mu * tau, usable, int((clipped & usable).sum())
 
 
-def _change(sites: GaussianSites, tau: np.ndarray, nu: np.ndarray) -> float:
+def _change(sites: GaussianSites | _CaseMoments, tau: np.ndarray, nu: np.ndarray) -> float:
     """Largest move from these sites to (tau, nu), in units of the standard deviation of each predictor.
 
     Of the shift it is that of the slope at the mean, as nu itself depends on where eta is 0: with balanced
@@ -202,13 +338,18 @@ def _change(sites: GaussianSites, tau: np.ndarray, nu: np.ndarray) -> float:
 def _finish(
     sites: GaussianSites, iterations: int, skipped: int, clipped: int
 ) -> ExpectationPropagation:
-    """log Z_EP = log prior - log q at the mean + sum_i [log Z_i - log of cavity times site], final cavities.
+    """The fit with these sites, and its final cavities."""
+    mu, v = cavities(sites)
+    evidence = _log_evidence(sites, mu, v)
+    return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped, clipped)
+
+
+def _log_evidence(sites: GaussianSites | _CaseMoments, mu: np.ndarray, v: np.ndarray) -> float:
+    """log Z_EP = log prior - log q at the mean + sum_i [log Z_i - log of cavity times site].
 
     Sites are taken over their value at the mean, where b is their slope: the integral of cavity times site is
     exp(-v b^2 / 2) / sqrt(1 + tau v), and nothing of the size of tau y^2 cancels.
     """
-    mu, v = cavities(sites)
     log_z, _, _ = sites.model.likelihood.tilted(sites.model.y, mu, v)
     overlap = -0.5 * v * sites.residual**2 - 0.5 * np.log1p(sites.precision * v)
-    evidence = sites.log_peak + float((log_z - overlap).sum())
-    return ExpectationPropagation(sites, evidence, mu, v, iterations, skipped, clipped)
+    return sites.log_peak + float((log_z - overlap).sum())

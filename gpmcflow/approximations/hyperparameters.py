@@ -13,7 +13,9 @@ from gpmcflow.approximations.basis_maximum import maximise_basis_evidence
 from gpmcflow.approximations.evidence_density import evidence_gradient
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
+    QuickFit,
     expectation_propagation,
+    quick_fit,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.approximations.search_range import search_range
@@ -29,6 +31,7 @@ MAX_ROUNDS = 30  # of L-BFGS, after fits that failed
 MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
 HIGHER = 1e-3  # nats by which a maximum from another start has to be higher to be taken
 DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
+TOLERANCE = 1e-5  # of EP fits on the way
 FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
 
@@ -131,7 +134,7 @@ class _FailedFitError(Exception):
 class _Best(NamedTuple):
     log_evidence: float
     theta: np.ndarray
-    fit: ExpectationPropagation | Laplace | None  #: None where the evidence needs no fit
+    fit: QuickFit | Laplace | None  #: None where the evidence needs no fit
 
 
 class _Search:
@@ -143,6 +146,7 @@ class _Search:
         self.best: Any = None  # a `_Best`, after a fit
         self.exact = MarginalLikelihood(model) if model.likelihood.conjugate else None
         self.n_fits = 0
+        self.sites: tuple[np.ndarray, np.ndarray] | None = None  # of the last EP fit
         self.failures: list[tuple[np.ndarray, str]] = []
         self.range = search_range(model)
 
@@ -158,7 +162,7 @@ class _Search:
                 self._fails(theta, "the covariance does not factorise")
         else:
             try:
-                fit = FITS[self.method](self.model.at(theta))
+                fit = self._fit(theta)
             except NumericalError as error:
                 self._fails(theta, str(error))
             log_evidence = fit.log_evidence
@@ -177,6 +181,28 @@ class _Search:
     def _scaled_objective(self, scaled: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = self.objective(scaled * self.range.scale)
         return value, gradient * self.range.scale
+
+    def _fit(self, theta: np.ndarray) -> QuickFit | Laplace:
+        """The fit at theta; one of EP begins at the sites of the one before."""
+        latent = self.model.at(theta)
+        if self.method != "ep":
+            return laplace(latent)
+        try:
+            fit = quick_fit(latent, tolerance=TOLERANCE, start=self.sites)
+        except NumericalError:
+            if self.sites is None:
+                raise
+            fit = quick_fit(latent, tolerance=TOLERANCE)
+        self.sites = fit.precision, fit.shift
+        return fit
+
+    def _final(self, best: _Best) -> ExpectationPropagation | Laplace:
+        """The fit at the maximum, to full precision."""
+        latent = self.model.at(best.theta)
+        if isinstance(best.fit, QuickFit):
+            start = best.fit.precision, best.fit.shift
+            return expectation_propagation(latent, start=start)
+        return best.fit or FITS[self.method](latent)
 
     def _fails(self, theta: np.ndarray, why: str) -> NoReturn:
         self.failures.append((theta.copy(), why))
@@ -211,14 +237,13 @@ class _Search:
             raise NumericalError(
                 f"hyperparameters: no fit ({self.method}) converged; give them as numbers"
             )
-        fit = best.fit or FITS[self.method](self.model.at(best.theta))
-        return EvidenceMaximum(best.theta, fit)
+        return EvidenceMaximum(best.theta, self._final(best))
 
     def _value(self, theta: np.ndarray) -> float:
         if self.exact is not None:
             return self.exact.value(self.model.full(theta))
         try:
-            return FITS[self.method](self.model.at(theta)).log_evidence
+            return self._fit(theta).log_evidence
         except NumericalError:
             return -np.inf
 

@@ -13,6 +13,7 @@ from gpmcflow.covariances.basis_blocks import (
     ColumnBlock,
     EigenBlock,
     LevelBlock,
+    WaveBlock,
 )
 from gpmcflow.covariances.basis_functions import (
     LARGEST,
@@ -20,16 +21,20 @@ from gpmcflow.covariances.basis_functions import (
     BasisFunctions,
     axis_size,
     box_width,
+    n_waves,
 )
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
-from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
+from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 #: central shares of a hyperprior for which a basis has to do: the first that fits
 CENTRAL = (0.98, 0.9, 0.8)
 LARGEST_DIMENSION = 3
-ALLOWED = "a sum of SquaredExponential, Matern12, Matern32, Matern52, Linear, Constant, Group and Categorical"
+ALLOWED = (
+    "a sum of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Linear, Constant, Group and "
+    "Categorical"
+)
 
 
 def bind_basis(
@@ -93,7 +98,7 @@ def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisB
                 f'basis functions: {_short(term)} is a product; allowed: {ALLOWED}; or take structure="dense"'
             )
         blocks += _blocks_of(binding, term, *own[0])
-    _refuse_large(block for block in blocks if isinstance(block, EigenBlock))
+    _refuse_large(block for block in blocks if isinstance(block, (EigenBlock, WaveBlock)))
     return BasisBlocks(blocks, binding.share)
 
 
@@ -101,6 +106,10 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
     places = [int(place) for place in places]
     if leaf.code in SMOOTHNESS:
         return [_eigen_block(binding, leaf, columns, places)]
+    if isinstance(leaf, Periodic):
+        return [
+            _wave_block(binding, leaf, columns, dict(zip(leaf.parameters(), places, strict=True)))
+        ]
     if isinstance(leaf, Constant):
         return [ColumnBlock(None, places[0])]
     if isinstance(leaf, Linear):
@@ -167,6 +176,19 @@ def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
     )
 
 
+def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) -> WaveBlock:
+    period = binding.priors[places["period"]]
+    if isinstance(period, Hyperprior):
+        raise InputError(
+            f"basis functions: {_short(leaf)} has a free period; allowed: a number, as waves of one period "
+            'are fixed functions; state it, or take structure="dense"'
+        )
+    length, amplitude = places["length_scale"], places["signal_sd"]
+    waves = n_waves(binding.lengths(length)[0], binding.settings.error)
+    name = leaf.name or leaf.term
+    return WaveBlock(name, columns[0], float(np.exp(period)), waves, length, amplitude)
+
+
 def _short(term: Covariance) -> str:
     """A term, or a product of them, with columns and without parameters."""
     leaves = [f"{leaf.term}({', '.join(map(str, leaf.columns or ()))})" for leaf in term.leaves()]
@@ -200,8 +222,8 @@ def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, co
     )
 
 
-def _refuse_large(eigen: Iterable[EigenBlock]) -> None:
-    sizes = [block.size for block in eigen]
+def _refuse_large(blocks: Iterable[Block]) -> None:
+    sizes = [block.size for block in blocks]
     if sum(sizes) > LARGEST:
         raise _TooManyError(
             f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most "

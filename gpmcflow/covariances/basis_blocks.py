@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpmcflow.covariances.basis_functions import (
+    fourier_log_scales,
     log_scales,
     squared_frequencies,
 )
@@ -99,6 +100,39 @@ class ColumnBlock(Block):
 
 
 @dataclass(frozen=True, eq=False)
+class WaveBlock(Block):
+    """1, cos(j t), sin(j t), j = 1 to ``n_waves``, of t = 2 pi x / period: a periodic covariance."""
+
+    term: str  #: name of the term
+    column: int
+    period: float
+    n_waves: int
+    length: int  #: place of the log length scale
+    amplitude: int
+
+    @property
+    def size(self) -> int:
+        """Number of functions."""
+        return 2 * self.n_waves + 1
+
+    def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
+        """log s (size,) and its derivatives by log length scale and amplitude."""
+        value, slope = fourier_log_scales(self.n_waves, float(full[self.length]))
+        both = np.concatenate([np.arange(self.n_waves + 1), np.arange(1, self.n_waves + 1)])
+        slopes = [(self.amplitude, np.ones(self.size)), (self.length, slope[both])]
+        return value[both] + full[self.amplitude], slopes
+
+    def left_out(self, length: float) -> float:
+        """Share of the variance in the waves beyond ``n_waves``."""
+        return float(1.0 - np.exp(2.0 * fourier_log_scales(self.n_waves, np.log(length))[0]).sum())
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The functions (n, size)."""
+        t = np.outer(2.0 * np.pi / self.period * X[:, self.column], np.arange(self.n_waves + 1.0))
+        return np.hstack([np.cos(t), np.sin(t[:, 1:])])
+
+
+@dataclass(frozen=True, eq=False)
 class LevelBlock(Block):
     """An indicator of each level of some columns: an intercept of each group."""
 
@@ -156,6 +190,17 @@ class BasisBlocks:
     def eigen(self) -> list[EigenBlock]:
         """The blocks of eigenfunctions."""
         return [block for block in self.blocks if isinstance(block, EigenBlock)]
+
+    @property
+    def waves(self) -> list[WaveBlock]:
+        """The blocks of periodic terms."""
+        return [block for block in self.blocks if isinstance(block, WaveBlock)]
+
+    @property
+    def lengths(self) -> set[int]:
+        """Places of the length scales that numbers of functions were chosen for."""
+        own = {block.length for block in self.waves}
+        return own.union(*(block.lengths for block in self.eigen))
 
     def scales(self, full: np.ndarray) -> tuple[np.ndarray, list[tuple[slice, Slope]]]:
         """s (m,) and the derivatives of log s."""

@@ -1,7 +1,7 @@
 """The columns of a basis at inputs, and products with them, without a matrix of n x m numbers.
 
-Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers; slopes and
-intercepts are columns.
+Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers; slopes,
+intercepts and waves are columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BasisDesign:
                 self._note(block, block.outside(X))
                 self._series.append((own, block.functions(X)))
             else:
-                places.append(own.start)
+                places += range(own.start, own.stop)
                 columns.append(block.values(X))
         self._places = np.array(places, dtype=int)
         self._columns = np.column_stack(columns) if columns else np.empty((self.n, 0))

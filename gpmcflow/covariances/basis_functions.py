@@ -21,6 +21,8 @@ from gpmcflow.errors import InputError
 
 LARGEST = 400  # eigenfunctions of a model
 LEAST_BOUNDARY = 1.2
+LEAST_WAVES = 2
+_SMALLEST = 1e-290
 #: nu of the covariances that have a basis, by their code; the squared exponential is the limit
 SMOOTHNESS = {
     nodes.SQUARED_EXPONENTIAL: np.inf, nodes.MATERN12: 0.5, nodes.MATERN32: 1.5, nodes.MATERN52: 2.5,
@@ -33,10 +35,11 @@ class BasisFunctions:
 
     f(x) = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I): phi_j are m eigenfunctions of the Laplacian on a box
     about the data, s_j^2 the spectral density of the covariance at their frequencies. For sums of squared
-    exponential and Matern covariances of 1 to 3 columns each; `Linear`, `Constant`, `Group` and `Categorical`
-    terms are columns of their own, and exact. There is no jitter.
+    exponential and Matern covariances of 1 to 3 columns each; a `Periodic` term of a fixed period is a
+    Fourier series; `Linear`, `Constant`, `Group` and `Categorical` terms are columns of their own, and exact.
+    There is no jitter.
 
-    Source: Solin & Sarkka (2020); Riutort-Mayol et al. (2023).
+    Source: Solin & Sarkka (2020); Riutort-Mayol et al. (2023); of periodic terms Solin & Sarkka (2014).
 
     Attributes
     ----------
@@ -156,6 +159,36 @@ def squared_frequencies(
         for L, m in zip(half_widths, sizes, strict=True)
     ]
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")])
+
+
+def fourier_log_scales(size: int, log_length: float) -> tuple[np.ndarray, np.ndarray]:
+    """log s_j (size + 1,) of the waves of a periodic covariance of amplitude 1, and its slopes by log l.
+
+    exp(-2 sin^2(t / 2) / l^2) = sum_j s_j^2 cos(j t) with a = 1 / l^2, s_0^2 = I_0(a) exp(-a) and
+    s_j^2 = 2 I_j(a) exp(-a), the modified Bessel functions: Solin & Sarkka (2014), eq. 27.
+    """
+    a, j = np.exp(-2.0 * log_length), np.arange(size + 2.0)
+    scaled = scipy.special.ive(j, a)
+    tiny = scaled < _SMALLEST  # where I_j(a) is its first term, (a / 2)^j / j!
+    logs = np.log(np.where(tiny, 1.0, scaled))
+    logs = np.where(tiny, j * np.log(0.5 * a) - gammaln(j + 1.0) - a, logs)
+    above = np.exp(logs[1:] - logs[:-1])
+    twice = np.log(np.where(j[:-1] > 0, 2.0, 1.0))
+    return 0.5 * (logs[:-1] + twice), a - a * above - j[:-1]
+
+
+def n_waves(shortest: float, error: float) -> int:
+    """Waves of a periodic covariance for a length scale: those beyond them have the share ``error``.
+
+    At least 2, as a wide term of a large amplitude is a level and a small wave.
+    """
+    size = 8
+    while True:
+        variances = np.exp(2.0 * fourier_log_scales(size, float(np.log(shortest)))[0])
+        left = 1.0 - np.cumsum(variances)
+        if left[-1] <= error or size > LARGEST:
+            return max(LEAST_WAVES, int(np.argmax(left <= error))) if left[-1] <= error else size
+        size *= 2
 
 
 def log_scales(

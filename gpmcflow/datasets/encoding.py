@@ -10,6 +10,7 @@ import pandas as pd
 
 from gpmcflow.datasets.cells import missing_cells
 from gpmcflow.datasets.codes import CategoryCode, Code, GroupCode, NumberCode
+from gpmcflow.datasets.columns import is_time
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
@@ -50,6 +51,12 @@ class Encoding:
     def explaining(self) -> list[str]:
         """Names of the columns used, but for those of groups."""
         return [code.column for code in self.codes if not isinstance(code, GroupCode)]
+
+    @property
+    def times(self) -> list[str]:
+        """Names of the columns used that hold times: dates, and numbers that are named so."""
+        numbers = [code for code in self.codes if isinstance(code, NumberCode)]
+        return [code.column for code in numbers if code.date_format or is_time(code.column)]
 
     def code(self, column: str) -> Code:
         """Return the code of a column; raise InputError for one that is not used."""

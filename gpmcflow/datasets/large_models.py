@@ -20,6 +20,7 @@ FEWEST_VALUES = 5  # of a column that gets a curve; of fewer a slope says nearly
 WIDTHS = 2.33  # standard deviations of the central 98 % of a hyperprior on each side
 REACH = (0.5, 0.5)  # mean, sd of the log length scale of curves, in units of the column's sd
 SURFACE_SPREAD = 0.25  # standard deviation of the log length scale of a surface
+OF_A_SEASON = 60  # functions of a periodic term with its default hyperprior, and some to spare
 STRAIGHT = "linear() + constant(signal_sd=2.0)"
 
 
@@ -34,11 +35,19 @@ class LargeModels:
         Name -> mean and standard deviation of a normal distribution of the log length scale.
     straight:
         Columns of numbers for which no functions are left.
+
+    ``wave`` is the term of a season, as text, that a model "seasons" has beside the curves.
     """
 
-    def __init__(self, columns: Mapping[str, Column], inputs: Sequence[str], places: Sequence[str]):
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        inputs: Sequence[str],
+        places: Sequence[str],
+        wave: str | None = None,
+    ):
         halves = {name: half for name in inputs if (half := half_range(columns[name]))}
-        curved, left = [], MOST_FUNCTIONS
+        curved, left = [], MOST_FUNCTIONS - (OF_A_SEASON if wave else 0)
         for name, half in halves.items():
             needed = functions(half, *REACH, 1)
             if needed <= min(left, MOST_OF_A_COLUMN):
@@ -63,6 +72,8 @@ class LargeModels:
                 for column, name in term_names(curved).items()
             ]
             self.covariances["curves"] = " + ".join([*terms, "linear()"])
+            if wave:
+                self.covariances["seasons"] = " + ".join([*terms, wave, "linear()"])
         self.covariances["plain"] = STRAIGHT
 
 

@@ -22,6 +22,7 @@ from gpmcflow.datasets.csv_table import (
 )
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.datasets.own_settings import column_problems, read_settings, unknown
+from gpmcflow.datasets.roles import find_leak
 from gpmcflow.datasets.row_uses import FEWEST_ROWS, row_uses
 from gpmcflow.datasets.target import Target, code_target, unit_problems
 from gpmcflow.errors import InputError, InputErrors
@@ -50,7 +51,8 @@ class PreparedTable(NamedTuple):
     """A file made ready: `test` and `new` are None where there are no such rows.
 
     `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
-    became of each column; `checksum` is the SHA-256 of the file.
+    became of each column; `checksum` is the SHA-256 of the file; `leak` names a column that follows the order
+    of the file and almost determines the outcome, if there is one.
     """
 
     target: Target
@@ -61,6 +63,7 @@ class PreparedTable(NamedTuple):
     rows: pd.DataFrame
     columns: pd.DataFrame
     checksum: str
+    leak: str | None = None
 
 
 def prepare_table(
@@ -149,6 +152,7 @@ def prepare_table(
         rows.sort_values("row", ignore_index=True),
         uses_table(columns, uses, chosen, target, encoding),
         table.checksum,
+        find_leak(columns, [name for name in used if name not in chosen.groups], outcome),
     )
 
 

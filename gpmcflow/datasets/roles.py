@@ -573,6 +573,14 @@ def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndar
     return None
 
 
+def leak_words(leak: str, target: str) -> str:
+    """Words for a column that `find_leak` found, with the line that drops it."""
+    return (
+        f"{leak} follows the order of the file and almost determines {target}; if it is a row number or "
+        f"comes after the outcome: drop: [{yaml_text(leak)}]"
+    )
+
+
 def _grades(levels: list[str]) -> bool:
     small = {" ".join(level.lower().replace("_", " ").split()) for level in levels}
     return len(small) >= 3 and any(

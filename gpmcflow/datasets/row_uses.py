@@ -10,6 +10,7 @@ from gpmcflow.datasets.columns import Column
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.layout import permutation
 from gpmcflow.datasets.own_settings import TableSettings
+from gpmcflow.datasets.target import idle_rows
 
 FEWEST_ROWS = 10
 
@@ -23,7 +24,7 @@ def row_uses(
     seed: int,
 ) -> np.ndarray:
     """Return the use of each case: "learning", "held out", "no outcome", "no <column>" of the
-    exposure, trials or a coordinate, or "incomplete"."""
+    exposure, trials or a coordinate, "<column> 0" of an exposure or trials, or "incomplete"."""
     use = np.full(len(table.rows), "learning", dtype=object)
     if settings.incomplete == "drop":
         for name in used:
@@ -31,6 +32,8 @@ def row_uses(
     for name in (*settings.coordinates[::-1], settings.unit):  # a made-up place or effort misleads
         if name:
             use[columns[name].missing] = f"no {name}"
+    if settings.unit:
+        use[idle_rows(columns[settings.unit], outcome)] = f"{settings.unit} 0"
     use[np.isnan(outcome)] = "no outcome"
     usable = np.flatnonzero(use == "learning")
     use[usable[held_out(columns, settings, usable, seed)]] = "held out"

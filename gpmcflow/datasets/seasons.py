@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.datasets.columns import Column
-
 YEAR = 365.25
 KNOWN = {  # periods that calendars have, in days, with their names
     1.0: "day", 7.0: "week", YEAR / 12.0: "month", YEAR / 4.0: "quarter", YEAR: "year",
@@ -25,16 +23,16 @@ class Season(NamedTuple):
     name: str = ""
 
 
-def find_season(column: Column, outcome: np.ndarray) -> Season | None:
-    """Return the period at which the outcome repeats over a column of times, None if it does not.
+def find_season(times: np.ndarray, outcome: np.ndarray, *, is_date: bool = False) -> Season | None:
+    """Return the period at which the outcome repeats over days of dates, or numbers; None if it does not.
 
     Means of the outcome over even bins of time, less a cubic trend, are correlated with themselves later by
     each lag; a season is the lag of a peak above 0.3 and three standard errors that comes again at twice the
     lag, with at least three periods in the data. The period is where two harmonics fit best, moved to a day,
     a week, a month, a quarter or a year where it is nearly one.
     """
-    known = np.isfinite(outcome) & np.isfinite(column.values)
-    times, values = column.values[known], outcome[known]
+    known = np.isfinite(outcome) & np.isfinite(times)
+    times, values = times[known], outcome[known]
     different = np.unique(times)
     if len(different) < 4 * FEWEST_PERIODS:
         return None
@@ -67,7 +65,7 @@ def find_season(column: Column, outcome: np.ndarray) -> Season | None:
     if lag is None:
         return None
     bins = np.arange(n_bins)[filled]
-    return _named_period(_refined(lag, bins, rest[filled]) * step, column, step)
+    return _named_period(_refined(lag, bins, rest[filled]) * step, times, is_date, step)
 
 
 def _repeating_lag(r: np.ndarray, pairs: np.ndarray) -> int | None:
@@ -105,19 +103,31 @@ def _refined(lag: float, bins: np.ndarray, rest: np.ndarray) -> float:
     return float(max(tried, key=explained))
 
 
-def _named_period(period: float, column: Column, step: float) -> Season:
+def _named_period(period: float, times: np.ndarray, is_date: bool, step: float) -> Season:
     """A period of the calendar, or a whole number of steps, where the one found is nearly that."""
-    known = KNOWN if column.kind == "date" else {1.0: "year"} if _decimal_years(column) else {}
-    for days, name in known.items():
-        if abs(period - days) <= max(0.04 * days, 0.6 * step):
-            return Season(days, name)
+    for known, name in _calendar(times, is_date).items():
+        if abs(period - known) <= max(0.04 * known, 0.6 * step):
+            return Season(known, name)
     whole = round(period / step)
     if abs(period / step - whole) < 0.25:
         period = whole * step
     return Season(float(f"{period:.6g}"))
 
 
-def _decimal_years(column: Column) -> bool:
-    values = column.values[np.isfinite(column.values)]
+def calendar_name(period: float, values: np.ndarray, is_date: bool) -> str:
+    """The name of a period of days of dates, or of numbers; "" where calendars have none."""
+    for known, name in _calendar(values, is_date).items():
+        if abs(period - known) <= 0.002 * known:
+            return name
+    return ""
+
+
+def _calendar(values: np.ndarray, is_date: bool) -> dict[float, str]:
+    """Periods with a name in units of a column: days of dates, years like 1973.25."""
+    return KNOWN if is_date else {1.0: "year"} if _decimal_years(values) else {}
+
+
+def _decimal_years(values: np.ndarray) -> bool:
+    values = values[np.isfinite(values)]
     inside = bool((values >= 1500).all() and (values <= 2100).all())
     return inside and bool((values != np.floor(values)).any())

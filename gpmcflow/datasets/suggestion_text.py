@@ -54,7 +54,8 @@ def models_of(
     if not inputs:
         return {"levels": f"{levels.removeprefix(' + ')} + constant(signal_sd=2.0)"}, None
     places = settings.coordinates
-    large = LargeModels(columns, inputs, places)
+    wave = f"periodic({as_argument(season[0])}, period={season[1].period:.10g})" if season else None
+    large = LargeModels(columns, inputs, places, wave)
     if n_rows > MANY_ROWS:
         models = large.covariances
     else:
@@ -63,13 +64,10 @@ def models_of(
             models[ADDITIVE] = large.covariances["curves"]
         else:
             large = None
-    if season:
-        time, (period, _) = as_argument(season[0]), season[1]
+    if season and n_rows <= MANY_ROWS:
         rest = "" if len(inputs) == 1 else "squared_exponential(ard=True) + "
-        wave = f"periodic({time}, period={period:.10g})"
-        slow = f"squared_exponential({time}, name='trend')"
-        if n_rows <= MANY_ROWS:
-            models["seasons"] = f"{rest}{slow} + {wave}"
+        slow = f"squared_exponential({as_argument(season[0])}, name='trend')"
+        models["seasons"] = f"{rest}{slow} + {wave}"
     return {name: covariance + levels for name, covariance in models.items()}, large
 
 

@@ -42,6 +42,7 @@ from gpmcflow.datasets.roles import (
     find_row_numbers,
     find_status,
     find_trials,
+    leak_words,
     may_be_places,
     may_be_successes,
     read_outcome,
@@ -348,8 +349,9 @@ def _season(
     """Return the column of times over which the outcome repeats, and the period; None if there is none."""
     for name in inputs:
         column = columns[name]
-        timed = column.kind == "date" or (column.kind in ("number", "whole") and is_time(name))
-        if timed and (season := find_season(column, outcome)):
+        is_date = column.kind == "date"
+        timed = is_date or (column.kind in ("number", "whole") and is_time(name))
+        if timed and (season := find_season(column.values, outcome, is_date=is_date)):
             return name, season
     return None
 
@@ -394,10 +396,7 @@ def _notes(
     if reading.why:
         lines.append(f"{settings.target} holds {KINDS_IN_WORDS[reading.kind]}; {reading.why}")
     if leak := find_leak(columns, inputs, outcome):
-        lines.append(
-            f"{leak} follows the order of the file and almost determines {settings.target}; if it is a row "
-            f"number or comes after the outcome: drop: [{yaml_text(leak)}]"
-        )
+        lines.append(leak_words(leak, settings.target))
     free = [columns[name] for name in inputs if columns[name].kind in ("number", "whole")]
     if not settings.coordinates and (pair := may_be_places(free)):
         lines.append(

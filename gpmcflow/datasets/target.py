@@ -126,8 +126,11 @@ def unit_problems(
     target: str | None = None,
     outcome: np.ndarray | None = None,
 ) -> list[str]:
-    """Return what is wrong with the exposures or trials, where they are filled in; with
-    `outcome`, successes above the number of trials among it."""
+    """Return what is wrong with the exposures or trials, where they are filled in.
+
+    With `outcome`, successes above the number of trials are among it, and rows in which nothing came of
+    nothing are not: see `idle_rows`.
+    """
     values = unit.values
     if values is None or unit.kind in ("empty", "date"):
         return [f"column {unit.name}: found {unit.contents}; {_unit_words(kind)} are needed"]
@@ -135,6 +138,8 @@ def unit_problems(
     with np.errstate(invalid="ignore"):
         bad = values <= 0 if kind == "counts" else (values < 1) | (values != np.floor(values))
         bad &= np.isfinite(values)
+        if outcome is not None:
+            bad &= ~idle_rows(unit, outcome)
         if bad.any():
             says = f"{_unit_words(kind)} are allowed; correct the cell or empty it"
             problems.append(row_problem(table, unit.name, bad, lambda cell: f'"{cell}"; {says}'))
@@ -153,6 +158,11 @@ def unit_problems(
                     )
                 )
     return problems
+
+
+def idle_rows(unit: Column, outcome: np.ndarray) -> np.ndarray:
+    """Rows whose exposure or number of trials is 0, and so is the outcome: they tell nothing."""
+    return (unit.values == 0) & (outcome == 0)
 
 
 def _unit_words(kind: str) -> str:

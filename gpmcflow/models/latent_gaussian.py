@@ -215,7 +215,12 @@ class LatentGaussianModel:
     def predictor_covariance(self) -> np.ndarray:
         """Prior covariance U U' of the linear predictor (n, n), from its factor."""
         U = self.predictor_factor
-        return U @ U.T
+        if self.design is not None:
+            return U @ U.T
+        # reversed rows and columns make an upper factor of the lower one
+        product, _ = lapack.dlauum(np.array(U[::-1, ::-1], order="F"), lower=0, overwrite_c=1)
+        product = np.triu(product)[::-1, ::-1]
+        return np.asfortranarray(product + np.tril(product, -1).T)
 
     @property
     def dim(self) -> int:

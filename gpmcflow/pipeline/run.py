@@ -15,11 +15,13 @@ from pathlib import Path
 
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
+from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.plan import optional_outputs_of, outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.cache_folder import user_caches
 from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.studies.frame.study import PlannedJob
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
@@ -87,7 +89,8 @@ def run(
     checked, config = check_for_run(path, quick=quick), Path(path).resolve()
     if problems := analysis_problems(checked, config.parent):
         raise InputErrors(problems, str(path))
-    if checked["analyses"] and not quick:
+    here = not options and _is_quick(checked) and in_process.usable()
+    if checked["analyses"] and not _is_quick(checked):
         from gpmcflow.pipeline.forecast import forecast, require_fit
 
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
@@ -97,11 +100,14 @@ def run(
     began = time.monotonic()
     messages = Messages(config.parent) if reported else None
     own = ("--config", "quick=True") if quick else ()
-    command = snakemake_command(config, cores, one_config([*options, *own]))
-    code, came = _snakemake(command, config.parent, messages)
+    if here:
+        code, came = _in_process(checked, config, cores or os.cpu_count() or 1)
+    else:
+        command = snakemake_command(config, cores, one_config([*options, *own]))
+        code, came = _snakemake(command, config.parent, messages)
     if came and code:
         print("stopped; the same command goes on from here", file=sys.stderr)
-    elif code and messages is not None:
+    elif code and messages is not None and not here:
         print("\n".join(messages.failure()), file=sys.stderr)
     elif code == 0 and (results := config.parent / "results").is_dir():
         jobs = planned_jobs(checked)
@@ -116,6 +122,52 @@ def run(
             report = config.parent / "results" / name / "report.html"
             print(f"report: {os.path.relpath(report)}")
     return code if code >= 0 else 128 - code
+
+
+def _is_quick(config: Mapping) -> bool:
+    """Whether all that a config runs are quick analyses."""
+    analyses = config["analyses"].values()
+    return bool(analyses) and not config["studies"] and all(own["quick"] for own in analyses)
+
+
+def _in_process(checked: dict, config: Path, cores: int) -> tuple[int, list]:
+    """Run the jobs of a config without Snakemake; return the exit code, and the signals that came."""
+    folder, relative = config.parent, os.path.relpath(config.parent)
+
+    def finished(number: int, total: int, job: PlannedJob, seconds: float) -> None:
+        print(_step(number, total, job.rule, " ".join(job.wildcards.values()), seconds), flush=True)
+
+    checked = {**checked, "config_file": config.name}
+    (folder / ".snakemake").mkdir(exist_ok=True)
+    failure = None
+    with _alone(folder), contextlib.chdir(folder), in_process.stopped_by_signals() as came:
+        try:
+            failure = in_process.run_jobs(checked, cores, finished)
+        except KeyboardInterrupt:
+            return -came[-1], came
+    if failure is None:
+        return 0, came
+    log = os.path.normpath(os.path.join(relative, failure.job.log))
+    lines = [*_errors(failure.ended.text), f"failed: {failure.job.rule}, log: {log}"]
+    print("\n".join([*lines, _unfinished(relative)]), file=sys.stderr)
+    return 1, came
+
+
+def _errors(text: str) -> list[str]:
+    """The errors of a job's own among what it wrote, else the last lines."""
+    lines = text.splitlines()
+    own = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return own or lines[-_TAIL:]
+
+
+def _unfinished(folder: str) -> str:
+    return f"gpmcflow run: not finished; what is finished stays in {folder}/results"
+
+
+def _step(number: int, total: int, rule: str, names: str, seconds: float) -> str:
+    """A line for a finished job."""
+    what = f"{rule.replace('_', ' ')}  {names}".rstrip()
+    return f"{number:>{len(str(total))}}/{total}  {what:<56}  {_duration(seconds):>8}"
 
 
 def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> tuple[int, list]:
@@ -250,15 +302,11 @@ class Messages:
             elif steps := _STEPS.match(line):
                 name, names, _ = self._jobs.get(job, ("", "", 0.0))
                 if name != "all":  # the last step, which does nothing
-                    what = f"{name.replace('_', ' ')}  {names}".rstrip()
-                    total = str(int(steps[2]) - 1)
-                    number = f"{steps[1]:>{len(total)}}/{total}"
-                    yield f"{number}  {what:<56}  {_duration(seconds):>8}"
+                    yield _step(int(steps[1]), int(steps[2]) - 1, name, names, seconds)
 
     def failure(self) -> list[str]:
         """Return what went wrong: the jobs' own errors, else the last lines."""
-        end = f"gpmcflow run: not finished; what is finished stays in {self._folder}/results"
-        return [*(self._errors or self._last), end]
+        return [*(self._errors or self._last), _unfinished(self._folder)]
 
 
 @contextlib.contextmanager

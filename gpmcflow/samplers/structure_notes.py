@@ -71,7 +71,7 @@ def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[
     if not isinstance(model, GPModel):
         return {}
     attributes = {"structure": model.structure_name}
-    if model.basis and model.basis.eigen and computed:
+    if model.basis and model.basis.lengths and computed:
         thetas = model.prior_median()[None]
         if "theta" in tree["posterior"]:
             theta = tree["posterior/theta"].transpose("chain", "draw", "theta_dim")
@@ -98,6 +98,20 @@ def _errors(model: GPModel, thetas: np.ndarray) -> list[dict[str, Any]]:
                 "drawn (%.3g to %.3g), more than %g times error = %g; m = %s with boundary = %s would do",
                 block.term, max(errors), shortest.min(), longest.max(), ALLOWED_ERROR, settings.error,
                 _shown(sizes), _shown([round(box, 2) for box in boxes]),
+            )  # fmt: skip
+    for wave in model.basis.waves:
+        shortest, longest = (float(np.exp(at[wave.length])) for at in (low, high))
+        errors = [wave.left_out(length) for length in (shortest, longest)]
+        entries.append({
+            "term": wave.term, "m": [wave.size],
+            "shortest": [shortest], "error_at_shortest": errors[0],
+            "longest": [longest], "error_at_longest": errors[1],
+        })  # fmt: skip
+        if max(errors) > ALLOWED_ERROR * settings.error:
+            log.warning(
+                "sample: the waves of %s leave out %.2g of the variance at the length scales drawn (%.3g to "
+                "%.3g), more than %g times error = %g; give its length scale a hyperprior of shorter ones",
+                wave.term, max(errors), shortest, longest, ALLOWED_ERROR, settings.error,
             )  # fmt: skip
     return entries
 

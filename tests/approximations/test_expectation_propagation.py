@@ -9,7 +9,12 @@ from scipy.special import expit, logsumexp
 from scipy.stats import binom, multivariate_normal, norm
 
 from gpmcflow.approximations.approximate import approximate
-from gpmcflow.approximations.expectation_propagation import cavities, expectation_propagation
+from gpmcflow.approximations.expectation_propagation import (
+    _moments,
+    cavities,
+    expectation_propagation,
+    quick_fit,
+)
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.leaves import (
     Constant,
@@ -28,6 +33,7 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
 )
+from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
@@ -398,3 +404,34 @@ def test_balanced_rows():
     mean = fit.cavity_mean + fit.cavity_variance * alpha
     sd = np.sqrt(fit.sites.predictor_variance)
     np.testing.assert_allclose((mean - fit.sites.predictor_mean)[1:] / sd[1:], 0.0, atol=1e-6)
+
+
+def test_moments_of_a_sweep_are_those_of_the_longer_form():
+    """Also of sites that say nothing or nearly nothing, whose variance the others set."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(0.0, 4.0, 24))
+    model = LatentGaussianModel.from_covariance(
+        SquaredExponential(0.7, 1.5)(x), Probit(), np.ones(24), mean=0.3
+    )
+    tau = rng.uniform(0.1, 5.0, 24)
+    tau[:5] = [0.0, 1e-12, 1e-7, 1e-4, 500.0]
+    nu = tau * rng.normal(size=24)
+    quick, long = _moments(model, tau, nu), GaussianSites(model, tau, nu)
+    assert not isinstance(quick, GaussianSites)
+    for name in ("predictor_mean", "predictor_variance", "cavity_share", "residual", "log_peak"):
+        np.testing.assert_allclose(getattr(quick, name), getattr(long, name), rtol=1e-9, atol=1e-10)
+    for precise in (np.full(24, 1e6), np.full(24, 1e-9)):  # where it would lose digits
+        sites = _moments(model, precise, nu)
+        assert isinstance(sites, GaussianSites)
+
+
+def test_a_fit_that_begins_nearby_is_the_same_and_takes_fewer_sweeps(models):
+    model = models["probit"]
+    cold = expectation_propagation(model)
+    start = 1.01 * cold.sites.precision, 0.99 * cold.sites.shift
+    warm = expectation_propagation(model, start=start)
+    assert warm.iterations < cold.iterations
+    assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-10)
+    quick = quick_fit(model, tolerance=1e-5)
+    assert quick.log_evidence == pytest.approx(cold.log_evidence, abs=1e-6)
+    np.testing.assert_allclose(quick.residual, cold.residual, atol=1e-4)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad
+from scipy.special import gammaln
 
 from gpmcflow.covariances import basis_functions, nodes
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
@@ -17,6 +20,7 @@ from gpmcflow.covariances.basis_functions import (
     axis_size,
     box_width,
     correlation,
+    fourier_log_scales,
     log_scales,
     squared_frequencies,
 )
@@ -31,6 +35,7 @@ from gpmcflow.covariances.leaves import (
     Periodic,
     SquaredExponential,
 )
+from gpmcflow.covariances.levels import White
 from gpmcflow.covariances.sine_series import SineSeries
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Probit
@@ -164,7 +169,34 @@ def test_terms_that_are_columns_are_exact(name):
     assert np.allclose(matrix(model), EXACT[name](TABLE) + 0.25, atol=1e-12)
 
 
+@pytest.mark.parametrize("length", [0.1, 0.5, 3.0])
+def test_a_periodic_term_is_its_fourier_series(length):
+    """Within the error that was asked for, with as many waves as that takes."""
+    term = Periodic(length, 1.2, period=0.9, columns="b")
+    for error in (0.01, 1e-6):
+        structure = BasisFunctions(error=error)
+        model = GPModel(TABLE, Y, term + Constant(0.5), Probit(), structure=structure)
+        wrong = np.max(np.abs(matrix(model) - term(TABLE) - 0.25)) / 1.2**2
+        assert wrong <= error
+        (wave,) = model.basis.waves
+        assert wave.left_out(length) <= error
+        if wave.n_waves > 2:
+            assert replace(wave, n_waves=wave.n_waves - 1).left_out(length) > error
+
+
+def test_the_scales_of_waves_far_from_where_bessel_functions_are_numbers():
+    """Where they underflow, by their first term; the slopes by differences."""
+    for log_length in (-4.0, 0.0, 4.0, 9.0):
+        logs, slopes = fourier_log_scales(60, log_length)
+        assert np.isfinite(logs).all()
+        up, down = (fourier_log_scales(60, log_length + h)[0] for h in (1e-5, -1e-5))
+        assert np.allclose(slopes, (up - down) / 2e-5, rtol=1e-6, atol=1e-6)
+    expected = 0.5 * (np.log(2.0) - 60 * np.log(2.0) - 2 * 60 * 9.0 - gammaln(61.0))
+    assert np.isclose(fourier_log_scales(60, 9.0)[0][-1], expected, rtol=1e-7)
+
+
 SUMS = {
+    "waves": Periodic(1.0, 1.3, period=0.4, columns="a") + Linear(columns="b"),
     "one column": SquaredExponential(1.0, 1.3, columns="a") + Linear(columns="b"),
     "two columns": SquaredExponential((0.8, 2.0), 1.3, columns=("a", "b")) + Group(columns="day"),
     "two of two": SquaredExponential(1.1, 1.3, columns=("a", "b"))
@@ -225,6 +257,7 @@ def test_scales_follow_every_parameter():
         + Categorical(LENGTH, SIGNAL, columns="town")
         + Linear(SIGNAL, columns=("a", "b"), ard=True)
         + Group(SIGNAL, columns="day")
+        + Periodic(LENGTH, SIGNAL, period=0.7, columns="b")
     )
     model = GPModel(TABLE, Y, covariance, Probit(), structure=BasisFunctions(error=0.1))
     full = model.full(model.prior_median())
@@ -242,7 +275,8 @@ def test_scales_follow_every_parameter():
 WIDE = Hyperprior.log_uniform(0.001, 2.0)
 WRONG = {
     "a product": (SquaredExponential(columns="a") * Linear(columns="b"), {}, "is a product"),
-    "no basis": (Periodic(period=1.0, columns="a"), {}, "periodic.* has no basis; allowed: a sum of"),
+    "no basis": (White(1.0), {}, "white.* has no basis; allowed: a sum of"),
+    "a free period": (Periodic(period=LENGTH, columns="a"), {}, "has a free period; allowed: a number"),
     "four columns": (
         SquaredExponential(LENGTH, columns=("a", "b", "day", "c")), {}, "has 4 columns; allowed: at most 3",
     ),

@@ -203,6 +203,27 @@ def test_counts_with_an_exposure_and_successes_of_trials(tmp_path):
     assert prepare(tmp_path, trials="n").target.kind == "binomial"
 
 
+def test_rows_in_which_nothing_came_of_nothing_are_not_used(tmp_path):
+    csv(tmp_path, "x,hours,y", counts(), L7="5,0,0")
+    prepared = prepare(tmp_path, exposure="hours")
+    assert prepared.rows.set_index("row").use[7] == "hours 0"
+    assert (prepared.train.unit > 0).all()
+    csv(tmp_path, "x,hours,y", counts(), L7="5,0,2")
+    assert 'row 7, column hours: "0"; positive numbers' in one(tmp_path, exposure="hours")
+    csv(tmp_path, "x,n,y", [f"{i},{5 + i % 2},{i % 6}" for i in range(N)], L7="5,0,0")
+    assert prepare(tmp_path, trials="n").rows.set_index("row").use[7] == "n 0"
+
+
+def test_a_column_that_leaks_the_outcome_is_named(tmp_path):
+    """The file is sorted by the outcome, and a column without a telling name counts its rows."""
+    rows = [f"{i % 7},{3 * i + i % 2},{int(i >= N // 2)}" for i in range(N)]
+    csv(tmp_path, "dose,sample,ill", rows)
+    assert prepare(tmp_path, target="ill").leak == "sample"
+    shuffled = np.random.default_rng(0).permutation(N)
+    csv(tmp_path, "dose,sample,ill", [rows[i] for i in shuffled])
+    assert prepare(tmp_path, target="ill").leak is None
+
+
 def test_new_rows_without_an_exposure_count_for_one_unit(tmp_path):
     csv(tmp_path, "x,hours,y", counts())
     csv(tmp_path, "hours,x", ["2.5,3", ",4", "1,99"], "new.csv")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.datasets.columns import Column
-from gpmcflow.datasets.seasons import YEAR, find_season
+from gpmcflow.datasets.seasons import YEAR, calendar_name, find_season
 
 
 def times(values, kind="number"):
@@ -29,9 +29,10 @@ def test_the_period_is_that_of_the_wave(column, period, name):
     rng = np.random.default_rng(1)
     t = column.values
     y = np.sin(2 * np.pi * t / period) + 0.3 * rng.normal(size=len(t)) + 3 * t / np.ptp(t)
-    assert find_season(column, y) == (pytest.approx(period, rel=0.01), name)
+    is_date = column.kind == "date"
+    assert find_season(t, y, is_date=is_date) == (pytest.approx(period, rel=0.01), name)
     kept = rng.permutation(np.concatenate([rng.permutation(len(t))[: 9 * len(t) // 10], [0, 0, 1]]))
-    found = find_season(times(t[kept], column.kind), y[kept])
+    found = find_season(t[kept], y[kept], is_date=is_date)
     assert found == (pytest.approx(period, rel=0.01), name)
 
 
@@ -41,8 +42,20 @@ def test_no_season_in_noise_in_a_wander_and_in_two_periods():
         rng = np.random.default_rng(seed)
         steps = rng.normal(size=rng.integers(30, 300))
         for y in (steps, np.cumsum(steps)):
-            found += find_season(times(np.arange(len(y))), y) is not None
+            found += find_season(np.arange(float(len(y))), y) is not None
     assert found <= 4  # of 200; a cycle of three periods can come about in a wander
     t = np.arange(24.0)
-    assert find_season(times(t), np.sin(2 * np.pi * t / 12)) is None
-    assert find_season(times(t), np.ones(24)) is None
+    assert find_season(t, np.sin(2 * np.pi * t / 12)) is None
+    assert find_season(t, np.ones(24)) is None
+
+
+def test_periods_that_calendars_have_are_named():
+    days, years = np.arange(400.0), np.array([1950.0, 1950.5])
+    assert [calendar_name(p, days, True) for p in (365.0, YEAR, 7.0, 9.0)] == [
+        "year",
+        "year",
+        "week",
+        "",
+    ]
+    assert [calendar_name(p, years, False) for p in (1.0, 11.0)] == ["year", ""]
+    assert calendar_name(1.0, days, False) == ""

@@ -7,6 +7,7 @@ import logging
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import Matern32, Periodic, SquaredExponential
@@ -63,11 +64,29 @@ def test_a_basis_that_is_too_small_is_warned_of_with_one_that_would_do(caplog):
     assert not caplog.records
 
 
+@pytest.mark.parametrize("length", [0.5, 0.05])
+def test_waves_that_are_too_few_for_the_length_scales_drawn_are_warned_of(length, caplog):
+    model = GPModel(x, Y, Periodic(LENGTH, 1.0, period=0.8), Probit(), structure="basis")
+    theta = np.full((2, 30, 1), np.log(length))
+    tree = xr.DataTree.from_dict(
+        {"posterior": xr.Dataset({"theta": (("chain", "draw", "theta_dim"), theta)})}
+    )
+    with caplog.at_level(logging.WARNING):
+        (entry,) = json.loads(structure_attributes(model, tree, True)["basis_error"])
+    (wave,) = model.basis.waves
+    assert entry["m"] == [wave.size]
+    assert entry["error_at_shortest"] == pytest.approx(wave.left_out(length))
+    assert ("the waves of periodic leave out" in caplog.text) == (length == 0.05)
+
+
 @pytest.mark.parametrize(
     ("covariance", "said"),
     [
         (Matern32(LENGTH), 'structure "basis" fits this covariance with m = 30'),
-        (Periodic(period=1.0), "does not fit, since basis functions: periodic"),
+        (
+            Periodic(period=Hyperprior.log_uniform(0.9, 1.1)),
+            "does not fit, since basis functions: periodic",
+        ),
     ],
 )
 def test_a_large_dense_model_is_told_its_cost(covariance, said, caplog):

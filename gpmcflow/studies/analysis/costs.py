@@ -13,6 +13,7 @@ from gpmcflow.approximations.basis_prediction import NewDesigns, basis_predictor
 from gpmcflow.approximations.conditional import Predictor, latent_predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.datasets.roles import leak_words
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
@@ -72,6 +73,8 @@ def _data(context: Context, name: str) -> Data:
     def make() -> Data:
         home = context.folder if "table" in settings["data"] else context.home
         table = prepare(name, settings, home, context.config["seed"], where)
+        if table.leak:
+            context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
         return data_of(data_tree(table))
 
     return context.once(("analysis", name), make)

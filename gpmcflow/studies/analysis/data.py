@@ -100,7 +100,9 @@ def rows_of(part: Part | None) -> Rows | None:
 
 def data_tree(table: PreparedTable) -> xr.DataTree:
     """Groups learning, held_out and new (X, y, outcome, unit by case), with the encoding as an attribute."""
-    groups = {"/": xr.Dataset(attrs={"encoding": table.encoding.to_json()})}
+    groups = {
+        "/": xr.Dataset(attrs={"encoding": table.encoding.to_json(), "leak": table.leak or ""})
+    }
     for group, field in PARTS.items():
         rows = rows_of(getattr(table, field))
         if rows is None:

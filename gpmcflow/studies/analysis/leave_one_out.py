@@ -15,7 +15,8 @@ from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.conditional import Predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
-    expectation_propagation,
+    QuickFit,
+    quick_fit,
 )
 from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_size
 from gpmcflow.errors import NumericalError
@@ -58,7 +59,9 @@ def of_regression(predictor: Predictor) -> np.ndarray:
     return density + predictor.likelihood.log_jacobian(predictor.model.y)
 
 
-def of_fit(fit: ExpectationPropagation, likelihood: Likelihood, y: np.ndarray) -> np.ndarray:
+def of_fit(
+    fit: ExpectationPropagation | QuickFit, likelihood: Likelihood, y: np.ndarray
+) -> np.ndarray:
     """log p(y_i | y_-i, theta) by the cavities of an EP fit, (n,). Source: Opper & Winther (2000)."""
     return likelihood.tilted(y, fit.cavity_mean, fit.cavity_variance)[0]
 
@@ -122,11 +125,32 @@ def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
             return np.full(model.n_cases, np.nan)
     if model.likelihood.conjugate:
         return of_regression(regression_predictor(model, theta))
+    return _by_ep(model, theta, None)[0]
+
+
+def _by_ep(
+    model: GPModel, theta: np.ndarray, near: QuickFit | None
+) -> tuple[np.ndarray, QuickFit | None]:
+    """log p(y_i | y_-i, theta) of each case by EP, and the fit, which begins at that of a theta nearby."""
     at = model.at(theta)
-    try:
-        return of_fit(expectation_propagation(at), at.likelihood, model.y)
-    except NumericalError:
-        return np.full(model.n_cases, np.nan)
+    for start in [None] if near is None else [(near.precision, near.shift), None]:
+        try:
+            fit = quick_fit(at, start=start)
+            return of_fit(fit, at.likelihood, model.y), fit
+        except NumericalError:
+            continue
+    return np.full(model.n_cases, np.nan), near
+
+
+def _of_chain(model: GPModel, thetas: np.ndarray) -> np.ndarray:
+    """log p(y_i | y_-i, theta) (draw, n) of one chain's draws."""
+    if model.basis or model.likelihood.conjugate:
+        return np.array([at_theta(model, theta) for theta in thetas])
+    densities, fit = [], None
+    for theta in thetas:
+        density, fit = _by_ep(model, theta, fit)
+        densities.append(density)
+    return np.array(densities)
 
 
 def over_draws(
@@ -142,7 +166,7 @@ def over_draws(
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
-    values = np.array([[at_theta(model, theta) for theta in chain] for chain in thetas])
+    values = np.array([_of_chain(model, chain) for chain in thetas])
     values = values[:, np.isfinite(values).all(axis=(0, 2))]
     by_fit = _averaged(values) if values.shape[1] else None
     if latents is not None:

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import xarray as xr
 import yaml
 
 import gpmcflow
 from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.leaves import Periodic
+from gpmcflow.datasets.seasons import calendar_name, find_season
 from gpmcflow.execution import chain_generators
 from gpmcflow.storage import (
     load_results,
@@ -148,6 +152,9 @@ def write_report(
     ]
     facts = _facts(settings, data, whole, folder) | {
         "name": name,
+        "leak": stored.attrs["leak"],
+        "season": season_of(covariances[shown], whole),
+        "left_over": left_over(answer, whole),
         "checksum": stored.attrs["data_checksum"],
         "seed": seed,
         "seconds": seconds,
@@ -205,6 +212,38 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "score_by": score_kind(data),
         "ids": [beside_predictions(name) for name in data.encoding.ids],
     }
+
+
+def season_of(covariance: Covariance, data: Data) -> dict[str, Any] | None:
+    """Column, period and its name of the first periodic term with a stated period, None without one."""
+    for leaf in covariance.leaves():
+        if isinstance(leaf, Periodic) and isinstance(leaf.period, float):
+            columns = leaf.columns or data.encoding.explaining
+            return _season(data, str(columns[0]), leaf.period)
+    return None
+
+
+def _season(data: Data, column: str, period: float) -> dict[str, Any]:
+    code = data.encoding.code(column)
+    values = data.encoding.natural(column, data.learning.X[column].to_numpy())
+    name = calendar_name(period, values, code.kind == "date")
+    return {"column": column, "period": period, "name": name}
+
+
+def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
+    """The season of what the shown model leaves unexplained, as `season_of`; None if nothing repeats."""
+    if "fitted" not in answer:
+        return None
+    mean, outcome = answer["fitted/mean"].values, data.learning.outcome
+    rest = outcome - mean
+    if data.target.kind != "real":
+        rest = rest / np.sqrt(np.maximum(mean, 1e-6))
+    for column in data.encoding.times:
+        values = data.encoding.natural(column, data.learning.X[column].to_numpy())
+        code = data.encoding.code(column)
+        if season := find_season(values + code.origin, rest, is_date=code.kind == "date"):
+            return _season(data, column, season.period)
+    return None
 
 
 CAN_DO = {

@@ -122,8 +122,8 @@ def describe(
 ) -> xr.DataTree:
     """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
 
-    Responses are in natural units. ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws,
-    at most `N_EFFECTS` of them.
+    With a column of times also fitted, means at the learning rows. Responses are in natural units.
+    ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
     """
     data, kind = places.data, places.data.target.kind
     every = max(1, n_predictors // N_EFFECTS)
@@ -137,6 +137,8 @@ def describe(
     maps: list[np.ndarray] = []
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
+    fitted: list[np.ndarray] = []
+    learnt = data.learning.X if _may_repeat(places) else None
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
@@ -146,6 +148,8 @@ def describe(
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
+        if learnt is not None and k in shifted:
+            fitted.append(predictor.moments(model.new_inputs(learnt)).mean.mean(0))
         if k in drawn:
             linear = kind == "real"
             likelihood = predictor.likelihood
@@ -177,6 +181,10 @@ def describe(
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
         )
+    if fitted:
+        mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
+        unit = data.learning.unit
+        groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
@@ -184,6 +192,12 @@ def describe(
             {name: ("case", _natural(data, from_link(end, kind))) for name, end in ends.items()}
         )
     return xr.DataTree.from_dict(groups)
+
+
+def _may_repeat(places: Places) -> bool:
+    """Whether what is left unexplained is looked at for a season: of an answer, over a column of times."""
+    data = places.data
+    return bool(places.swept and data.encoding.times) and data.target.kind in ("real", "counts")
 
 
 def _blocks(cells: Sweep | None) -> list[Sweep]:

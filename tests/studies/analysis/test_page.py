@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pandas as pd
 import pytest
 
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.studies.analysis.answers import answers
 from gpmcflow.studies.analysis.page import answer_of, build_page
 
 from .reading import edit, section_of
@@ -180,3 +182,25 @@ def test_tables_hold_the_stored_numbers(finished):
     ) in section_of(page, "predictions")
     trust = section_of(page, "trust")
     assert "each parameter has draws worth at least 1900 independent ones" in trust
+
+
+def test_the_first_page_lists_all_analyses_of_the_folder(finished, tmp_path):
+    """Those of the config first; one that cannot be read keeps its link."""
+    results = tmp_path / "results"
+    for name in (*NAMES, "old"):
+        folder, info = finished("birds" if name == "old" else name)
+        info = {"csv": "old.csv"} if name == "old" else info
+        (folder / "info.json").write_text(json.dumps(info), encoding="utf-8")
+        (folder / "report.html").write_text("", encoding="utf-8")
+        results.mkdir(exist_ok=True)
+        folder.rename(results / name)
+    listed = list(answers({"analyses": {"machine": None}}, tmp_path))
+    assert [link.partition("/")[0] for _, link, _ in listed] == [
+        "machine",
+        "birds",
+        "old",
+        "patients",
+    ]
+    titles = {link: (title, html) for title, link, html in listed}
+    assert titles["old/report.html"] == ("old", "")
+    assert "<svg" in titles["patients/report.html"][1]

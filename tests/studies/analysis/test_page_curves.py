@@ -47,13 +47,15 @@ def test_wide_ends_do_not_hide_a_change_in_between():
     assert {side: row["value"] for side, row in rows.items()} == {"highest": 2.5, "lowest": 7.5}
 
 
-def answer_to(finished, curve: pd.DataFrame) -> str:
+def answer_to(finished, curve: pd.DataFrame, **facts) -> str:
     """The answer of a page with this curve as its only input, seen from 1 to 9."""
     folder, info = finished("machine")
+    info |= facts
     curve = curve.assign(predictive_low=curve["low"] - 1, predictive_high=curve["high"] + 1)
     curve.to_csv(folder / "curve.csv", index=False)
     edit(folder, "relevance", lambda t: t.head(1))
-    rug = pd.DataFrame({"column": "speed", "value": [9.0, 4.0, 1.0], "outcome": 4.0})
+    ends = curve["value"].iloc[[36, 16, 4]]
+    rug = pd.DataFrame({"column": "speed", "value": ends, "outcome": 4.0})
     rug.to_csv(folder / "rug.csv", index=False)
     return section_of(build_page(folder, info), "answer")
 
@@ -98,3 +100,59 @@ def test_a_flat_curve_does_not_clearly_change(finished):
     answer = answer_to(finished, curve_of(0.2 * np.sin(X)))
     assert "vibration does not clearly change with speed. At 1 it is" in answer
     assert "In between" not in answer
+
+
+def yearly(values, months) -> pd.DataFrame:
+    mean = 10.0 - 5.0 * np.cos(
+        2.0 * np.pi * (np.asarray(months) - 1.0) / 12.0
+    )  # lowest in February
+    return pd.DataFrame({"value": values, "mean": mean, "low": mean - 0.5, "high": mean + 0.5})
+
+
+def test_a_season_is_told_by_its_months(finished):
+    months = np.arange(120)
+    season = {"column": "speed", "period": 1.0, "name": "year"}
+    rounded = np.round(1950.0 + months / 12.0, 3)  # as files have them: 1950.083
+    curve = yearly(rounded, months)
+    answer = answer_to(finished, curve, season=season)
+    assert (
+        "vibration repeats every year: on average it is highest in August, with 15.0 mm/s" in answer
+    )
+    assert (
+        "(95 % interval 14.5 to 15.5), and lowest in February, with 5.0 mm/s (4.5 to 5.5)" in answer
+    )
+    assert "Beside the season it does not clearly change." in answer
+    assert " near " not in answer
+    risen = curve.assign(**{name: curve[name] + months / 10 for name in ("mean", "low", "high")})
+    answer = answer_to(finished, risen, season=season)
+    assert "Beside the season it rises: from" in answer
+    days = pd.Timestamp("1950-01-01") + pd.to_timedelta(30.4375 * months + 15, unit="D")
+    dates = yearly(days.strftime("%Y-%m-%d"), months)
+    season |= {"period": 365.25}
+    assert "highest in August" in answer_to(finished, dates, season=season)
+    flat = dates.assign(low=0.0, high=20.0)
+    answer = answer_to(finished, flat, season=season)
+    assert "vibration repeats every year of speed." in answer
+    assert "August" not in answer
+
+
+def test_a_season_of_the_week_is_told_by_its_days(finished):
+    days = pd.date_range("2024-01-01", periods=70)  # a Monday
+    mean = np.where(days.day_of_week == 6, 3.0, 1.0) - (days.day_of_week == 2)
+    curve = pd.DataFrame({"value": days.strftime("%Y-%m-%d"), "mean": mean})
+    curve = curve.assign(low=mean - 0.1, high=mean + 0.1)
+    season = {"column": "speed", "period": 7.0, "name": "week"}
+    answer = answer_to(finished, curve, season=season)
+    assert "highest on Sundays, with 3.00" in answer
+    assert "lowest on Wednesdays, with 0.00" in answer
+    season = {"column": "speed", "period": 9.0, "name": ""}
+    assert "repeats every 9 of speed" in answer_to(finished, curve, season=season)
+
+
+def test_what_a_page_warns_of_stands_first_and_a_season_that_is_left_is_told(finished):
+    left = {"column": "speed", "period": 365.25, "name": "year"}
+    answer = answer_to(finished, curve_of(X), left_over=left, leak="run_no")
+    assert answer.index("Check the column run no") < answer.index("The expected vibration")
+    assert "leave it out (drop: [run_no]) and run again" in answer
+    assert "still repeats every year of speed" in answer
+    assert "add periodic(speed, period=365.25) to its covariance" in answer

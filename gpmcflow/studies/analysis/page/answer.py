@@ -47,11 +47,38 @@ def answer(analysis: Analysis) -> Section:
         main = Markup(
             "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
         ).format(_failed(len(analysis.alarms)), main)
-    return Section(
-        "answer",
-        "The answer",
-        join([paragraph(main, "answer"), paragraph(_score(analysis)), quiet(_notes(analysis))]),
+    parts = [
+        paragraph(main, "answer"),
+        paragraph(_score(analysis)),
+        paragraph(_left_over(analysis)),
+        quiet(_notes(analysis)),
+    ]
+    return Section("answer", "The answer", join([*_warnings(analysis), *parts]))
+
+
+def _left_over(analysis: Analysis) -> Markup:
+    """That the outcome still repeats in time where the model has been taken away, and what to write."""
+    season = analysis.info.get("left_over")
+    if not season:
+        return Markup("")
+    column, period = season["column"], f"{season['period']:.10g}"
+    return Markup(
+        "What the model leaves unexplained still repeats every {} of {}, so a model with this season would "
+        "predict better: add periodic({}, period={}) to its covariance."
+    ).format(season["name"] or period, italic(label(column)), column, period)
+
+
+def _warnings(analysis: Analysis) -> list[Markup]:
+    """What may make the answer one to another question: it stands before all else."""
+    leak = analysis.info.get("leak")
+    if not leak:
+        return []
+    text = Markup(
+        "<b>Check the column {}:</b> it follows the order of the file and almost determines {}. If it is a "
+        "row number, or was known only after the outcome, leave it out (drop: [{}]) and run again; the "
+        "answer below rests on it."
     )
+    return [paragraph(text.format(label(leak), label(analysis.target), leak))]
 
 
 def _failed(n: int) -> str:

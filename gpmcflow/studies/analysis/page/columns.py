@@ -9,6 +9,7 @@ from markupsafe import Markup
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import bold, italic, sentences
 from gpmcflow.studies.analysis.page.results import Analysis, is_date, label, positions
+from gpmcflow.studies.analysis.page.season import season_answer, season_of, turns
 from gpmcflow.studies.analysis.page.standing import (
     CLEAR,
     NONE,
@@ -28,7 +29,7 @@ _NAMED = 4  # and whose names are
 def columns_answer(analysis: Analysis) -> Markup:
     """Which columns matter and by how much, or that the model does no better than the average."""
     if nothing := nothing_learnt(analysis):
-        return sentences([nothing, _overall(analysis)])
+        return nothing
     shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
     clear, weak = ([s for s in shifts if s.state == state] for state in (CLEAR, WEAK))
     opening: Markup | str = ""
@@ -94,7 +95,10 @@ def besides_location(analysis: Analysis) -> Markup:
 def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
     """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
     parts = []
-    for index, shift in enumerate(shifts[:_SPELLED]):
+    told = [
+        shift for shift in shifts if not season_of(analysis, shift.column)
+    ]  # its ends are two dates
+    for index, shift in enumerate(told[:_SPELLED]):
         parts.append(
             Markup("{}, {} is {}{}").format(
                 _where(analysis, shift),
@@ -155,6 +159,11 @@ def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
 
 def _shaped(analysis: Analysis, shift: Change) -> Markup:
     effects = analysis["effects"].query("column == @shift.column")
+    if every := season_of(analysis, shift.column):
+        found = turns(analysis, effects)
+        sides = zip(("highest", "lowest"), found, strict=True) if found else ()
+        parts = [f"repeats {every}", *(f"{side} {turn.when}" for side, turn in sides)]
+        return bold(shift.name) + f" ({', '.join(parts)})"
     trend, places = shape_of(effects)
     parts = [trend] if trend else []
     for side, row in places.items():
@@ -198,7 +207,7 @@ def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 def curve_answer(analysis: Analysis) -> Markup:
     """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
     if nothing := nothing_learnt(analysis):
-        return sentences([nothing, _overall(analysis)])
+        return nothing
     curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
@@ -214,6 +223,9 @@ def curve_answer(analysis: Analysis) -> Markup:
         of = error_unit(analysis)
         return words.interval(row["mean"], row["low"], row["high"], unit=of, first=opening)
 
+    if seen and season_of(analysis, name):
+        repeats = season_answer(analysis, curve, column, at)
+        return sentences([*repeats, "" if analysis.shares else _overall(analysis)])
     ends = (
         f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
         f"at {_near(last, curve)} it is {at(last)}."

@@ -73,7 +73,8 @@ def test_of_draws_of_the_latents_is_exact(monkeypatch):
         draws = f[rng.choice(len(f), 1000, p=weights / weights.sum())]
         by_ep = at_theta(model, np.empty(0))
         with monkeypatch.context() as patch:  # the same at every draw
-            patch.setattr(leave_one_out, "at_theta", lambda model, theta, own=by_ep: own)
+            repeated = np.tile(by_ep, (1000, 1))
+            patch.setattr(leave_one_out, "_of_chain", lambda model, thetas, own=repeated: own)
             found = over_draws(model, np.empty((1, 1000, 0)), draws[None])
         np.testing.assert_allclose(found.log_density, right, atol=0.08, err_msg=likelihood.name)
         assert found.by == "draws", likelihood.name
@@ -85,7 +86,8 @@ def test_of_draws_of_the_latents_is_exact(monkeypatch):
 def preset(monkeypatch, values):
     """Densities (draw, n) in the place of those of a model, by the number of the draw."""
     monkeypatch.setattr(leave_one_out, "how", lambda model: "EP")
-    monkeypatch.setattr(leave_one_out, "at_theta", lambda model, theta: values[int(theta[0])])
+    of_chain = lambda model, thetas: values[thetas[:, 0].astype(int)]  # noqa: E731
+    monkeypatch.setattr(leave_one_out, "_of_chain", of_chain)
     return np.arange(len(values), dtype=float).reshape(2, -1, 1)
 
 
@@ -144,11 +146,11 @@ def test_draws_without_a_fit_are_left_out_of_all_chains(monkeypatch):
 
 
 def test_a_fit_that_does_not_converge_is_nan(monkeypatch, data, model):
-    def fails(at):
+    def fails(at, **settings):
         raise NumericalError("EP")
 
     own = model(data("binary"), "matern32()")
-    monkeypatch.setattr(leave_one_out, "expectation_propagation", fails)
+    monkeypatch.setattr(leave_one_out, "quick_fit", fails)
     assert np.isnan(at_theta(own, own.prior_median())).all()
 
 

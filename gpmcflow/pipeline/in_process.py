@@ -1,0 +1,332 @@
+"""The jobs of a config without Snakemake: in this process, and in processes that it forks.
+
+A run of seconds is over before a workflow engine has started its jobs. The jobs call the same functions,
+write the same files, and leave the notes that Snakemake would (`Notes`): either goes on from what the other
+made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import logging
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import connection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from gpmcflow.pipeline.plan import Plan
+from gpmcflow.storage.atomic import atomic_path
+from gpmcflow.studies.frame.study import PlannedJob, listed
+
+RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
+_LONGEST_NAME = 254  # of a file of such a note
+_HEAVY = ("gpmcflow.studies.analysis.steps",)  # loaded once, before processes are forked
+
+
+class Ended(NamedTuple):
+    """How a job ended: its exit code, what it wrote to stderr, and its seconds."""
+
+    code: int
+    text: str
+    seconds: float
+
+
+class Failure(NamedTuple):
+    """A job that failed, and how."""
+
+    job: PlannedJob
+    ended: Ended
+
+
+def usable() -> bool:
+    """Whether the Snakemake of this environment keeps its notes as `Notes` does, so that none is misread."""
+    found = importlib.util.find_spec("snakemake")
+    if found is None or found.origin is None:
+        return False
+    folder = Path(found.origin).parent
+    sources = [folder / "persistence.py", folder / "persistence" / "__init__.py"]
+    texts = [path.read_text(encoding="utf-8") for path in sources if path.is_file()]
+    stated = re.findall(r"^RECORD_FORMAT_VERSION = (\d+)$", "\n".join(texts), re.MULTILINE)
+    return stated == [str(RECORD_FORMAT)]
+
+
+def run_jobs(
+    config: dict[str, Any], cores: int, finished: Callable[[int, int, PlannedJob, float], None]
+) -> Failure | None:
+    """Run the jobs of a checked config in the current folder that are not done; return the first failure.
+
+    ``cores`` is the number of jobs at a time. ``finished(k, n, job, seconds)`` is called after the k-th of n.
+    Jobs run in processes of their own where several can at once and the system forks, else in this one.
+    """
+    plan = Plan(config)
+    stale = _stale(plan)
+    waiting, done, running = list(stale), 0, {}  # type: list[PlannedJob], int, dict[Any, Any]
+    cores = cores if sys.platform.startswith("linux") else 1
+
+    def ready() -> list[PlannedJob]:
+        unfinished = [*waiting, *(job for job, *_ in running.values())]
+        made = {path for job in unfinished for path in job.stage_outputs}
+        return [job for job in waiting if not made & set(job.needs)]
+
+    failure: Failure | None = None
+    try:
+        while running or (waiting and failure is None):
+            able = [] if failure else ready()
+            if not running and (len(able) == 1 or cores == 1):
+                job = able[0]
+                waiting.remove(job)
+                ended = _called(plan, job)
+                ended_jobs = [(job, ended)]
+            else:
+                for job in able[: cores - len(running)]:
+                    waiting.remove(job)
+                    running |= _forked(plan, job)
+                ended_jobs = []
+                for end in connection.wait(list(running)):
+                    job, process, began = running.pop(end)
+                    ended_jobs.append((job, _received(end, process, began)))
+            for job, ended in ended_jobs:
+                if ended.code:
+                    failure = failure or Failure(job, ended)
+                else:
+                    done += 1
+                    finished(done, len(stale), job, ended.seconds)
+    finally:
+        for _, process, _ in running.values():
+            process.terminate()
+            process.join()
+    return failure
+
+
+def _stale(plan: Plan) -> list[PlannedJob]:
+    """Jobs that are not done, in the order of the plan: their own notes differ, or what they read is new."""
+    stale: list[PlannedJob] = []
+    fresh: set[str] = set()
+    for job in plan.jobs:
+        if fresh & set(job.needs) or not Notes(plan, job).hold():
+            stale.append(job)
+            fresh |= set(job.stage_outputs)
+    return stale
+
+
+class Notes:
+    """What Snakemake notes of outputs in ``.snakemake/metadata``: it makes them again if that changes.
+
+    The file of a note is named by the output's path in base 64, as in `snakemake.persistence`.
+    """
+
+    def __init__(self, plan: Plan, job: PlannedJob) -> None:
+        self._job, self._files = job, list(job.stage_outputs)
+        inputs = plan.inputs(job.stage)(job.wildcards).values()
+        self._inputs = sorted({path for files in inputs for path in listed(files)})
+        self._params = sorted(map(repr, params_of(plan, job).values()))
+
+    def hold(self) -> bool:
+        """Whether all outputs are there, as their notes say, and newer than what they were made of."""
+        try:
+            made = min(os.stat(path).st_mtime_ns for path in self._files)
+            read = max((os.stat(path).st_mtime_ns for path in self._inputs), default=0)
+        except OSError:
+            return False
+        if read > made or any(_note("incomplete", path).exists() for path in self._files):
+            return False
+        return all(self._same(path) for path in self._files)
+
+    def _same(self, path: str) -> bool:
+        try:
+            note = json.loads(_note("metadata", path).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        own = (note.get("rule"), note.get("input"), note.get("params"))
+        return own == (self._job.rule, self._inputs, self._params)
+
+    def write(self, began: float) -> None:
+        """Write the notes of outputs that have been made since a time."""
+        for path in self._files:
+            note = {
+                "rule": self._job.rule,
+                "input": self._inputs,
+                "log": [self._job.log],
+                "params": self._params,
+                "record_format_version": RECORD_FORMAT,
+                "starttime": began,
+                "endtime": os.stat(path).st_mtime,
+                "incomplete": False,
+                "input_checksums": {},
+            }
+            file = _note("metadata", path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_path(file) as temporary:
+                temporary.write_text(json.dumps(note), encoding="utf-8")
+            _note("incomplete", path).unlink(missing_ok=True)
+
+
+def _note(kind: str, path: str) -> Path:
+    name = urlsafe_b64encode(path.encode()).decode()
+    parts = [name[k : k + _LONGEST_NAME] for k in range(0, len(name), _LONGEST_NAME)]
+    return Path(".snakemake", kind, *(f"@{part}" for part in parts[:-1]), parts[-1])
+
+
+def params_of(plan: Plan, job: PlannedJob) -> dict[str, Any]:
+    """What the rule of a job has as params: see `workflow/rules/stages.smk`."""
+    stage, wildcards = job.stage, job.wildcards
+    return {
+        "entry": stage.entry,
+        "settings": plan.settings(stage)(wildcards),
+        "sources": plan.sources(stage)(wildcards),
+        "seed": plan.config["seed"],
+        "block_size": plan.config["execution"]["block_size"] if stage.in_blocks else None,
+        "code": plan.code(stage)(wildcards),
+    }
+
+
+class Named(list):
+    """A list of which some items, or some runs of them, have names, as a script of Snakemake gets them."""
+
+    def __init__(self, values: Mapping[str, Any], *, flat: bool = False) -> None:
+        super().__init__()
+        self._named = {
+            name: own if not flat or isinstance(own, str) else list(own)
+            for name, own in values.items()
+        }
+        for own in self._named.values():
+            self.extend([own] if not flat or isinstance(own, str) else own)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_named"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._named.keys()
+
+    def items(self) -> Any:
+        """Names and what they stand for."""
+        return self._named.items()
+
+
+def _as_in_a_script(plan: Plan, job: PlannedJob) -> SimpleNamespace:
+    """The object that Snakemake puts into the script of a rule."""
+    stage = job.stage
+    return SimpleNamespace(
+        config=plan.config,
+        rule=stage.rule,
+        params=Named(params_of(plan, job)),
+        wildcards=Named(job.wildcards),
+        input=Named(plan.inputs(stage)(job.wildcards), flat=True),
+        output=Named({name: path.format(**job.wildcards) for name, path in stage.files.items()}),
+        log=[job.log],
+        threads=1,
+    )
+
+
+def call(plan: Plan, job: PlannedJob) -> None:
+    """Make a job's outputs in this process, and its notes."""
+    from gpmcflow.studies.frame.job import run_job
+
+    began = time.time()
+    for path in [*job.stage_outputs, job.log]:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(job.log).unlink(missing_ok=True)
+    run_job(_as_in_a_script(plan, job))
+    Notes(plan, job).write(began)
+
+
+def _called(plan: Plan, job: PlannedJob) -> Ended:
+    """How a job ended that was called in this process."""
+    began, text = time.monotonic(), io.StringIO()
+    try:
+        with contextlib.redirect_stderr(text), _own_logging():
+            call(plan, job)
+        code = 0
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except Exception:
+        import traceback
+
+        code = 1
+        traceback.print_exc(file=text)
+    return Ended(code, text.getvalue(), time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def _own_logging() -> Iterator[None]:
+    """Keep what a job does to the logger of the package to the job."""
+    log = logging.getLogger("gpmcflow")
+    kept = log.handlers[:], log.level, log.propagate
+    try:
+        yield
+    finally:
+        log.handlers[:], log.propagate = kept[0], kept[2]
+        log.setLevel(kept[1])
+
+
+def _forked(plan: Plan, job: PlannedJob) -> dict[Any, tuple]:
+    """A process for a job, by the end of the pipe that tells how it ended."""
+    import importlib
+
+    for module in _HEAVY:
+        importlib.import_module(module)
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(plan, job, there))
+    process.start()
+    there.close()
+    return {here: (job, process, time.monotonic())}
+
+
+def _child(plan: Plan, job: PlannedJob, there: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    there.send(_called(plan, job))
+    there.close()
+    sys.stdout.flush()
+    os._exit(0)  # what a process frees at its end is freed with it
+
+
+def _received(end: Any, process: Any, began: float) -> Ended:
+    try:
+        ended = end.recv()
+        process.join()
+    except EOFError:
+        process.join()
+        text = f"the process ended with code {process.exitcode}"
+        if process.exitcode < 0:
+            text = f"the process was killed by {signal.Signals(-process.exitcode).name}"
+        ended = Ended(1, f"ERROR: {text}", time.monotonic() - began)
+    finally:
+        end.close()
+    return ended
+
+
+@contextlib.contextmanager
+def stopped_by_signals() -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt on any signal that asks to stop; give a list that holds those that came."""
+    came: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

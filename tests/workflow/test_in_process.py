@@ -1,0 +1,145 @@
+"""A quick run without Snakemake: the same files and notes, each of the two goes on from the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpmcflow.cli import main
+from gpmcflow.pipeline import in_process
+from gpmcflow.storage.checksums import sha256_of
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """
+data: {csv: own.csv, target: y}
+likelihood: gaussian
+models:
+  straight: {covariance: "linear() + constant()"}
+  curved: {covariance: "squared_exponential()"}
+"""
+STEPS = ["read", "fit", "fit", "final", "report", "build"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.3f},{2 * x + rng.normal(0, 0.1):.3f}" for x in rng.uniform(size=40)]
+    (tmp_path / "own.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    (tmp_path / "own.yaml").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def quick(capsys, cores: int = 2) -> list[str]:
+    """Steps that a quick run made, as words of its lines."""
+    assert main(["run", "own.yaml", "--quick", "--cores", str(cores)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "report: results/own/report.html"
+    return [line.split()[2 if line.split()[1] == "analysis" else 1] for line in lines[:-2]]
+
+
+def files() -> dict[str, str]:
+    """SHA-256 of results, but for those that tell seconds."""
+    found = (path for path in Path("results").rglob("*") if path.suffix in (".nc", ".csv"))
+    return {str(path): sha256_of(path) for path in found if path.name != "models.csv"}
+
+
+def planned(snakemake, folder) -> list[str]:
+    """Rules that Snakemake would run."""
+    options = ["--dry-run", "--quiet", "progress", "--config", "quick=True"]
+    done = snakemake(folder, *options, config=folder / "own.yaml")
+    text = done.stdout + done.stderr
+    assert done.returncode == 0, text
+    return [line.split()[1].rstrip(":") for line in text.splitlines() if "rule " in line]
+
+
+def test_snakemake_makes_the_same_files_and_either_goes_on_from_the_other(
+    folder, capsys, snakemake
+):
+    assert sorted(quick(capsys)) == sorted(STEPS)
+    made = files()
+    assert quick(capsys) == []
+    assert planned(snakemake, folder) == []
+    for path in [path for path in made if path.endswith("straight/fit.nc")]:
+        Path(path).unlink()
+    remade = [rule for rule in planned(snakemake, folder) if rule != "all"]
+    assert sorted(remade) == sorted(
+        ["analysis_fit", "analysis_final", "analysis_report", "build_report"]
+    )
+    done = snakemake(folder, "--config", "quick=True", config=folder / "own.yaml")
+    assert done.returncode == 0, done.stderr
+    assert quick(capsys) == []
+    assert files() == made
+
+
+def test_what_has_changed_is_made_again_and_nothing_else(folder, capsys, snakemake):
+    quick(capsys, cores=1)
+    Path("own.yaml").write_text(CONFIG + "title: A better name\n")
+    assert quick(capsys) == ["report", "build"]
+    Path("own.csv").write_text(Path("own.csv").read_text() + "0.5,1.0\n")
+    os.utime("own.csv", (1e9, 1e9))  # content decides, not its time
+    assert sorted(quick(capsys)) == sorted(STEPS)
+    Path("results/own/models.csv").unlink()
+    assert quick(capsys) == ["report", "build"]
+    changed = CONFIG.replace("squared_exponential", "matern32")
+    Path("own.yaml").write_text(changed)
+    assert "fit" in planned(snakemake, folder)[0]  # by the notes of another config
+
+
+def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatch):
+    from gpmcflow.errors import NumericalError
+
+    def fails(job):
+        if job.wildcards.model == "curved":
+            raise NumericalError("no maximum")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gpmcflow.studies.analysis.steps.fit", fails)
+    assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 1
+    error = capsys.readouterr().err.splitlines()
+    assert error[-3] == "ZeroDivisionError"
+    assert error[-2] == "failed: analysis_fit, log: results/logs/own/straight/fit.log"
+    assert error[-1] == "gpmcflow run: not finished; what is finished stays in ./results"
+    assert "ZeroDivisionError" in Path("results/logs/own/straight/fit.log").read_text()
+    monkeypatch.setattr(
+        "gpmcflow.studies.analysis.steps.fit", lambda job: os.kill(os.getpid(), signal.SIGKILL)
+    )
+    assert main(["run", "own.yaml", "--quick", "--cores", "2"]) == 1
+    assert "the process was killed by SIGKILL" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert "read" not in quick(capsys)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_and_the_same_command_goes_on(folder, capsys, number):
+    command = "import sys; from gpmcflow.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "run", "own.yaml", "--quick"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout.readline().startswith("1/6  analysis read")
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert error == "stopped; the same command goes on from here\n"
+    assert "read" not in quick(capsys)
+
+
+def test_it_is_left_alone_where_notes_are_kept_in_another_way(tmp_path, monkeypatch):
+    package = tmp_path / "snakemake"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "snakemake", raising=False)
+    for version, expected in (("6", True), ("7", False)):
+        (package / "persistence.py").write_text(f"RECORD_FORMAT_VERSION = {version}\n")
+        assert in_process.usable() is expected
