@@ -197,7 +197,8 @@ def describe(
 def _may_repeat(places: Places) -> bool:
     """Whether what is left unexplained is looked at for a season: of an answer, over a column of times."""
     data = places.data
-    return bool(places.swept and data.encoding.times) and data.target.kind in ("real", "counts")
+    timed = bool(places.swept and data.encoding.times)
+    return timed and data.target.kind in ("real", "positive", "counts")
 
 
 def _blocks(cells: Sweep | None) -> list[Sweep]:
