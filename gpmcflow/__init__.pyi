@@ -37,9 +37,11 @@ from gpmcflow.evidence.nested_annealing import nested_annealing as nested_anneal
 from gpmcflow.execution import Execution as Execution
 from gpmcflow.execution import workers as workers
 from gpmcflow.likelihoods import Binomial as Binomial
+from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian
 from gpmcflow.likelihoods import Likelihood as Likelihood
 from gpmcflow.likelihoods import Logistic as Logistic
+from gpmcflow.likelihoods import LogNormal as LogNormal
 from gpmcflow.likelihoods import NegativeBinomial as NegativeBinomial
 from gpmcflow.likelihoods import Poisson as Poisson
 from gpmcflow.likelihoods import Probit as Probit

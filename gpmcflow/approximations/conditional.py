@@ -35,15 +35,15 @@ class Conditional(NamedTuple):
     def mean_response(self) -> np.ndarray:
         """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1).
 
-        Of counts nan where it rests on few draws, see `mean_of_draws`: under a log link the mean is infinite
-        where the amplitude is log-normal.
+        Under a log link nan where it rests on few draws, see `mean_of_draws`: that mean is infinite where the
+        amplitude is log-normal.
         """
         if len(self.likelihoods) == 1:
             by_draw = self.likelihoods[0].mean_response(self.mean, self.variance)
         else:
             rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
             by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
-        return mean_of_draws(by_draw) if self.likelihoods[0].counts else by_draw.mean(0)
+        return mean_of_draws(by_draw) if self.likelihoods[0].log_link else by_draw.mean(0)
 
     def quantiles(self, levels: Sequence[float]) -> np.ndarray:
         """Quantiles of eta (level, m), by bisection."""
@@ -63,6 +63,15 @@ class Conditional(NamedTuple):
                 low, high = np.where(below, middle, low), np.where(below, high, middle)
             quantiles[:, own] = 0.5 * (low + high)
         return quantiles
+
+    def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
+        """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y."""
+        own = self.likelihoods[0]
+        if not own.conjugate or own.eta_of == "y":
+            return None
+        n = self.mean.shape[1]
+        noise = np.array([each.noise_variances(n) for each in self.likelihoods])
+        return own.from_eta(self._replace(variance=self.variance + noise).quantiles(levels))
 
     def take(self, rows: slice) -> Conditional:
         """Those at some of the new inputs."""
@@ -124,7 +133,7 @@ def regression_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
     covariance = CovarianceAt(model, full)
     work = MarginalLikelihood(model)
     factor = work.dense_factor(full)
-    made = covariance, likelihood, c, factor, solve(factor, (model.y - c)[None])
+    made = covariance, likelihood, c, factor, solve(factor, (model.eta_y - c)[None])
     if model.functions is None:
         return Predictor(*made)
     return ApartPredictor(*made, None, work.dense_factor(full, rest=True))

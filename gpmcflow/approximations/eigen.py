@@ -82,7 +82,7 @@ class EigenExact(ModelDensity):
             return -np.inf
         values, vectors = eigh(K.T, subset_by_index=(n - self.m, n - 1))
         values = np.maximum(values, 0.0)
-        z = (model.y - model.mean_at(full)) / root
+        z = (model.eta_y - model.mean_at(full)) / root
         quadratic = z @ z - (values / (values + 1.0)) @ (vectors.T @ z) ** 2
         log_det = np.log1p(values).sum() + np.log(noise).sum()
-        return float(-0.5 * (quadratic + log_det + n * LOG_2PI))
+        return float(-0.5 * (quadratic + log_det + n * LOG_2PI)) + model.log_jacobian

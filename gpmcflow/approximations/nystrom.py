@@ -118,7 +118,7 @@ class Nystrom(ModelDensity):
         core = np.asfortranarray(K[:, self.columns])
         core[np.diag_indices(m)] += JITTER * core.trace() / m
         noise = np.full(model.n_cases, noise_variances(model, full)) + self._own_variances(full)
-        residual = model.y - model.mean_at(full)
+        residual = model.eta_y - model.mean_at(full)
         if self.form == "normal":
             factor, info = lapack.dpotrf(core, lower=1, clean=0)
             if info:
@@ -126,13 +126,14 @@ class Nystrom(ModelDensity):
             whole = np.eye(m + append, order="F")
             whole[:m, :m] = core
             log_det = -2.0 * np.log(np.diagonal(factor)).sum()
-            return low_rank_log_density(residual, noise, rows.T, whole, log_det)
+            value = low_rank_log_density(residual, noise, rows.T, whole, log_det)
+            return value + model.log_jacobian
         factor, info = lapack.dpotrf(core, lower=1, clean=0, overwrite_a=1)
         if info:
             return -np.inf
         B = rows[:m].T
         blas.dtrsm(1.0, factor, B, side=1, lower=1, trans_a=1, overwrite_b=1)
-        return low_rank_log_density(residual, noise, rows.T)
+        return low_rank_log_density(residual, noise, rows.T) + model.log_jacobian
 
     def _own_variances(self, full: np.ndarray) -> np.ndarray | float:
         """White terms of K, and jitter: what `CovarianceBuffers.cross` leaves out."""

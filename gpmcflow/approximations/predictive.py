@@ -40,8 +40,8 @@ def predictive(
 ) -> xr.Dataset:
     """Latents and responses of a mixture of predictors: what `predict` returns.
 
-    ``response`` (draw, m) are simulated `responses`. A mean or a standard deviation that a draw of the
-    likelihood does not have is nan.
+    ``response`` (draw, m) are simulated `responses`, for spreads and for quantiles without a closed form. A
+    mean or a standard deviation that a draw of the likelihood does not have is nan.
     """
     m = eta.mean.shape[1]
     has_sd = all(own.has_moment(2) for own in eta.likelihoods)
@@ -49,6 +49,8 @@ def predictive(
     scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
     spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
     over, mean = ("quantile", "new_case"), scale * eta.mean_response()
+    exact = eta.response_quantiles(quantiles)
+    simulated = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
     return xr.Dataset(
         {
             "latent_mean": ("new_case", eta.mean.mean(0)),
@@ -59,10 +61,7 @@ def predictive(
                 "new_case",
                 np.where(np.isnan(mean) | (not has_sd), np.nan, response.std(0)),
             ),
-            "response_quantile": (
-                over,
-                np.quantile(response, quantiles, axis=0, method="inverted_cdf"),
-            ),
+            "response_quantile": (over, simulated if exact is None else exact),
         },
         {"new_case": np.arange(m), "quantile": list(quantiles)},
     )

@@ -86,7 +86,7 @@ class _Ranges:
         self.centre, self.spread = 0.0, 1.0
         names = model.likelihood.in_units_of_y
         if names:
-            self.centre, self.spread = _centre_and_spread(model.y)
+            self.centre, self.spread = _centre_and_spread(model.eta_y)
         self._place_covariance(np.log(self.spread))
         n_leaves = len(model.leaves)
         likelihood = zip(

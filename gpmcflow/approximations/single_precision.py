@@ -57,11 +57,12 @@ class SinglePrecision(ModelDensity):
         L, info = lapack.spotrf(work.rounded.T, lower=1, clean=0, overwrite_a=1)
         if info:
             return -np.inf
-        work.sides[:, 0] = model.y - model.mean_at(full)
+        work.sides[:, 0] = model.eta_y - model.mean_at(full)
         u = lapack.strtrs(L, work.sides, lower=1)[0].astype(np.float64)
         squares, cross, _, ones = (u.T @ u).ravel()
         k = terms.constant / terms.factor
         quadratic = (squares - k * cross**2 / (1.0 + k * ones)) / terms.factor
         log_det = 2.0 * np.log(np.diagonal(L).astype(np.float64)).sum() + np.log1p(k * ones)
         n = model.n_cases
-        return float(-0.5 * (quadratic + log_det + n * (np.log(terms.factor) + LOG_2PI)))
+        value = -0.5 * (quadratic + log_det + n * (np.log(terms.factor) + LOG_2PI))
+        return float(value) + model.log_jacobian

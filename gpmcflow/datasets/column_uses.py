@@ -92,7 +92,7 @@ def target_found(column: Column, target: Target) -> str:
     """Return the words for what the target column holds."""
     if target.kind == "binary":
         return f"{target.positive}, {target.negative}"
-    if target.kind == "real":
+    if target.kind in ("positive", "real"):
         return column.contents
     return f"whole numbers, {_range(column)}"
 
@@ -142,6 +142,7 @@ def _target_done(target: Target) -> str:
         "binary": f"the outcome; {target.positive} counts as 1",
         "counts": "the outcome, as a count",
         "binomial": f"the outcome, successes out of {target.unit}",
+        "positive": "the outcome, on the log scale",
         "real": "the outcome",
     }[target.kind]
 

@@ -11,7 +11,7 @@ from typing import Any
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.csv_table import SEPARATORS
 
-KINDS = ("binary", "counts", "binomial", "real")
+KINDS = ("binary", "counts", "binomial", "positive", "real")
 INCOMPLETE = ("fill", "drop")
 DECIMALS = (".", ",")
 
@@ -21,7 +21,8 @@ class TableSettings:
     """How a CSV file is read.
 
     `csv` (path) and `target` (column) are required. `positive` is the value of the target that
-    counts as 1; `outcome` one of "binary", "counts", "binomial", "real", or None: by the target.
+    counts as 1; `outcome` one of "binary", "counts", "binomial", "positive", "real", or None: by
+    the target.
     `drop`, `categorical` name columns that are not used, or are categories whatever they hold;
     `groups` those of names of subjects and the like, which only a term group(column) uses.
     `missing` are the words for "no value"; `incomplete` says what becomes of a row with a missing

@@ -160,6 +160,7 @@ SCREENED = 200  # rows in which relations of two columns and the outcome are tri
 ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
+LESS_SKEWED = 0.75  # times it: the most that is left in their logarithms
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ class Reading:
     """The kind of outcome that a file holds, and the kind of model that it gets.
 
     `kind` is one of "real", "positive", "counts", "binary", "binomial", "classes", "grades", "share" and
-    "survival"; `model` is the one of "real", "counts", "binary" and "binomial" that is nearest, and `why`
-    says what that model does not see, "" where the two are the same.
+    "survival"; `model` is the one of "real", "positive", "counts", "binary" and "binomial" that is nearest,
+    and `why` says what that model does not see, "" where the two are the same.
     """
 
     kind: str
@@ -253,8 +254,18 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         spread = _skewness(values)
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
         if (spread > SKEWED or (named and spread > 0)) and not logged:
-            return Reading("positive", "real", "intervals of a positive amount can fall below 0")
+            return _positive(values, spread)
     return Reading("real", "real")
+
+
+def _positive(values: np.ndarray, spread: float) -> Reading:
+    """Return the reading of amounts of some skewness: on the log scale where that takes it away."""
+    below = "intervals can fall below 0"
+    if values.min() == 0:
+        return Reading("positive", "real", f"a 0 among them has no logarithm, so {below}")
+    if abs(_skewness(np.log(values))) > LESS_SKEWED * spread:
+        return Reading("positive", "real", f"their logarithms are as skewed, so {below}")
+    return Reading("positive", "positive")
 
 
 def find_status(columns: Mapping[str, Column]) -> list[str]:
@@ -267,7 +278,7 @@ def find_status(columns: Mapping[str, Column]) -> list[str]:
 
 
 def _skewness(values: np.ndarray) -> float:
-    return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-300) ** 3)
+    return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-100) ** 3)
 
 
 def _rises_from_few(values: np.ndarray) -> bool:

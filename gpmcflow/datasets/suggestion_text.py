@@ -25,12 +25,14 @@ LIKELIHOODS = {
     "binary": "yes or no; logistic is the other choice",
     "counts": "negative_binomial where counts vary more than Poisson's, else poisson",
     "binomial": "successes out of a number of trials",
+    "positive": "normal noise of the logarithm; gamma is the other choice",
     "real": "a number with noise; student_t if there are outliers",
 }
 
 KIND_WORDS = {
     "counts": "whole numbers 0, 1, 2, ...; or real",
     "binomial": "successes out of a number of trials",
+    "positive": "an amount above 0, on the log scale; or real, with likelihood: gaussian",
     "real": "any number",
 }
 

@@ -366,7 +366,12 @@ def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str
 def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
     """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
     if kind != "counts":
-        return {"binary": "probit", "binomial": "binomial", "real": "gaussian"}[kind]
+        return {
+            "binary": "probit",
+            "binomial": "binomial",
+            "positive": "log_normal",
+            "real": "gaussian",
+        }[kind]
     unit = np.ones(len(outcome)) if exposure is None else exposure.values
     known = np.isfinite(outcome) & np.isfinite(unit)
     expected = unit[known] * outcome[known].sum() / unit[known].sum()
@@ -414,8 +419,9 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
     if target.kind == "binary":
         n = int(values.sum())
         text = f"{target.positive} {n}, {target.negative} {len(values) - n}"
-    elif target.kind == "real":
-        text = f"a number, {values.min():.6g} to {values.max():.6g}"
+    elif target.kind in ("positive", "real"):
+        article = "a positive number" if target.kind == "positive" else "a number"
+        text = f"{article}, {values.min():.6g} to {values.max():.6g}"
     else:
         text = f"a count, {values.min():g} to {values.max():g}, mean {values.mean():.3g}"
         if target.kind == "binomial":

@@ -23,8 +23,9 @@ SHOWN_CLASSES = 6
 class Target:
     """How the target column is coded.
 
-    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial" or "real" (the model's
-    y is (value - `shift`) / `scale`). `unit` names the column of exposures or trials.
+    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial", "positive" or "real" (the
+    model's y is (value - `shift`) / `scale`; of positive amounts the scale is their geometric mean, and there
+    is no shift). `unit` names the column of exposures or trials.
     """
 
     name: str
@@ -36,17 +37,20 @@ class Target:
     scale: float = 1.0
 
     def standardised_by(self, outcome: np.ndarray) -> Target:
-        """Return the target with shift and scale by the learning rows, if it is a real one."""
+        """Return the target with shift and scale by the learning rows, if it is an amount or a real one."""
+        if self.kind == "positive":
+            return replace(self, scale=float(np.exp(np.log(outcome).mean())))
         if self.kind != "real":
             return self
         scale = float(outcome.std(ddof=1))
         return replace(self, shift=float(outcome.mean()), scale=scale or 1.0)
 
     def model_values(self, outcome: np.ndarray) -> np.ndarray:
-        """Return y as models take it: -1 and +1, counts, or standardised numbers."""
+        """Return y as models take it: -1 and +1, counts, or numbers about a typical one."""
         if self.kind == "binary":
             return 2.0 * outcome - 1.0
-        return (outcome - self.shift) / self.scale if self.kind == "real" else outcome
+        measured = self.kind in ("positive", "real")
+        return (outcome - self.shift) / self.scale if measured else outcome
 
 
 def guess_kind(target: Column, settings: TableSettings) -> str:
@@ -102,7 +106,12 @@ def code_target(
                 f"{where}.positive: found {settings.positive!r}, and the outcome is {target.kind}; "
                 "only a binary outcome has one; leave it out"
             )
-        if target.kind != "real":
+        if target.kind == "positive":
+            with np.errstate(invalid="ignore"):
+                bad = values <= 0
+            if bad.any():
+                problems.append(row_problem(table, column.name, bad, _not_positive))
+        elif target.kind != "real":
             with np.errstate(invalid="ignore"):
                 bad = (values < 0) | (values != np.floor(values)) & np.isfinite(values)
             if bad.any():
@@ -158,6 +167,13 @@ def idle_rows(unit: Column, outcome: np.ndarray) -> np.ndarray:
 
 def _unit_words(kind: str) -> str:
     return "whole numbers from 1" if kind == "binomial" else "positive numbers"
+
+
+def _not_positive(cell: str) -> str:
+    return (
+        f'"{cell}" is not above 0, and a positive outcome is modelled on the log scale; correct the cell '
+        "or write outcome: real and likelihood: gaussian"
+    )
 
 
 def _no_count(cell: str) -> str:

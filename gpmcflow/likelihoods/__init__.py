@@ -13,7 +13,9 @@ from typing import Any
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.binomial import Binomial
+from gpmcflow.likelihoods.gamma import Gamma
 from gpmcflow.likelihoods.gaussian import Gaussian
+from gpmcflow.likelihoods.log_normal import LogNormal
 from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
 from gpmcflow.likelihoods.poisson import Poisson
@@ -22,12 +24,22 @@ from gpmcflow.likelihoods.student_t import StudentT
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     kind.name: kind
-    for kind in (Probit, Logistic, Gaussian, Poisson, NegativeBinomial, Binomial, StudentT)
+    for kind in (
+        Probit,
+        Logistic,
+        Gaussian,
+        Poisson,
+        NegativeBinomial,
+        Binomial,
+        StudentT,
+        LogNormal,
+        Gamma,
+    )
 }
 
 __all__ = [
-    "LIKELIHOODS", "Binomial", "Gaussian", "Likelihood", "Logistic", "NegativeBinomial",
-    "Poisson", "Probit", "StudentT", "likelihood",
+    "LIKELIHOODS", "Binomial", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
+    "NegativeBinomial", "Poisson", "Probit", "StudentT", "likelihood",
 ]  # fmt: skip
 
 

@@ -60,10 +60,12 @@ class Likelihood(ABC):
         too.
     in_units_of_y:
         Names of the parameters that are in the units of y, as eta is (an identity link): widths of y about
-        eta. The search for a maximum then starts at the spread of y, and a y of another size is a warning.
-    relative_sites, conjugate, binary, counts, standard_sites:
+        eta, or of `to_eta` of y. The search for a maximum then starts at the spread of y, and a y of another
+        size is a warning.
+    relative_sites, conjugate, binary, counts, log_link, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
-        in eta, has labels -1 and +1, or counts with a log link; and how sites are fitted to it.
+        in eta, has labels -1 and +1, counts with a log link, or a mean proportional to exp(eta); and how
+        sites are fitted to it.
 
     Raises
     ------
@@ -96,6 +98,8 @@ class Likelihood(ABC):
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
+    log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
+    eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
     in_units_of_y: ClassVar[
         tuple[str, ...]
     ] = ()  #: parameters in the units of y, which eta has, too
@@ -203,6 +207,18 @@ class Likelihood(ABC):
         """Of n cases of a likelihood that is ``conjugate``, (n,)."""
         raise NotImplementedError
 
+    def to_eta(self, y: np.ndarray) -> np.ndarray:
+        """Return y on the scale of eta, where it is Gaussian if the likelihood is ``conjugate``, (n,)."""
+        return y
+
+    def from_eta(self, value: np.ndarray) -> np.ndarray:
+        """Return the responses of which `to_eta` is a value."""
+        return value
+
+    def log_jacobian(self, y: np.ndarray) -> np.ndarray:
+        """Return log |d to_eta / dy| of each case, (n,), which makes a density of `to_eta` one of y."""
+        return np.zeros(len(y))
+
     @abstractmethod
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draw observations given predictors, shape of eta."""
@@ -279,7 +295,7 @@ class Likelihood(ABC):
         """Sites at the maximum of L_i(f + offset) itself."""
         raise InputError(
             f"TaylorSites: the {self.name} likelihood has no maximum to expand at; allowed: gaussian, "
-            "poisson; take the site rule standard"
+            "log_normal, gamma, poisson; take the site rule standard"
         )
 
     def compiled(self, y: np.ndarray) -> CompiledValue | None:

@@ -34,7 +34,7 @@ class CountLikelihood(Likelihood):
     """Counts with mean e exp(eta); the exposure e is a number, or one for each case."""
 
     constants = ("exposure",)
-    counts = True
+    counts = log_link = True
     standard_sites = "laplace"
     exposure: float | np.ndarray
 

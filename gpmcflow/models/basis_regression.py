@@ -28,8 +28,8 @@ class CollapsedBasisDensity:
 
     def __init__(self, model: GPModel, sites: FrozenSites | None = None) -> None:
         self.model, self.coordinates, self.sites = model, model.parameters.normal, sites
-        self._level = float(model.y.mean())
-        design, y = model.basis_design, model.y - self._level
+        self._level = float(model.eta_y.mean())
+        design, y = model.basis_design, model.eta_y - self._level
         self._single = model.noise_place is not None
         variances = np.ones(model.n_cases)
         if not self._single:
@@ -40,6 +40,7 @@ class CollapsedBasisDensity:
         )  # fmt: skip
         self._sums = float(V.sum()), float(V @ y), float(V @ (y * y))
         self._constant = -0.5 * (float(np.log(variances).sum()) + model.n_cases * _LOG_2PI)
+        self._constant += model.log_jacobian
 
     def posterior(self, full: np.ndarray) -> WeightPosterior:
         """Posterior of the weights given y."""

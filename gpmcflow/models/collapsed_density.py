@@ -52,7 +52,7 @@ class CollapsedDensity:
         L = model.cholesky(full)
         f = L @ rng.standard_normal(model.n_cases)
         noise = np.sqrt(noise_variances(model, full)) * rng.standard_normal(model.n_cases)
-        gap = model.y - model.mean_at(full) - f - noise
+        gap = model.eta_y - model.mean_at(full) - f - noise
         work.factorise(full)
         f += L @ (L.T @ work.solve(work.solve(gap), transposed=True))
         log_likelihood = float(

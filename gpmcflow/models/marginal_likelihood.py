@@ -88,6 +88,9 @@ class Terms(NamedTuple):
 class MarginalLikelihood:
     """log N(y; c, K + D) of a `GPModel` with Gaussian noise, at coordinates ``full``, and its slopes.
 
+    Where the noise is Gaussian on another scale, as that of log y, y stands for `eta_y`, and the logarithm of
+    the Jacobian is added: all values are log densities of y itself.
+
     Where K = s^2 E + constants, E is kept while only s, constants, mean and noise move: they cost a
     factorisation and no exponential. A covariance that is not positive definite in floating point is -inf.
     ``apart``: whether `GPModel.functions` are kept out of E, as they are for accuracy.
@@ -167,22 +170,22 @@ class MarginalLikelihood:
         return v
 
     def value(self, full: np.ndarray) -> float:
-        """log N(y; c, C); -inf where C is not positive definite."""
+        """log N(y; c, C), of y itself; -inf where C is not positive definite."""
         if self.functions is not None:
             return self._value_apart(full)
         terms = self.terms(full)
         if terms is None:
             return -np.inf
-        np.subtract(self.model.y, self.model.mean_at(full), out=self._u)
+        np.subtract(self.model.eta_y, self.model.mean_at(full), out=self._u)
         value = _log_normal(ROUTINES, self.E, *terms, self._C, self._u)
-        return value if value < np.inf else -np.inf
+        return value + self.model.log_jacobian if value < np.inf else -np.inf
 
     def _value_apart(self, full: np.ndarray) -> float:
         """As `value`, with functions; u - W w is left over u, and w, W and R beside it."""
         log_det = self._factorise_rest(full)
         if not np.isfinite(log_det):
             return -np.inf
-        self._u = u = self.solve(self.model.y - self.model.mean_at(full))
+        self._u = u = self.solve(self.model.eta_y - self.model.mean_at(full))
         V = self.model.function_values(full).T
         self._W = W = blas.dtrsm(1.0, self._C.T, V, lower=1)
         if not np.all(np.isfinite(W)):
@@ -196,7 +199,7 @@ class MarginalLikelihood:
             u -= W @ step
         squares = float(u @ u) + float(self._w @ self._w)
         log_det += float(np.log(np.abs(np.diag(self._R))).sum())
-        return -0.5 * squares - log_det - n * _HALF_LOG_2PI
+        return -0.5 * squares - log_det - n * _HALF_LOG_2PI + self.model.log_jacobian
 
     def value_and_slopes(self, full: np.ndarray) -> tuple[float, np.ndarray]:
         """log N(y; c, C) and its derivatives by ``full`` (size,), for about three times the cost."""
@@ -230,6 +233,6 @@ def require_gaussian(model: GPModel, where: str) -> None:
         raise InputError(f"{where}: found {type(model).__name__}; allowed: a GPModel")
     if not model.likelihood.conjugate:
         raise InputError(
-            f"{where}: the {model.likelihood.name} likelihood; allowed: gaussian, whose latents can be "
-            "integrated out; take expectation propagation for others"
+            f"{where}: the {model.likelihood.name} likelihood; allowed: gaussian and log_normal, whose "
+            "latents can be integrated out; take expectation propagation for others"
         )

@@ -90,12 +90,14 @@ def warn_units(model: GPModel) -> None:
         total = model.prior_variance(full, model.X) + noise
         ends.append((model.mean_at(full), *(float(np.sqrt(np.mean(v))) for v in (noise, total))))
     (low, least, _), (high, _, most) = ends
-    c = float(np.clip(np.mean(model.y), low, high))
-    size = float(np.sqrt(np.mean((model.y - c) ** 2)))
+    c = float(np.clip(np.mean(model.eta_y), low, high))
+    size = float(np.sqrt(np.mean((model.eta_y - c) ** 2)))
     if size > FAR * most or 0.0 < size < least / FAR:
+        of = model.likelihood.eta_of
+        remedy = "standardise y" if of == "y" else "divide y by a typical value, give a mean"
         log.warning(
-            "model: y differs from the mean %.3g by %.2g on average, and the hyperpriors allow %.2g to %.2g; "
-            "standardise y, or state hyperpriors in its units", c, size, least, most,
+            "model: %s differs from the mean %.3g by %.2g on average, and the hyperpriors allow %.2g to "
+            "%.2g; %s, or state hyperpriors in its units", of, c, size, least, most, remedy,
         )  # fmt: skip
 
 

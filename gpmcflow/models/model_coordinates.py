@@ -144,6 +144,16 @@ class ModelCoordinates:
         return self._fixed_likelihood if self._likelihood_is_fixed else self._likelihood_of(full)
 
     @property
+    def eta_y(self) -> np.ndarray:
+        """Observations on the scale of eta, (n,): what Gaussian noise is added to makes them."""
+        return self.likelihood.to_eta(self.y)
+
+    @property
+    def log_jacobian(self) -> float:
+        """What makes the log density of `eta_y` that of y."""
+        return float(self.likelihood.log_jacobian(self.y).sum())
+
+    @property
     def noise_place(self) -> int | None:
         """Place of a Gaussian likelihood's one noise level, free or fixed, or None."""
         return int(self._likelihood_places[0]) if len(self._likelihood_places) else None

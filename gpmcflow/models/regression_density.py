@@ -121,14 +121,15 @@ class RegressionDensity(ModelDensity):
     def scale_statistics(self, ratio: float, theta: np.ndarray) -> ScaleStatistics | None:
         """Statistics of A = E + exp(2 ratio) I, ratio = log noise_sd - log s; None where it fails.
 
-        With them the log likelihood at any overall scale s costs O(1), k = c_0^2 / s^2 the share of the
+        With them the log likelihood at any overall scale s costs O(1) (of log y where noise is added to
+        that: what differs is the same for all theta), k = c_0^2 / s^2 the share of the
         constants c_0^2, r = y - c: log det C = n log s^2 + log det A + log(1 + k 1'A^-1 1),
         r'C^-1 r = (r'A^-1 r - k (1'A^-1 r)^2 / (1 + k 1'A^-1 1)) / s^2. Counted as a call. Of theta, what
         is neither s nor the noise level counts.
         """
         self.n_calls += 1
         model, work, full = self.model, self.work, self.model.full(theta)
-        residual = model.y - model.mean_at(full)
+        residual = model.eta_y - model.mean_at(full)
         full[work.scale], full[model.noise_place] = 0.0, ratio
         full[work.constants] = -LARGEST + 1.0
         log_det = work.factorise(full)
@@ -150,4 +151,4 @@ class RegressionDensity(ModelDensity):
                 f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
                 "noise level and the length scales"
             )
-        return model.mean_at(full) + self.work.multiply(y)
+        return model.likelihood.from_eta(model.mean_at(full) + self.work.multiply(y))

@@ -47,6 +47,21 @@ def log1p_less(x: np.ndarray) -> np.ndarray:
         return np.where(near, small * small * series, np.log1p(x) - x)
 
 
+def log_gamma_rest(a: float) -> float:
+    """a log a - a - log Gamma(a) for a > 0: about log(a / (2 pi)) / 2 where a is large."""
+    if a > LARGE:
+        return float(0.5 * np.log(a / (2.0 * np.pi)) - _stirling(np.float64(a)))
+    return float(a * np.log(a) - a - gammaln(a))
+
+
+def log_less_digamma(a: float) -> float:
+    """log a - psi(a) for a > 0: about 1 / (2 a)."""
+    if a > LARGE:
+        r = 1.0 / a
+        return float(r * (0.5 + r * (1.0 / 12.0 - r * r / 120.0)))
+    return float(np.log(a) - digamma(a))
+
+
 def _stirling(z: np.ndarray) -> np.ndarray:
     """log Gamma(z) - (z - 1/2) log z + z - log(2 pi) / 2, for large z."""
     r = 1.0 / (z * z)

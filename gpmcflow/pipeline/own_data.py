@@ -179,11 +179,11 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
         yield f"  {len(unseen)} name a category not seen before ({unseen[0]}): see column note"
     if outside:
         yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
-    first = table.iloc[0]
+    first, middle = table.iloc[0], "q50" if info["target"]["kind"] == "positive" else "mean"
     shown = (
         f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
         if info["target"]["kind"] == "binary"
-        else f"{info['target']['name']} {first['mean']:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
+        else f"{info['target']['name']} {first[middle]:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
     )
     yield f"  first row: {shown}"
     front = [name for name in table if name in ("row", *info["ids"])]

@@ -87,7 +87,10 @@ OUTCOMES = [
     ("price", [0, *RNG.integers(100, 90000, N - 1)], "real", "gaussian"),
     ("score", RNG.integers(0, 100, N), "real", "gaussian"),
     ("year", RNG.integers(1950, 1990, N), "real", "gaussian"),
-    ("price", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "gaussian"),
+    ("price", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "log_normal"),
+    ("wage", [0.0, *np.exp(RNG.normal(3, 1, N - 1)).round(2)], "positive", "gaussian"),
+    ("wage", [1e-9, *np.exp(RNG.normal(3, 0.6, N - 1)).round(2)], "positive", "gaussian"),
+    ("x", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "log_normal"),
     ("height", RNG.normal(170, 8, N).round(1), "real", "gaussian"),
     ("cover", RNG.uniform(0, 1, N).round(3), "share", "gaussian"),
     ("quality", RNG.integers(3, 9, N), "grades", "gaussian"),
@@ -103,8 +106,7 @@ def test_kind_of_outcome(tmp_path, name, cells, kind, likelihood):
     """Each has a config that can be read, and says what a nearest model does not see."""
     found = seen(tmp_path, name, a=noise(), b=noise(), **{name: cells})
     assert (found.reading.kind, found.likelihood) == (kind, likelihood)
-    own = {"real": "real", "counts": "counts", "binary": "binary"}
-    assert bool(found.reading.why) == (own.get(kind) is None)
+    assert bool(found.reading.why) == (found.reading.model != kind)
     assert found.reading.why in found.text("own")
     model_of(found, tmp_path)
 

@@ -13,8 +13,10 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
+    Gamma,
     Gaussian,
     Logistic,
+    LogNormal,
     NegativeBinomial,
     Poisson,
     Probit,
@@ -26,6 +28,7 @@ LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
 COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
 
+AMOUNTS = np.array([1.2e-3, 0.4, 3.0, 0.05, 2.0, 9.5, 440.0])
 TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
 EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
 
@@ -44,6 +47,14 @@ def student_t(e, y, s, nu):
     log_gammas = mp.loggamma((nu + 1) / 2) - mp.loggamma(nu / 2)
     r = (y - e) / s
     return log_gammas - mp.log(nu * mp.pi) / 2 - mp.log(s) - (nu + 1) / 2 * mp.log1p(r**2 / nu)
+
+
+def log_normal(e, y, s):
+    return -((mp.log(y) - e) ** 2) / (2 * s**2) - mp.log(s * y) - mp.log(2 * mp.pi) / 2
+
+
+def gamma(e, y, a):
+    return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(mp.mpf(a))
 
 
 CASES = {
@@ -76,6 +87,8 @@ CASES = {
         REALS,
         lambda e, y: student_t(e, y, mp.mpf(0.6), mp.mpf(3.5)),
     ),
+    "log_normal": (LogNormal(0.3), AMOUNTS, lambda e, y: log_normal(e, y, mp.mpf(0.3))),
+    "gamma": (Gamma(1.7), AMOUNTS, lambda e, y: gamma(e, y, mp.mpf(1.7))),
 }
 PARAMETERS = {
     "gaussian": (
@@ -85,6 +98,8 @@ PARAMETERS = {
     ),
     "negative_binomial": (NegativeBinomial(0.75, exposure=2.5), COUNTS, negative_binomial),
     "student_t": (StudentT(0.6, 3.5), REALS, student_t),
+    "log_normal": (LogNormal(0.6), AMOUNTS, log_normal),
+    "gamma": (Gamma(1.7), AMOUNTS, gamma),
 }
 
 
@@ -329,3 +344,22 @@ def test_limits_of_size_and_degrees_of_freedom():
         np.testing.assert_allclose(
             NegativeBinomial(1e15).derivatives(eta, y)[0][:3], limit[:3], atol=1e-10
         )
+
+
+@pytest.mark.parametrize("shape", [0.05, 900.0, 1.1e3, 1e8])
+def test_gamma_of_any_shape(shape):
+    """Value and slope by the log of the shape against 60 digits, as y narrows about its mean."""
+    eta = np.array([-3.0, 0.4, 6.0])
+    y = np.exp(eta + np.array([1.2, -0.7, 0.3]) / np.sqrt(shape))
+    likelihood = Gamma(shape)
+    values = likelihood.derivatives(eta, y)[0]
+    total, slope = likelihood.log_density_and_gradient(eta[None], y)
+    assert total[0] == pytest.approx(values.sum(), rel=1e-9)
+    np.testing.assert_allclose(slope[0], likelihood.derivatives(eta, y)[1], rtol=1e-6)
+    with mp.workdps(60):
+        for k in range(3):
+            e, one = mp.mpf(float(eta[k])), mp.mpf(float(y[k]))
+            assert values[k] == pytest.approx(float(gamma(e, one, mp.mpf(shape))), rel=1e-8)
+            by_log = mp.diff(lambda t, e=e, one=one: gamma(e, one, mp.exp(t)), mp.log(shape))
+            found = likelihood.parameter_gradient(eta[k : k + 1], y[k : k + 1])
+            assert float(found[0]) == pytest.approx(float(by_log), rel=1e-3, abs=1e-5)

@@ -9,8 +9,10 @@ from scipy.special import expit, log_expit
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
+    Gamma,
     Gaussian,
     Logistic,
+    LogNormal,
     NegativeBinomial,
     Poisson,
     Probit,
@@ -32,6 +34,8 @@ SETTINGS = {
     "negative_binomial": NegativeBinomial(1.3, exposure=1.7),
     "binomial": Binomial(np.arange(1, N + 1)),
     "student_t": StudentT(0.6, 4.0),
+    "log_normal": LogNormal(0.6),
+    "gamma": Gamma(1.7),
 }
 
 

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
-from scipy.stats import binom, nbinom, norm, poisson, t
+from scipy.stats import binom, gamma, lognorm, nbinom, norm, poisson, t
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
@@ -62,6 +62,8 @@ FIXED = {
     "negative_binomial": {"size": 2.5, "exposure": 1.7},
     "binomial": {"trials": 4},
     "student_t": {"scale": 0.5, "df": 3.0},
+    "log_normal": {"noise_sd": 0.6},
+    "gamma": {"shape": 2.5},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -69,6 +71,8 @@ FREED = {
     "negative_binomial": {"size": FREE, "exposure": 5.0},
     "binomial": {"trials": np.array([4.0, 5.0, 6.0, 4.0, 5.0, 6.0])},
     "student_t": {"scale": FREE},
+    "log_normal": {"noise_sd": FREE},
+    "gamma": {"shape": FREE},
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -78,6 +82,8 @@ Y = {
     "negative_binomial": [0.0, 5.0, 1.0],
     "binomial": [1.0, 4.0, 2.0],
     "student_t": [1.2, -1.1, 0.5],  # two contradict each other: l'' > 0 at the posterior's mean
+    "log_normal": [4.1, 0.8, 1.6],
+    "gamma": [4.1, 0.8, 1.6],
 }
 # log p(y_i | eta_i) from SciPy alone
 LOG_LIKELIHOODS = {
@@ -88,6 +94,8 @@ LOG_LIKELIHOODS = {
     "negative_binomial": lambda eta, y: nbinom.logpmf(y, 2.5, 2.5 / (2.5 + 1.7 * np.exp(eta))),
     "binomial": lambda eta, y: binom.logpmf(y, 4, expit(eta)),
     "student_t": lambda eta, y: t.logpdf(y, 3.0, eta, 0.5),
+    "log_normal": lambda eta, y: lognorm.logpdf(y, 0.6, scale=np.exp(eta)),
+    "gamma": lambda eta, y: gamma.logpdf(y, 2.5, scale=np.exp(eta) / 2.5),
 }
 
 
@@ -115,7 +123,7 @@ DENSITY_SAMPLERS = {
     "univariate_slice": {},
 }
 NEED_STAND_INS = {"discretizing_chain", "tempered_transitions"}
-WITH_TAYLOR_SITES = {"gaussian", "poisson"}
+WITH_TAYLOR_SITES = {"gaussian", "log_normal", "gamma", "poisson"}
 
 
 def samplers() -> dict[str, object]:
@@ -147,7 +155,7 @@ def runs(sampler: str, name: str, kind: str) -> bool:
         taylor = sampler.endswith("taylor")
         return kind == "joint" and (not taylor or name in WITH_TAYLOR_SITES)
     if samples == DENSITY:  # of a GPModel: its hyperparameters, with the latents integrated out
-        return name == "gaussian" and (kind == "density" or sampler not in NEED_STAND_INS)
+        return LIKELIHOODS[name].conjugate and (kind == "density" or sampler not in NEED_STAND_INS)
     return False
 
 
@@ -172,7 +180,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 7 * len(LATENT_SAMPLERS) + 7 * 6 + 2 * 2 + 6 + 4
+    assert len(RUN) == 9 * len(LATENT_SAMPLERS) + 9 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -229,7 +237,7 @@ STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
-FITTED = {"negative_binomial", "binomial", "student_t"}
+FITTED = {"negative_binomial", "binomial", "student_t", "gamma"}
 
 
 @pytest.fixture(autouse=True)
@@ -459,6 +467,8 @@ OFF = {
     "negative_binomial": {"ep": -0.00002858, "laplace": -0.03945521},
     "binomial": {"ep": -0.00014966, "laplace": -0.04305675},
     "student_t": {"ep": 0.02154575, "laplace": -0.16194547},
+    "log_normal": {"ep": 0.0, "laplace": 0.0},
+    "gamma": {"ep": -0.00108373, "laplace": -0.02231775},
 }
 NEAR = 1e-6
 

@@ -20,7 +20,10 @@ SIMPLE = {
     "real": "linear regression",
     "negative_binomial": "negative binomial regression",
     "student_t": "Student-t regression",
+    "positive": "log-linear regression",
+    "gamma": "gamma regression",
 }
+LARGEST_LOG = 300.0  # of a prediction far outside the learning rows
 SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
 MOST_SEPARABLE = 5000  # rows that are looked at for a plane between two classes
 
@@ -30,14 +33,17 @@ class Baseline(NamedTuple):
 
     name: str
     role: str  #: "simple" or "base"
-    mean: np.ndarray  #: expected outcome in natural units; of a binary one the probability (m,)
+    mean: (
+        np.ndarray
+    )  #: expected outcome; of a binary one the probability, of a positive one the median (m,)
     log_density: np.ndarray  #: of what was observed (m,)
 
 
 def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     """The base rate, and a regression on all inputs, both fitted to the learning rows.
 
-    Their response is that of the ``likelihood``: negative binomial, or Student-t, by maximum likelihood.
+    Their response is that of the ``likelihood``: negative binomial, Student-t, or gamma, by maximum
+    likelihood. Positive outcomes are regressed on the log scale, all densities are of the outcome itself.
     """
     kind, learning = data.target.kind, data.learning
     weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
@@ -45,6 +51,10 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
     if likelihood == "student_t":
         return _heavy_tailed(learning, rows)
+    if likelihood == "gamma":
+        return _of_gamma(learning, rows)
+    if kind == "positive":
+        return _of_logs(learning, rows)
     if kind == "real":
         return _of_real(learning, rows)
     least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
@@ -105,6 +115,46 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
         )
         scale = np.sqrt(variance * (1.0 + leverage))
         found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, dof, mean, scale)))
+    return found
+
+
+def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
+    """`_of_real` of the logarithms, with medians and densities of the outcome itself."""
+    logs = [part._replace(outcome=np.log(part.outcome)) for part in (learning, rows)]
+    return [
+        Baseline(
+            SIMPLE["positive"] if found.role == "simple" else found.name,
+            found.role,
+            np.exp(np.minimum(found.mean, LARGEST_LOG)),
+            found.log_density - logs[1].outcome,
+        )
+        for found in _of_real(*logs)
+    ]
+
+
+def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Gamma regression with a log link and its shape by maximum likelihood; inputs and none."""
+    centre = np.log(learning.outcome).mean()
+    log_y, found = np.log(learning.outcome) - centre, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            a, d = np.exp(at[-1]), np.clip(log_y - X @ at[:-1], -40.0, 40.0)
+            value = a * (np.log(a) + d - np.exp(d)) - gammaln(a) - log_y
+            by_a = a * (np.log(a) + 1.0 - digamma(a) + d - np.exp(d))
+            slope = np.append(X.T @ (a * np.expm1(d)), by_a.sum())
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, log_y, rcond=None)[0]
+        spread = np.var(log_y - X @ line) + 1e-3
+        start = np.append(line, np.clip(-np.log(spread), -3.0, 6.0))
+        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * len(line) + [(-5, 12)]).x
+        mean = np.exp(np.clip(centre + X_new @ at[:-1], -LARGEST_LOG, LARGEST_LOG))
+        a = float(np.exp(at[-1]))
+        name = SIMPLE["gamma"] if role == "simple" else "base rate"
+        law = stats.gamma(a, scale=mean / a)
+        found.append(Baseline(name, role, law.median(), law.logpdf(rows.outcome)))
     return found
 
 

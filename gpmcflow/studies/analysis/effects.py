@@ -13,6 +13,7 @@ from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.studies.analysis.data import Data
 
+RATIOS = ("counts", "positive")  # outcomes under a log link, whose changes are ratios
 N_ROWS = 400  # learning rows that averages are taken over
 N_JOINT = 40  # of them, whose latent values are drawn jointly: the spread of an average
 N_POINTS = 14  # of a curve, beside the ends of the usual range
@@ -191,17 +192,17 @@ def _responses(predictor: Predictor, X: np.ndarray, g: int, linear: bool) -> tup
     eta, likelihood = predictor.moments(X), predictor.likelihood
     if linear:
         return eta.mean.mean(0).reshape(g, -1), "real"
-    if likelihood.counts:
+    if likelihood.log_link:
         return likelihood.conditional_mean(eta.mean).mean(0).reshape(g, -1), "counts"
     return eta.mean_response().reshape(g, -1), "binary"
 
 
 def on_link(average: np.ndarray, kind: str) -> np.ndarray:
-    """Averages on the scale of the link: logs of rates, log odds of shares, real ones as they are."""
+    """Averages on the scale of the link: logs of rates and amounts, log odds of shares, real ones as is."""
     if kind == "real":
         return average
     tiny = np.finfo(float).tiny
-    if kind == "counts":
+    if kind in RATIOS:
         return np.log(np.maximum(average, tiny))
     least = np.finfo(float).eps
     return logit(np.clip(average, least, 1.0 - least))
@@ -209,16 +210,16 @@ def on_link(average: np.ndarray, kind: str) -> np.ndarray:
 
 def from_link(value: np.ndarray, kind: str) -> np.ndarray:
     """The averages that `on_link` takes."""
-    return value if kind == "real" else np.exp(value) if kind == "counts" else expit(value)
+    return value if kind == "real" else np.exp(value) if kind in RATIOS else expit(value)
 
 
 def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     """Summary of draws (draw, g) of averages in natural units.
 
-    The change is the difference of the ends of the usual range, of a rate their ratio. Where the average
-    clearly turns within that range, it is from the turning point to the farther end, or to a second turning
-    point, in the order of the values. Of a category the ends are the most frequent level and the one that
-    differs from it most, of places those that one in ten lie below and above.
+    The change is the difference of the ends of the usual range, of a rate or an amount their ratio. Where the
+    average clearly turns within that range, it is from the turning point to the farther end, or to a second
+    turning point, in the order of the values. Of a category the ends are the most frequent level and the one
+    that differs from it most, of places those that one in ten lie below and above.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean, scaled = np.median(averages, axis=0), on_link(averages, kind)
@@ -228,13 +229,13 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         order = np.argsort(mean, kind="stable")
         first, last = (int(order[round(q * (len(order) - 1))]) for q in USUAL)
     elif sweep.kind == "category":
-        distance = np.log(mean / mean[0]) if kind == "counts" else mean - mean[0]
+        distance = np.log(mean / mean[0]) if kind in RATIOS else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
     else:
         seen = scaled[:, first : last + 1]
-        first, last = _turned(np.log(averages) if kind == "counts" else averages, first, last)
+        first, last = _turned(np.log(averages) if kind in RATIOS else averages, first, last)
     ends = averages[:, first], averages[:, last]
-    change = ends[1] / ends[0] if kind == "counts" else ends[1] - ends[0]
+    change = ends[1] / ends[0] if kind in RATIOS else ends[1] - ends[0]
     if kind == "real" and sweep.kind == "category" and np.median(change) < 0.0:
         first, last, change = last, first, -change  # told from the lower end
     summary = (float(q) for q in np.quantile(change, [0.5, 0.025, 0.975]))

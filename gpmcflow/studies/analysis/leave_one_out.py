@@ -55,7 +55,8 @@ def of_regression(predictor: Predictor) -> np.ndarray:
     inverse = np.tril(inverse)
     precision = np.einsum("ji,ji->i", inverse, inverse)
     residual = (inverse.T @ predictor.coefficients[0]) / precision
-    return 0.5 * (np.log(precision / (2.0 * np.pi)) - precision * residual**2)
+    density = 0.5 * (np.log(precision / (2.0 * np.pi)) - precision * residual**2)
+    return density + predictor.likelihood.log_jacobian(predictor.model.y)
 
 
 def of_fit(
@@ -77,7 +78,7 @@ def of_basis(model: GPModel, theta: np.ndarray) -> np.ndarray:
     if likelihood.conjugate:
         precision = 1.0 / likelihood.noise_variances(model.n_cases)
         precision = np.broadcast_to(precision, model.n_cases)
-        sites = FrozenSites(precision, precision * y)
+        sites = FrozenSites(precision, precision * model.eta_y)
     else:
         sites = basis_sites(model, theta)
     design, (s, _) = model.basis_design, model.basis.scales(full)

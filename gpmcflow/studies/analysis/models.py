@@ -27,8 +27,10 @@ LIKELIHOODS = {  # by the kind of outcome; the first is taken unless another is 
     "binary": ("probit", "logistic"),
     "counts": ("poisson", "negative_binomial"),
     "binomial": ("binomial",),
+    "positive": ("log_normal", "gamma"),
     "real": ("gaussian", "student_t"),
 }
+CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
 MEAN_SD = (
     1.0  # of the prior of a free mean, around the overall level, in units of the latent function
 )
@@ -95,7 +97,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     mean = statement.get("mean")
     if mean is None:
         constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
-        free = likelihood.name not in LIKELIHOODS["real"] and not constant
+        free = likelihood.name not in CENTRED and not constant
         mean = Hyperprior("norm", {"loc": level, "scale": MEAN_SD}) if free else level
     elif isinstance(mean, str):
         priors = priors_of(statement, path)
@@ -133,11 +135,13 @@ def slopes(covariance: Covariance, n_inputs: int) -> float:
 
 
 def overall_level(rows: Rows, likelihood: str) -> float:
-    """Latent value whose response is the mean outcome of the rows; 0 for standardised ones."""
+    """Latent value whose response is the mean outcome of the rows; 0 for those about a typical one."""
+    if likelihood in CENTRED:
+        return 0.0
+    if likelihood == "gamma":
+        return float(np.log(rows.y.mean()))
     unit = np.ones(len(rows.outcome)) if rows.unit is None else rows.unit
     rate = rows.outcome.sum() / unit.sum()
-    if likelihood in LIKELIHOODS["real"]:
-        return 0.0
     if likelihood in LIKELIHOODS["counts"]:
         return float(np.log(max(rate, 0.5 / unit.sum())))
     share = float(np.clip(rate, 0.5 / unit.sum(), 1.0 - 0.5 / unit.sum()))

@@ -236,7 +236,9 @@ def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
         return None
     mean, outcome = answer["fitted/mean"].values, data.learning.outcome
     rest = outcome - mean
-    if data.target.kind != "real":
+    if data.target.kind == "positive":
+        rest = np.log(outcome / mean)
+    elif data.target.kind != "real":
         rest = rest / np.sqrt(np.maximum(mean, 1e-6))
     for column in data.encoding.times:
         values = data.encoding.natural(column, data.learning.X[column].to_numpy())

@@ -27,7 +27,14 @@ COLUMNS = (
     "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
     "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
 )  # fmt: skip
-OF_A_CONSTANT = ("mean", "noise_sd", "scale", "df", "size")  # parameters of one response for all
+OF_A_CONSTANT = (
+    "mean",
+    "noise_sd",
+    "scale",
+    "df",
+    "size",
+    "shape",
+)  # parameters of one response for all
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
@@ -84,7 +91,7 @@ def models_table(
         density = loo["log_density"].values
         own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
         if by == HELD_OUT:
-            mean = typical_response(model.shown["held_out"].to_dataset())
+            mean = predicted(model.shown["held_out"].to_dataset(), data.target.kind)
         else:
             mean = left_out_probability(model.shown, data) if data.target.kind == "binary" else None
         rows.append(
@@ -190,6 +197,9 @@ def _constant(data: Data, likelihood: str) -> np.ndarray:
     if data.target.kind == "real" and likelihood != "student_t":
         outcome = data.learning.outcome
         return stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
+    if data.target.kind == "positive" and likelihood != "gamma":
+        logs = np.log(data.learning.outcome)
+        return stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
     seen = baselines(data, data.learning, likelihood)
     return next(other for other in seen if other.role == "base").log_density
 
@@ -226,8 +236,15 @@ def typical_response(group: xr.Dataset) -> np.ndarray:
     return np.where(np.isnan(mean), group["response_quantile"].sel(quantile=0.5).values, mean)
 
 
+def predicted(group: xr.Dataset, kind: str) -> np.ndarray:
+    """What each row's outcome is predicted to be (m,): the median of a positive one, else the mean."""
+    if kind == "positive":
+        return group["response_quantile"].sel(quantile=0.5).values
+    return typical_response(group)
+
+
 def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
-    """Number wrong of a binary outcome; mean absolute error of counts; else root mean square error."""
+    """Number wrong of a binary outcome; mean absolute error of counts and amounts; else root mean square."""
     if mean is None:
         return {"error": np.nan, "error_se": np.nan}
     outcome, n = rows.outcome, len(rows.outcome)
@@ -237,7 +254,7 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
             "error": wrong.sum(),
             "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
         }
-    if kind == "counts":
+    if kind in ("counts", "positive"):
         apart = np.abs(outcome - mean)
         return {"error": apart.mean(), "error_se": stats.sem(apart)}
     squares = (outcome - mean) ** 2
@@ -263,5 +280,5 @@ def _quick_difference(model: Results, kind: str) -> float:
     if model.summary is None or "held_out" not in model.summary:
         return np.nan
     full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
-    apart = np.abs(typical_response(full) - typical_response(quick))
+    apart = np.abs(predicted(full, kind) - predicted(quick, kind))
     return float(np.nanmax(apart if kind == "binary" else apart / full["response_sd"].values))

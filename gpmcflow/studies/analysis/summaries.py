@@ -146,14 +146,16 @@ def describe(
             swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
             joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
-            likelihood = _without_units(predictor.likelihood)
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
         if learnt is not None and k in shifted:
             fitted.append(predictor.moments(model.new_inputs(learnt)).mean.mean(0))
         if k in drawn:
             linear = kind == "real"
-            own = replace(predictor, likelihood=predictor.likelihood if linear else likelihood)
+            likelihood = predictor.likelihood
+            own = replace(
+                predictor, likelihood=likelihood if linear else _without_units(likelihood)
+            )
             for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
                 draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
             for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
@@ -195,7 +197,8 @@ def describe(
 def _may_repeat(places: Places) -> bool:
     """Whether what is left unexplained is looked at for a season: of an answer, over a column of times."""
     data = places.data
-    return bool(places.swept and data.encoding.times) and data.target.kind in ("real", "counts")
+    timed = bool(places.swept and data.encoding.times)
+    return timed and data.target.kind in ("real", "positive", "counts")
 
 
 def _blocks(cells: Sweep | None) -> list[Sweep]:
@@ -242,6 +245,9 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
             table["rate_quantile"] = np.exp(table["latent_quantile"])
+        if kind == "positive":
+            levels = expected_quantiles(part, list(table["quantile"].values))
+            table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
         return table
 
     table = by_blocks(eta, described)
@@ -252,6 +258,13 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         density = log_predictive_density(eta, rows.y)
         table["log_density"] = ("new_case", density - np.log(target.scale))
     return table.rename(new_case="case")
+
+
+def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles of E[y | eta] under a log link (level, m), as eta and the likelihood's parameters vary."""
+    over_median = [float(own.conditional_mean(np.zeros(1))[0]) for own in eta.likelihoods]
+    shifted = eta._replace(mean=eta.mean + np.log(over_median)[:, None])
+    return np.exp(shifted.quantiles(levels))
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:

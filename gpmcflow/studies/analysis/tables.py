@@ -15,7 +15,7 @@ from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
-from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
+from gpmcflow.studies.analysis.effects import RATIOS, Effect, Sweep, effect
 from gpmcflow.studies.analysis.models import units_of_parameters
 from gpmcflow.studies.analysis.scores import Results, left_out_probability, typical_response
 
@@ -74,7 +74,7 @@ def effects_of(
 
     def size(column: str) -> float:
         change = summaries[column][1].change[0]
-        return abs(np.log(change)) if kind == "counts" else abs(change)
+        return abs(np.log(change)) if kind in RATIOS else abs(change)
 
     return {column: summaries[column] for column in sorted(summaries, key=size, reverse=True)}
 
@@ -155,7 +155,7 @@ def averaged_map(shown: xr.DataTree, cells: Sweep, data: Data) -> pd.DataFrame:
 def _map(places: dict, limits: dict, kind: str) -> pd.DataFrame:
     low, high = limits["low"], limits["high"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.sqrt(high / low) if kind == "counts" else (high - low) / 2.0
+        factor = np.sqrt(high / low) if kind in RATIOS else (high - low) / 2.0
     return pd.DataFrame({**places, **limits, "factor": factor})
 
 
@@ -177,6 +177,8 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
         low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
     elif kind == "binomial":
         low, high = expit(latent["q025"]), expit(latent["q975"])
+    elif kind == "positive":
+        low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
     elif kind == "real":
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
     else:

@@ -112,17 +112,20 @@ def _score(analysis: Analysis) -> Markup:
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(shown)}{error_unit(analysis)}"
         if base is not None and math.isfinite(base.get("error", math.nan)):
-            text += f"; always answering with the average is off by {_error(base)}"
-        measure = "root of the mean squared error" if analysis.kind == "real" else "mean distance"
+            text += f"; always answering with the {analysis.typical} is off by {_error(base)}"
+        measure = {
+            "real": "root of the mean squared error",
+            "positive": "mean distance from the predicted median",
+        }.get(analysis.kind, "mean distance")
         parts.append(f"{text} ({measure}, ± one standard error).")
-    elif analysis.kind != "real":
+    elif not analysis.measured:
         parts.append(
             f"{opening}, the model gave the number counted a probability of "
             f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
     elif base is not None:
         more = shown["test_score"] - base["test_score"]
-        order = ("the model", "the average alone")[:: 1 if more > 0 else -1]
+        order = ("the model", f"the {analysis.typical} alone")[:: 1 if more > 0 else -1]
         parts.append(f"{opening}, what was measured was {words.likelier(abs(more), *order)}.")
     parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:

@@ -122,7 +122,7 @@ def _where(analysis: Analysis, shift: Change) -> Markup:
 def _size(analysis: Analysis, shift: Change, first: bool) -> str:
     """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
-    if analysis.kind == "counts":
+    if analysis.ratios:
         up = value >= 1
         if not up:
             value, low, high = 1 / value, 1 / high, 1 / low

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import NullLocator
 
 from gpmcflow.studies.analysis.page.canvas import (
@@ -69,7 +70,7 @@ def interval_rows(
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
         if logarithmic:
-            _log_ticks(axes)
+            log_ticks(axes.xaxis)
         else:
             axes.margins(x=0.06)
             few_ticks(axes, x=6, y=None)
@@ -80,9 +81,9 @@ def interval_rows(
         return canvas.svg(key, caption)
 
 
-def _log_ticks(axes: Axes) -> None:
+def log_ticks(axis: Axis) -> None:
     """At most six ticks: as many round numbers a decade as fit, or every few decades one."""
-    low, high = axes.get_xlim()
+    low, high = axis.get_view_interval()
     exponents = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     ticks: list[float] = []
     for mantissas, stride in _DECADES:
@@ -90,8 +91,8 @@ def _log_ticks(axes: Axes) -> None:
         ticks = [tick for tick in ticks if low <= tick <= high]
         if len(ticks) <= 6:
             break
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xticks(ticks, [number(tick) for tick in ticks])
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks(ticks, [number(tick) for tick in ticks])
 
 
 def _centre_label(axes: Axes, text: str) -> None:

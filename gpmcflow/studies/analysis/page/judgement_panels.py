@@ -18,6 +18,7 @@ from gpmcflow.studies.analysis.page.canvas import (
     top_left,
     wrapped,
 )
+from gpmcflow.studies.analysis.page.interval_panel import log_ticks
 from gpmcflow.studies.analysis.page.judging import CountBin, Group, QuantileShare
 
 _DASHES = (0, (4, 3))
@@ -92,7 +93,13 @@ def rootogram_panel(key: str, bins: list[CountBin], outcome: str, caption: str) 
 
 
 def scatter_panel(
-    key: str, judged: pd.DataFrame, outcome: str, caption: str, *, counted: bool = False
+    key: str,
+    judged: pd.DataFrame,
+    outcome: str,
+    caption: str,
+    *,
+    counted: bool = False,
+    logarithmic: bool = False,
 ) -> Markup:
     """Outcome against prediction, with the 95 % interval of each row; open circles lie outside."""
     part = sample(judged)
@@ -113,7 +120,13 @@ def scatter_panel(
         axes.plot(
             x[~inside], y[~inside], "o", markerfacecolor="none", markeredgecolor=INK, markersize=5
         )
-        few_ticks(axes)
+        if logarithmic:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            for axis in (axes.xaxis, axes.yaxis):
+                log_ticks(axis)
+        else:
+            few_ticks(axes)
         ends = np.array(axes.get_xlim())
         axes.plot(
             ends, ends, color=MUTED, linewidth=1, linestyle=_DASHES, scalex=False, scaley=False

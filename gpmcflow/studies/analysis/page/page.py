@@ -78,6 +78,7 @@ def _file_line(analysis: Analysis) -> str:
     info, target = analysis.info, analysis.info["target"]
     outcome = {
         "binary": f"{analysis.target}, {target['positive']} or {target['negative']}",
+        "positive": analysis.with_unit(target["name"]),
         "real": analysis.with_unit(target["name"]),
     }.get(analysis.kind, analysis.target)
     if target.get("unit"):

@@ -39,6 +39,10 @@ def _map(analysis: Analysis):
             "how far the truth may lie from the map, as a factor up or down",
             "Uncertainty (95 %): within a factor of",
         ),
+        "positive": (
+            "how far the truth may lie from the map, as a factor up or down",
+            "Uncertainty (95 %): within a factor of",
+        ),
         "real": (
             "how far the truth may lie from the map, up or down",
             "Uncertainty (95 %): within",
@@ -119,7 +123,7 @@ def _effects(analysis: Analysis):
                 f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
                 f"bottom ({some})."
             )
-        elif analysis.kind == "real":
+        elif analysis.measured:
             parts.append(f"Grey dots: measured rows ({some}).")
         else:
             parts.append(f"Each tick is a row ({some}).")

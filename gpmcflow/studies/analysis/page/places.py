@@ -72,7 +72,7 @@ def map_answer(analysis: Analysis) -> Markup:
                 bold(what), highest, words.series(places), average
             )
         )
-    if (not sure or analysis.kind == "real") and lowest.high < base:
+    if (not sure or analysis.measured) and lowest.high < base:
         against = "" if sure else f", against {average} on average"
         parts.append(f"It is lowest {_place(analysis, lowest, first=not sure)}{against}.")
     unsure = [one for one in unsure if one.mean - base > 0.5 * (np.nanmax(grid.mean) - base)]
@@ -87,7 +87,7 @@ def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
     limit = unsure_above(grid, analysis.kind)
     if not (grid.doubt > limit).any():
         return ""
-    if analysis.kind == "counts":
+    if analysis.ratios:
         return f"Hatched: uncertain by more than a factor of {words.number(limit, 2)}."
     size = (
         f"{words.number(100 * limit, 2)} points"

@@ -43,8 +43,8 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars],
         _axis(analysis),
         caption,
-        at=1.0 if analysis.kind == "counts" else 0.0,
-        logarithmic=analysis.kind == "counts",
+        at=1.0 if analysis.ratios else 0.0,
+        logarithmic=analysis.ratios,
     )
     heads = [Head("column"), Head(_ends_head(analysis)), Head(_change_head(analysis))]
     cells = [
@@ -91,6 +91,7 @@ def reach(analysis: Analysis) -> Section | None:
 def _introduction(analysis: Analysis) -> str:
     what = {
         "counts": f"The factor by which the {analysis.response} changes",
+        "positive": f"The factor by which the {analysis.response} changes",
         "real": f"How much the {analysis.response} changes",
     }.get(analysis.kind, f"How many points the {analysis.response} changes")
     return (
@@ -109,7 +110,7 @@ def _caption(analysis: Analysis, shifts: list[Change]) -> str:
 def _axis(analysis: Analysis) -> str:
     if analysis.shares:
         return "change in points of probability"
-    if analysis.kind == "counts":
+    if analysis.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
 
@@ -121,7 +122,7 @@ def _ends_head(analysis: Analysis) -> str:
 def _change_head(analysis: Analysis) -> str:
     if analysis.shares:
         return "change in points (95 % interval)"
-    if analysis.kind == "counts":
+    if analysis.ratios:
         return "factor (95 % interval)"
     unit = error_unit(analysis).strip()
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"

@@ -103,7 +103,7 @@ def _calibration(analysis: Analysis, judged) -> Markup:
 
 def _intervals(analysis: Analysis, judged) -> Markup:
     n = len(judged)
-    discrete = analysis.kind != "real"
+    discrete = not analysis.measured
     wide = n_inside(judged, "q025", "q975")
     inside = {95: wide}
     parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
@@ -129,10 +129,11 @@ def _intervals(analysis: Analysis, judged) -> Markup:
             "should be; bars: two standard errors."
         )
     if not analysis.info.get("share"):
+        both = "; both axes are logarithmic" if analysis.kind == "positive" else ""
         some = f"{MOST_POINTS} of {words.rows(n)}" if n > MOST_POINTS else f"all {words.rows(n)}"
         captions.append(
             f"{'Counted' if discrete else 'Measured'} against predicted, {some}; lines: 95 % interval; "
-            "open circles: outside it; dashes: as predicted."
+            f"open circles: outside it; dashes: as predicted{both}."
         )
     if not captions:
         return paragraph(text)
@@ -145,7 +146,15 @@ def _intervals(analysis: Analysis, judged) -> Markup:
     if not discrete and {"q25", "q50", "q75"} <= set(judged):
         panels.append(quantile_panel(f"{name}-quantiles", quantile_shares(judged), caption))
     if not analysis.info.get("share"):
-        panels.append(scatter_panel(f"{name}-scatter", judged, target, caption, counted=discrete))
+        if analysis.kind == "positive" and "q50" in judged:
+            judged = judged.assign(mean=judged["q50"])
+        panels.append(
+            scatter_panel(
+                *(f"{name}-scatter", judged, target, caption),
+                counted=discrete,
+                logarithmic=analysis.kind == "positive",
+            )
+        )
     return join([paragraph(text), figure(panels, caption)])
 
 

@@ -67,13 +67,28 @@ class Analysis:
 
     @property
     def kind(self) -> str:
-        """``binary``, ``counts``, ``binomial`` or ``real``."""
+        """``binary``, ``counts``, ``binomial``, ``positive`` or ``real``."""
         return self.info["target"]["kind"]
 
     @property
     def shares(self) -> bool:
         """Whether means are probabilities."""
         return self.kind in ("binary", "binomial")
+
+    @property
+    def measured(self) -> bool:
+        """Whether the outcome is a measurement, positive or any number."""
+        return self.kind in ("positive", "real")
+
+    @property
+    def ratios(self) -> bool:
+        """Whether changes of the response are told as factors."""
+        return self.kind in ("counts", "positive")
+
+    @property
+    def typical(self) -> str:
+        """What all rows have in common without a model, and what a model gives for a row of that kind."""
+        return "median" if self.kind == "positive" else "average"
 
     @property
     def target(self) -> str:

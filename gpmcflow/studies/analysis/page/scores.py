@@ -75,6 +75,11 @@ def _introduction(analysis: Analysis) -> Markup:
             "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
             "rows (geometric mean); a coin gives 50 %."
         ),
+        "positive": Markup(
+            "The <i>typical error</i> is the mean distance between outcome and predicted median."
+        )
+        if _has_errors(analysis)
+        else "",
         "real": Markup(
             "The <i>typical error</i> is the root of the mean squared difference between prediction "
             "and outcome."
@@ -115,7 +120,7 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
             line.append(value)
 
     rows = [row for _, row in order.iterrows()]
-    if analysis.kind != "real":
+    if not analysis.measured:
         add(Head("typical probability, %", True), [_typical(row) for row in rows])
     if _has_errors(analysis):
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
@@ -152,6 +157,8 @@ def _short(name: str) -> str:
         "Poisson regression": "Poisson regr.",
         "negative binomial regression": "neg. bin. regr.",
         "Student-t regression": "Student-t regr.",
+        "log-linear regression": "log-linear regr.",
+        "gamma regression": "gamma regr.",
     }
     return known.get(name, name)
 

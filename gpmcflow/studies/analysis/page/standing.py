@@ -16,6 +16,7 @@ _WHAT_CAME = {
     "binary": "what happened",
     "counts": "what was counted",
     "binomial": "what was counted",
+    "positive": "what was measured",
     "real": "what was measured",
 }
 CLEAR, WEAK, NONE = "clear", "weak evidence", "no clear effect"
@@ -138,7 +139,7 @@ class Change(NamedTuple):
 
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
-        return abs(math.log(self.value)) if kind == "counts" else abs(self.value)
+        return abs(math.log(self.value)) if kind in ("counts", "positive") else abs(self.value)
 
 
 def changes(analysis: Analysis) -> list[Change]:

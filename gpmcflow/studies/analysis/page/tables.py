@@ -117,6 +117,9 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         )
         value, low, high = words.around(value, row["q025"], row["q975"])
         return [bold(words.probability(value)), words.percent_range(low, high)]
+    if analysis.kind == "positive":
+        middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
+        return [bold(middle), f"{low} to {high}"]
     if analysis.kind == "real":
         middle, low, high = words.interval_parts(row["mean"], row["q025"], row["q975"])
         decimals = _decimals(row)
@@ -140,12 +143,19 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
     if analysis.kind == "binary":
         target = analysis.info["target"]
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
+    if analysis.kind == "positive":
+        return words.number(row["outcome"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
     return words.fixed(row["outcome"], min(max(_decimals(row), 0), 5))
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
+    if analysis.kind == "positive":
+        return (
+            "Each prediction is the median: the outcome is as likely to be above it as below. Each "
+            "interval is for one new row, noise included."
+        )
     if analysis.kind == "real":
         return "Each interval is for one new row, noise included."
     if (
@@ -183,7 +193,7 @@ def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
     values = (
         frame["probability"]
         if analysis.kind == "binary" and "probability" in frame
-        else frame["mean"]
+        else frame["q50" if analysis.kind == "positive" else "mean"]
     )
     low, high = values.quantile([0.25, 0.75])
     if analysis.kind == "binary":

@@ -57,7 +57,8 @@ _WORDS = {
     "Typical probability": "The geometric mean of the probabilities that a model gave to what "
     "happened; its logarithm is the mean log score.",
     "Typical error": "For measurements the root of the mean squared difference between prediction and "
-    "outcome, for counts the mean difference, up or down.",
+    "outcome, for counts the mean difference, up or down, for positive amounts the mean difference from the "
+    "predicted median.",
     "Evidence": "The probability that the model gave to the rows it learned from before it saw them. It "
     "rewards fit and punishes needless freedom.",
 }

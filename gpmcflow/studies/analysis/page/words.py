@@ -18,6 +18,8 @@ BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
 LIKELIHOODS = {
     "gaussian": "normal errors",
     "student_t": "errors with heavy tails, Student-t",
+    "log_normal": "relative errors, log-normal",
+    "gamma": "positive amounts, gamma",
     "poisson": "counts, Poisson",
     "negative_binomial": "overdispersed counts, negative binomial",
     "binomial": "successes out of trials, binomial",

@@ -24,6 +24,7 @@ SETTINGS = {
     "binary": {"target": "ill"},
     "counts": {"target": "count", "exposure": "hours", "coordinates": ["east", "north"]},
     "binomial": {"target": "sick", "trials": "tested"},
+    "positive": {"target": "price", "outcome": "positive"},
     "real": {"target": "yield"},
     "many": {"target": "yield"},
 }
@@ -42,6 +43,10 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
         tested = rng.integers(2, 20, n)
         sick = rng.binomial(tested, 1.0 / (1.0 + np.exp(-z)))
         return pd.DataFrame({"dose": x, "tested": tested, "sick": sick})
+    if kind == "positive":
+        town = rng.choice(["north", "south"], n)
+        price = 300 * np.exp(0.5 * z + 0.6 * (town == "north") + 0.4 * rng.standard_normal(n))
+        return pd.DataFrame({"area": x, "town": town, "price": np.round(price, 1)})
     if kind == "real":
         return pd.DataFrame({"dose": x, "yield": np.round(100 + 8 * z + rng.normal(0, 3, n), 2)})
     ward = rng.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2])
@@ -65,7 +70,7 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def table():
-    """A function: the rows of a file by kind (binary, counts, binomial, real, many) and number."""
+    """A function: the rows of a file by kind (binary, counts, binomial, positive, real, many) and number."""
 
     def make(kind: str, n: int = 40, seed: int = 3) -> pd.DataFrame:
         return _made(kind, n, seed)

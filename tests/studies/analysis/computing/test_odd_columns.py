@@ -228,6 +228,8 @@ def test_a_stated_likelihood_says_what_the_outcome_is(tmp_path):
     for likelihood, kind in {
         "negative_binomial": "counts",
         "student_t": "real",
+        "log_normal": "positive",
+        "gamma": "positive",
         None: "real",
     }.items():
         settings = {"data": data, "likelihood": likelihood}
