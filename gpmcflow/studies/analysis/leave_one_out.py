@@ -159,7 +159,8 @@ def over_draws(
     """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
 
     With draws of the ``latents`` f (chain, draw, n) the weights are exact: 1 / p(y_i | f_-i, theta), see
-    `of_latents`. Without them, with basis functions, and with Gaussian noise, draws of p(theta | y) get
+    `of_latents`; of a case whose k is above `BAD_K` the value is that of the fit, which such draws cannot
+    tell better. Without them, with basis functions, and with Gaussian noise, draws of p(theta | y) get
     weights 1 / p(y_i | y_-i, theta), by `at_theta`. Draws at which that fit does not converge are left out of
     all chains. Where no tail can be fitted, k is infinite and nothing is smoothed: a tail of one value, as
     draws that repeat have it, and fewer than `FEWEST_DRAWS`.
@@ -175,8 +176,10 @@ def over_draws(
             for chains in zip(thetas, latents, strict=True)
         ])  # fmt: skip
         density, k = _averaged(exact)
-        apart = np.nan if by_fit is None else float(np.abs(density - by_fit[0]).max())
-        return LeaveOneOut(density, k, "draws", apart)
+        if by_fit is None:
+            return LeaveOneOut(density, k, "draws", np.nan)
+        apart = float(np.abs(density - by_fit[0]).max())
+        return LeaveOneOut(np.where(k > BAD_K, by_fit[0], density), k, "draws", apart)
     if by_fit is None:
         raise NumericalError(
             "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not "

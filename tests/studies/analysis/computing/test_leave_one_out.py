@@ -91,6 +91,17 @@ def preset(monkeypatch, values):
     return np.arange(len(values), dtype=float).reshape(2, -1, 1)
 
 
+def test_of_a_case_that_draws_cannot_tell_the_value_is_that_of_the_fit(monkeypatch):
+    rng = np.random.default_rng(0)
+    exact = np.stack([rng.normal(-1.0, 0.1, 400), -3.0 * rng.exponential(size=400)], axis=-1)
+    by_fit = np.tile([-1.5, -2.5], (400, 1)) + 0.01 * rng.normal(size=(400, 2))
+    monkeypatch.setattr(leave_one_out, "of_latents", lambda model, theta, f: exact[int(f[0])])
+    latents = np.arange(400.0).reshape(2, 200, 1)
+    found = over_draws(None, preset(monkeypatch, by_fit), latents)
+    assert found.pareto_k[0] < 0.7 < found.pareto_k[1]
+    np.testing.assert_allclose(found.log_density, [plain(exact)[0], plain(by_fit)[1]], atol=0.01)
+
+
 def plain(values):
     return np.log(len(values)) - logsumexp(-values, axis=0)
 
