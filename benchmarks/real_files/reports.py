@@ -15,6 +15,7 @@ import json
 import math
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,8 +80,10 @@ class ReportError(Exception):
 def report_row(name: str, home: Path) -> dict[str, Any]:
     """Run one data set in a folder and return its row of the table."""
     entry = load_table(TABLES["open"])[name]
+    for old in ("results", ".snakemake"):  # of an earlier run that was kept
+        shutil.rmtree(home / old, ignore_errors=True)
     (home / "file.csv").write_bytes(content(name, entry))
-    _call(home, "new", "file.csv", "--target", entry["target"])
+    _call(home, "new", "file.csv", "--target", entry["target"], "--force")
     fraction = hold_out_enough(home / "file.yaml")
     seconds = _call(home, "run", "--quick", "file.yaml")
     results = home / "results" / "file"
@@ -200,8 +203,9 @@ def _numbers(outcome: pd.Series, info: Mapping[str, Any]) -> np.ndarray:
     if info["target"]["kind"] != "binary":
         return outcome.to_numpy(float)
     positive = str(info["target"]["positive"])
-    if pd.api.types.is_numeric_dtype(outcome):
-        return (outcome == float(positive)).to_numpy(float)
+    if pd.api.types.is_numeric_dtype(outcome):  # 1 in the results, whatever its word in the file
+        positive = float(positive) if re.fullmatch(r"[-\d.]+", positive) else 1.0
+        return (outcome == positive).to_numpy(float)
     return (outcome.astype(str) == positive).to_numpy(float)
 
 
@@ -229,10 +233,15 @@ def figures_text(rows: Sequence[Mapping[str, Any]]) -> str:
     covered = [row for row in rows if row["coverage"] != ""]
     n = sum(row["held_out"] for row in covered)
     share = sum(row["coverage"] * row["held_out"] for row in covered) / n if n else math.nan
-    return (
+    text = (
         f"at least the best of three peers: {won} of {len(rows)}\n"
-        f"within two standard errors of it: {near} of {len(rows)}\n"
-        f"95 % intervals hold {100 * share:.1f} % of {n} held-out outcomes ({len(covered)} data sets)"
+        f"within two standard errors of it: {near} of {len(rows)}"
+    )
+    if not covered:
+        return text
+    return (
+        f"{text}\n95 % intervals hold {100 * share:.1f} % of {n} held-out outcomes "
+        f"({len(covered)} data sets)"
     )
 
 
