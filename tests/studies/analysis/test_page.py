@@ -67,7 +67,7 @@ def test_the_answer_of_patients_is_filled_from_the_tables(finished):
     folder, info = finished("patients")
     answer = section_of(build_page(folder, info), "answer")
     assert (
-        "Two of the nine columns matter for readmitted, the strongest first: creatinine (rising) and "
+        "Two of the nine columns clearly matter for readmitted, the strongest first: creatinine (rising) and "
         "prior admissions (rising). With creatinine at 131 instead of 57, the probability that "
         "readmitted is yes is 34 points higher (95 % interval 20 to 46), other things equal; with prior "
         "admissions at 3 instead of 0, it is 28 points higher (17 to 39). There is weak evidence that "
@@ -102,7 +102,7 @@ def test_the_answer_of_machine_ranks_the_columns(finished):
     page = build_page(folder, info)
     answer = section_of(page, "answer")
     assert (
-        "Five of the eight columns matter for vibration, the strongest first: speed (highest near "
+        "Five of the eight columns clearly matter for vibration, the strongest first: speed (highest near "
         "2020 rpm), load (rising), tool age (rising), coolant (highest near 32) and one more."
     ) in answer
     assert (

@@ -317,7 +317,7 @@ def test_a_page_opens_with_the_map_only_where_place_matters_more_than_the_column
     edit(folder, "relevance", lambda t: with_tide(t, 0.001))
     page = build_page(folder, info)
     answer = section_of(page, "answer")
-    assert answer.startswith("The answer tide (rising) matters for count.")
+    assert answer.startswith("The answer tide (rising) clearly matters for count.")
     assert "Location matters too." in answer
     picture = section_of(page, "picture")
     assert picture.index("when one column is set") < picture.index(

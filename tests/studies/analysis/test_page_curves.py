@@ -136,6 +136,20 @@ def test_a_season_is_told_by_its_months(finished):
     assert "August" not in answer
 
 
+def test_months_that_cannot_be_told_apart_are_a_range(finished):
+    """A winter as cold in December as in February, over the end of the year."""
+    months = np.arange(120)
+    mean = np.where(np.isin(months % 12, [11, 0, 1]), 2.0, np.where(months % 12 == 6, 9.0, 5.0))
+    curve = pd.DataFrame({"value": np.round(1950 + months / 12, 3), "mean": mean})
+    curve = curve.assign(low=mean - 0.5, high=mean + 0.5)
+    season = {"column": "speed", "period": 1.0, "name": "year"}
+    answer = answer_to(finished, curve, season=season)
+    assert "it is highest in July, with 9.0 mm/s" in answer
+    assert "and lowest from December to February, with 2.0 mm/s" in answer
+    pair = curve.assign(**{n: curve[n] + 4.0 * (months % 12 == 5) for n in ("mean", "low", "high")})
+    assert "highest in June and July" in answer_to(finished, pair, season=season)
+
+
 def test_a_season_of_the_week_is_told_by_its_days(finished):
     days = pd.date_range("2024-01-01", periods=70)  # a Monday
     mean = np.where(days.day_of_week == 6, 3.0, 1.0) - (days.day_of_week == 2)

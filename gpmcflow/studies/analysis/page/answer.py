@@ -7,6 +7,7 @@ import math
 import pandas as pd
 from markupsafe import Markup
 
+from gpmcflow.datasets.columns import is_time
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.columns import besides_location, columns_answer, curve_answer
 from gpmcflow.studies.analysis.page.html import (
@@ -152,8 +153,9 @@ def _separated(analysis: Analysis) -> Markup:
 def _none_seen(analysis: Analysis) -> Markup:
     """Columns without a clear effect, where they are few and others have one."""
     shifts = changes(analysis)
-    names = [shift.name for shift in shifts if shift.state == NONE and shift.kind != "place"]
-    if not 0 < len(names) <= 4 or len(names) == len(shifts) or nothing_learnt(analysis):
+    none = [shift for shift in shifts if shift.state == NONE and shift.kind != "place"]
+    names = [shift.name for shift in none if not shift.moves(analysis.kind)]
+    if not 0 < len(names) <= 4 or len(none) == len(shifts) or nothing_learnt(analysis):
         return Markup("")
     listed = words.series([italic(name) for name in names])
     return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))
@@ -165,7 +167,9 @@ def _error(row: pd.Series) -> str:
 
 def _notes(analysis: Analysis) -> Markup:
     shifts = [
-        shift for shift in changes(analysis) if shift.kind == "number" and shift.state != NONE
+        shift
+        for shift in changes(analysis)
+        if shift.kind == "number" and shift.state != NONE and not is_time(shift.column)
     ]
     about = (
         f" These are associations: changing {shifts[0].name} need not change the outcome."

@@ -34,6 +34,7 @@ def columns_answer(analysis: Analysis) -> Markup:
     clear, weak = ([s for s in shifts if s.state == state] for state in (CLEAR, WEAK))
     opening: Markup | str = ""
     if against_base(analysis) == "unsure":
+        clear, weak = [], clear + weak
         opening = Markup(
             "These rows cannot tell whether the model predicts {} better than the average."
         ).format(italic(analysis.target))
@@ -54,7 +55,7 @@ def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     target = italic(analysis.target)
     if not clear:
         return Markup("No single column shows a clear effect on {}.").format(target)
-    verb = f"matter{'s' * (len(clear) == 1)}"
+    verb = f"clearly matter{'s' * (len(clear) == 1)}"
     if n == 1:
         return Markup("{} {} for {}.").format(_shaped(analysis, clear[0]), verb, target)
     who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(

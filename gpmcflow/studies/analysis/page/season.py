@@ -22,7 +22,7 @@ _HOURS = [f"around {hour}:00" for hour in range(24)]
 
 
 class Turn(NamedTuple):
-    """A part of a cycle ("in July"), and the mean of the curve there over all cycles, with its interval."""
+    """Where a curve is extreme ("in July"), and its mean there over all cycles, with its interval."""
 
     when: str
     mean: float
@@ -52,7 +52,32 @@ def turns(analysis: Analysis, curve: pd.DataFrame) -> tuple[Turn, Turn] | None:
     top, foot = int(grouped["mean"].idxmax()), int(grouped["mean"].idxmin())
     if grouped["low"][top] <= grouped["high"][foot]:
         return None
-    return Turn(labels[top], *grouped.loc[top]), Turn(labels[foot], *grouped.loc[foot])
+    high = _run(top, grouped["mean"].to_numpy() >= grouped["low"][top])
+    low = _run(foot, grouped["mean"].to_numpy() <= grouped["high"][foot])
+    return (
+        Turn(_named(labels, high), *grouped.loc[top]),
+        Turn(_named(labels, low), *grouped.loc[foot]),
+    )
+
+
+def _run(extreme: int, alike: np.ndarray) -> tuple[int, int]:
+    """First and last of the parts in a row, around the cycle, that cannot be told from the extreme one."""
+    n, first, last = len(alike), extreme, extreme
+    while last - first < n - 1 and alike[(first - 1) % n]:
+        first -= 1
+    while last - first < n - 1 and alike[(last + 1) % n]:
+        last += 1
+    return first % n, last % n
+
+
+def _named(labels: list[str], run: tuple[int, int]) -> str:
+    """``in July``, ``in June and July``, ``from June to August``."""
+    first, last = (labels[k] for k in run)
+    if run[0] == run[1]:
+        return first
+    if (run[0] + 1) % len(labels) == run[1]:
+        return f"{first} and {last.split(' ', 1)[1]}"
+    return f"from {first.split(' ', 1)[1]} to {last.split(' ', 1)[1]}"
 
 
 def _parts(value: pd.Series, name: str | None) -> tuple[np.ndarray, list[str], np.ndarray] | None:

@@ -137,6 +137,11 @@ class Change(NamedTuple):
         """Column as words."""
         return "location" if self.kind == "place" else label(self.column)
 
+    def moves(self, kind: str) -> bool:
+        """Whether its interval leaves out that nothing changes, whatever the other columns' do."""
+        flat = 1.0 if kind in ("counts", "positive") else 0.0
+        return not self.lower <= flat <= self.upper
+
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
         return abs(math.log(self.value)) if kind in ("counts", "positive") else abs(self.value)

@@ -74,6 +74,6 @@ def test_a_place_without_effect_is_not_said_to_differ(analysis, tmp_path):
     run = analysis(tmp_path, {"data": data, "models": models, "quick": True})
     answer = section_of((run.folder / "report.html").read_text(encoding="utf-8"), "answer")
     assert answer.startswith("The answer z (lowest near")
-    assert "matters for yield" in answer
+    assert "clearly matters for yield" in answer
     assert "Location shows no clear effect." in answer
     assert "differs from place to place" not in answer
