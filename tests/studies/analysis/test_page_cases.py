@@ -57,6 +57,8 @@ def test_a_model_no_better_than_the_average_says_so_and_lists_no_column(finished
     assert NOTHING not in answer
     if name != "birds":
         assert answer.startswith("The answer These rows cannot tell whether the model predicts")
+        assert "There is weak evidence that" in answer
+        assert "clearly matter" not in answer
 
 
 def test_a_better_simple_model_is_said(finished):
