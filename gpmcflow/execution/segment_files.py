@@ -7,6 +7,7 @@ checksum for each array, which finds truncated and changed files.
 
 from __future__ import annotations
 
+import threading
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ from gpmcflow.storage.atomic import atomic_path
 _IDENTITY = "identity"
 _PREFIX = "array:"
 _OTHER = "it belongs to other settings"
+# NumPy parses the header of an array as Python, and the parser of CPython 3.11 counts its depth for all threads
+# together: of two at once, one may fail with SystemError.
+_one_parses = threading.Lock()
 _KEEP = 2  # the last checkpoint, and the one before in case the last is damaged
 
 
@@ -119,7 +123,7 @@ def _header(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
 
 
 def _read_part(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    with archive.open(f"{name}.npy") as part:
+    with _one_parses, archive.open(f"{name}.npy") as part:
         array = np.lib.format.read_array(part, allow_pickle=False)
         # The checksum is compared at the end, which a damaged shape would stop short of.
         if part.read(1):
