@@ -22,8 +22,8 @@ from gpmcflow.storage.atomic import atomic_path
 _IDENTITY = "identity"
 _PREFIX = "array:"
 _OTHER = "it belongs to other settings"
-# NumPy parses the header of an array as Python, and the parser of CPython 3.11 counts its depth for all threads
-# together: of two at once, one may fail with SystemError.
+# NumPy parses the header of an array as Python, and the parser of CPython 3.11 counts its depth for all
+# threads together: of two at once, one may fail with SystemError.
 _one_parses = threading.Lock()
 _KEEP = 2  # the last checkpoint, and the one before in case the last is damaged
 
