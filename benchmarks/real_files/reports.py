@@ -246,7 +246,7 @@ def figures_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def record(rows: Sequence[Mapping[str, Any]], path: Path = FILE) -> None:
-    """Write the rows, in the place of older ones of the same name."""
+    """Write the rows; each replaces an older one with the same name."""
     old = {}
     if path.is_file():
         with path.open(newline="", encoding="utf-8") as lines:

@@ -80,8 +80,7 @@ def evidence_gradient(
     Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
     """
     full, n = model.full(theta), model.n_cases
-    tau = fit.precision if isinstance(fit, QuickFit) else fit.sites.precision
-    b = fit.residual
+    tau, b = fit.precision, fit.residual
     slopes = np.zeros(len(full))
     of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
     if np.isin(model.free, np.concatenate(of_covariance)).any():

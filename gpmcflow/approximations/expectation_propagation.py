@@ -15,7 +15,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 
 logger = logging.getLogger(__name__)
-MAX_FAILED_SWEEPS = 20
+MAX_SWEEPS, MAX_FAILED_SWEEPS = 500, 20
 STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
 ROUNDING = 1e-15  # of a site's shift, over its terms
@@ -55,6 +55,11 @@ class ExpectationPropagation:
     clipped: int = 0
 
     @property
+    def precision(self) -> np.ndarray:
+        """tau (n,) of the sites."""
+        return self.sites.precision
+
+    @property
     def residual(self) -> np.ndarray:
         """Slopes nu - tau m (n,) of the log sites at the mean m of the predictors."""
         return self.sites.residual
@@ -76,8 +81,7 @@ def expectation_propagation(
     *,
     damping: float | None = None,
     tolerance: float = 1e-8,
-    max_sweeps: int = 500,
-    start: tuple[np.ndarray, np.ndarray] | None = None,
+    max_sweeps: int = MAX_SWEEPS,
 ) -> ExpectationPropagation:
     """Fit a Gaussian to the posterior of latents by expectation propagation.
 
@@ -109,8 +113,6 @@ def expectation_propagation(
         rounding explains.
     max_sweeps:
         Most updates of all sites.
-    start:
-        Precisions and shifts (n,) of the first sites, such as those of a fit nearby; by default 0.
 
     Returns
     -------
@@ -131,15 +133,13 @@ def expectation_propagation(
     >>> round(gp.expectation_propagation(model).log_evidence, 4)  # log 1/2
     -0.6931
     """
-    if damping is None:
-        damping = 1.0 if model.likelihood.log_concave else CAREFUL
-    if not 0.0 < damping <= 1.0:
+    if damping is not None and not 0.0 < damping <= 1.0:
         raise InputError(
             f"expectation propagation: damping is {damping!r}; allowed: 0 < damping <= 1"
         )
     require_latent("expectation propagation", model)
     pin_blas()
-    sweeps = _Sweeps(model, damping, tolerance, max_sweeps, start)
+    sweeps = _Sweeps(model, damping, tolerance, max_sweeps)
     if model.design is None:
         sweeps.run(_moments)
     sites, clipped = sweeps.run(GaussianSites)
@@ -155,11 +155,12 @@ def quick_fit(
     start: tuple[np.ndarray, np.ndarray] | None = None,
     damping: float | None = None,
 ) -> QuickFit:
-    """The fit of `expectation_propagation` to a coarser tolerance, without a Gaussian to draw from."""
-    if damping is None:
-        damping = 1.0 if model.likelihood.log_concave else CAREFUL
+    """The fit of `expectation_propagation` without a Gaussian to draw from.
+
+    ``start`` holds precisions and shifts (n,) of the first sites, such as those of a fit nearby.
+    """
     pin_blas()
-    sweeps = _Sweeps(model, damping, tolerance, 500, start)
+    sweeps = _Sweeps(model, damping, tolerance, MAX_SWEEPS, start)
     moments, _ = sweeps.run(_moments if model.design is None else GaussianSites)
     mu, v = cavities(moments)
     return QuickFit(
@@ -173,11 +174,13 @@ class _Sweeps:
     def __init__(
         self,
         model: LatentGaussianModel,
-        damping: float,
+        damping: float | None,
         tolerance: float,
         most: int,
-        start: tuple[np.ndarray, np.ndarray] | None,
+        start: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
+        if damping is None:
+            damping = 1.0 if model.likelihood.log_concave else CAREFUL
         self.model, self.damping, self.tolerance, self.most = model, damping, tolerance, most
         zero = np.zeros(model.n_cases)
         self.tau: np.ndarray = zero if start is None else start[0]

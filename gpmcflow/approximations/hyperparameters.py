@@ -196,14 +196,6 @@ class _Search:
         self.sites = fit.precision, fit.shift
         return fit
 
-    def _final(self, best: _Best) -> ExpectationPropagation | Laplace:
-        """The fit at the maximum, to full precision."""
-        latent = self.model.at(best.theta)
-        if isinstance(best.fit, QuickFit):
-            start = best.fit.precision, best.fit.shift
-            return expectation_propagation(latent, start=start)
-        return best.fit or FITS[self.method](latent)
-
     def _fails(self, theta: np.ndarray, why: str) -> NoReturn:
         self.failures.append((theta.copy(), why))
         raise _FailedFitError(theta.copy())
@@ -237,7 +229,9 @@ class _Search:
             raise NumericalError(
                 f"hyperparameters: no fit ({self.method}) converged; give them as numbers"
             )
-        return EvidenceMaximum(best.theta, self._final(best))
+        # to full precision, and from nothing: it depends on theta, not on the way there
+        fit = best.fit if isinstance(best.fit, Laplace) else None
+        return EvidenceMaximum(best.theta, fit or FITS[self.method](self.model.at(best.theta)))
 
     def _value(self, theta: np.ndarray) -> float:
         if self.exact is not None:

@@ -161,7 +161,7 @@ def unit_problems(
 
 
 def idle_rows(unit: Column, outcome: np.ndarray) -> np.ndarray:
-    """Rows whose exposure or number of trials is 0, and so is the outcome: they tell nothing."""
+    """Rows in which the outcome and its exposure, or number of trials, are both 0: they tell nothing."""
     return (unit.values == 0) & (outcome == 0)
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gpmcflow.pipeline.plan import Plan
+from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
 from gpmcflow.studies.frame.study import PlannedJob, listed
 
@@ -76,7 +76,7 @@ def run_jobs(
 
     def ready() -> list[PlannedJob]:
         unfinished = [*waiting, *(job for job, *_ in running.values())]
-        made = {path for job in unfinished for path in job.stage_outputs}
+        made = set(outputs_of(unfinished))
         return [job for job in waiting if not made & set(job.needs)]
 
     failure: Failure | None = None
@@ -114,7 +114,7 @@ def _stale(plan: Plan) -> list[PlannedJob]:
     for job in plan.jobs:
         if fresh & set(job.needs) or not Notes(plan, job).hold():
             stale.append(job)
-            fresh |= set(job.stage_outputs)
+            fresh |= set(outputs_of([job]))
     return stale
 
 
@@ -125,7 +125,7 @@ class Notes:
     """
 
     def __init__(self, plan: Plan, job: PlannedJob) -> None:
-        self._job, self._files = job, list(job.stage_outputs)
+        self._job, self._files = job, outputs_of([job])
         inputs = plan.inputs(job.stage)(job.wildcards).values()
         self._inputs = sorted({path for files in inputs for path in listed(files)})
         self._params = sorted(map(repr, params_of(plan, job).values()))
@@ -236,7 +236,7 @@ def call(plan: Plan, job: PlannedJob) -> None:
     from gpmcflow.studies.frame.job import run_job
 
     began = time.time()
-    for path in [*job.stage_outputs, job.log]:
+    for path in [*outputs_of([job]), job.log]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(job.log).unlink(missing_ok=True)
     run_job(_as_in_a_script(plan, job))
@@ -309,22 +309,3 @@ def _received(end: Any, process: Any, began: float) -> Ended:
     finally:
         end.close()
     return ended
-
-
-@contextlib.contextmanager
-def stopped_by_signals() -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt on any signal that asks to stop; give a list that holds those that came."""
-    came: list[int] = []
-
-    def stop(number: int, _: object) -> None:
-        came.append(number)
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

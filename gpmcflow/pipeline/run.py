@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
+from gpmcflow.execution.signals import EXIT_CODE
 from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.plan import optional_outputs_of, outputs_of, planned_jobs
@@ -140,13 +141,15 @@ def _in_process(checked: dict, config: Path, cores: int) -> tuple[int, list]:
     checked = {**checked, "config_file": config.name}
     (folder / ".snakemake").mkdir(exist_ok=True)
     failure = None
-    with _alone(folder), contextlib.chdir(folder), in_process.stopped_by_signals() as came:
+    with _alone(folder), contextlib.chdir(folder), _stopped_by_signals(_raise_interrupt) as came:
         try:
             failure = in_process.run_jobs(checked, cores, finished)
         except KeyboardInterrupt:
             return -came[-1], came
     if failure is None:
         return 0, came
+    if failure.ended.code == EXIT_CODE:  # a job in this process hears the signal itself
+        return -signal.SIGTERM, [signal.SIGTERM]
     log = os.path.normpath(os.path.join(relative, failure.job.log))
     lines = [*_errors(failure.ended.text), f"failed: {failure.job.rule}, log: {log}"]
     print("\n".join([*lines, _unfinished(relative)]), file=sys.stderr)
@@ -188,7 +191,7 @@ def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> t
             pass_fds=[lock],
         )
         threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
-        with _stopped_by_signals(process) as came:
+        with _stopped_by_signals(lambda: _interrupt(process)) as came:
             if messages is not None:
                 for line in messages.steps(process.stdout):
                     print(line, flush=True)
@@ -309,19 +312,28 @@ class Messages:
         return [*(self._errors or self._last), _unfinished(self._folder)]
 
 
-@contextlib.contextmanager
-def _stopped_by_signals(process: subprocess.Popen) -> Iterator[list[int]]:
-    """Stop Snakemake's process group by SIGINT on any signal; give a list that holds those that came.
+def _interrupt(process: subprocess.Popen) -> None:
+    """Stop Snakemake's process group by SIGINT.
 
     Snakemake has a session of its own, so that a Ctrl-C reaches it and its jobs once, from here. Its own
     handler of SIGTERM takes a lock and hangs where it interrupts a holder of that lock.
     """
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+
+
+def _raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(end: Callable[[], None]) -> Iterator[list[int]]:
+    """Call ``end`` on any signal that asks to stop; give a list that holds those that came."""
     came: list[int] = []
 
     def stop(number: int, _: object) -> None:
         came.append(number)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
+        end()
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]

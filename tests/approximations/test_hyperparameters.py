@@ -147,8 +147,7 @@ def test_the_maximum_is_one(data, ard):
     model = GPModel(X, y, SquaredExponential(ard=ard), Probit())
     theta, fit = maximise_evidence(model)
     assert theta.shape == ((3,) if ard else (2,))
-    cold = expectation_propagation(model.at(theta)).log_evidence
-    assert fit.log_evidence == pytest.approx(cold, abs=1e-9)
+    assert fit.log_evidence == expectation_propagation(model.at(theta)).log_evidence
     assert_a_maximum(model, theta, fit)
     if ard:
         assert theta[1] > theta[0]

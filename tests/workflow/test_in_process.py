@@ -126,6 +126,15 @@ def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatc
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_within_a_job_is_a_stop_and_no_failure(folder, capsys, monkeypatch, number):
+    monkeypatch.setattr(
+        "gpmcflow.studies.analysis.steps.fit", lambda job: os.kill(os.getpid(), number)
+    )
+    assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 128 + number
+    assert capsys.readouterr().err == "stopped; the same command goes on from here\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_and_the_same_command_goes_on(folder, capsys, number):
     command = "import sys; from gpmcflow.cli import main; sys.exit(main())"
     process = subprocess.Popen(

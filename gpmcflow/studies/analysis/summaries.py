@@ -138,18 +138,18 @@ def describe(
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
-    learnt = data.learning.X if _may_repeat(places) else None
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
             coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
             swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
             joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+            learnt = model.new_inputs(data.learning.X) if _may_repeat(places) else None
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
         if learnt is not None and k in shifted:
-            fitted.append(predictor.moments(model.new_inputs(learnt)).mean.mean(0))
+            fitted.append(predictor.moments(learnt).mean.mean(0))
         if k in drawn:
             linear = kind == "real"
             likelihood = predictor.likelihood

@@ -160,7 +160,7 @@ def analysis_memory_mb(
     """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices.
 
     ``structure`` is that of its model; with "basis" the matrices are those of the most functions. The
-    learning rows are the share ``learning`` of those that the job fits.
+    job fits more rows than the learning ones: these are the share ``learning`` of its rows.
     """
     n = math.ceil(problem_sizes(data, "learning/X")[0] / learning)
     basis = structure == "basis"

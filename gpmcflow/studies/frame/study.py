@@ -124,11 +124,6 @@ class PlannedJob:
         return {name: path.format(**self.wildcards) for name, path in self.stage.outputs.items()}
 
     @property
-    def stage_outputs(self) -> list[str]:
-        """All files that it writes, sidecars among them."""
-        return [path.format(**self.wildcards) for path in self.stage.files.values()]
-
-    @property
     def log(self) -> str:
         """Path of its log."""
         return self.stage.log.format(**self.wildcards)

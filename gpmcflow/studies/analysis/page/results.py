@@ -82,7 +82,7 @@ class Analysis:
 
     @property
     def ratios(self) -> bool:
-        """Whether changes of the response are told as factors."""
+        """Whether the page reports changes of the response as factors."""
         return self.kind in ("counts", "positive")
 
     @property
