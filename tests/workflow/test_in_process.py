@@ -130,7 +130,11 @@ def test_a_signal_within_a_job_is_a_stop_and_no_failure(folder, capsys, monkeypa
     monkeypatch.setattr(
         "gpmcflow.studies.analysis.steps.fit", lambda job: os.kill(os.getpid(), number)
     )
-    assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 128 + number
+    before = signal.signal(number, signal.default_int_handler)  # ignored in the background
+    try:
+        assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 128 + number
+    finally:
+        signal.signal(number, before)
     assert capsys.readouterr().err == "stopped; the same command goes on from here\n"
 
 
