@@ -153,9 +153,9 @@ def _separated(analysis: Analysis) -> Markup:
 def _none_seen(analysis: Analysis) -> Markup:
     """Columns without a clear effect, where they are few and others have one."""
     shifts = changes(analysis)
-    none = [shift for shift in shifts if shift.state == NONE and shift.kind != "place"]
-    names = [shift.name for shift in none if not shift.moves(analysis.kind)]
-    if not 0 < len(names) <= 4 or len(none) == len(shifts) or nothing_learnt(analysis):
+    names = [shift.name for shift in shifts if shift.silent and shift.kind != "place"]
+    every = all(shift.state == NONE for shift in shifts)
+    if not 0 < len(names) <= 4 or every or nothing_learnt(analysis):
         return Markup("")
     listed = words.series([italic(name) for name in names])
     return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))

@@ -130,6 +130,7 @@ class Change(NamedTuple):
     value: float
     lower: float
     upper: float
+    chance: float  # of such a difference, were this column flat
     state: str  # CLEAR, WEAK or NONE
 
     @property
@@ -137,10 +138,10 @@ class Change(NamedTuple):
         """Column as words."""
         return "location" if self.kind == "place" else label(self.column)
 
-    def moves(self, kind: str) -> bool:
-        """Whether its interval leaves out that nothing changes, whatever the other columns' do."""
-        flat = 1.0 if kind in ("counts", "positive") else 0.0
-        return not self.lower <= flat <= self.upper
+    @property
+    def silent(self) -> bool:
+        """Whether nothing speaks for an effect, even if this were the only column looked at."""
+        return self.state == NONE and not self.chance < _WEAK
 
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
@@ -154,6 +155,7 @@ def changes(analysis: Analysis) -> list[Change]:
         Change(
             *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
             *(row.change, row.change_low, row.change_high),
+            row.chance,
             _state(row.chance * len(frame)) if learnt else NONE,
         )
         for row in frame.itertuples()
