@@ -12,6 +12,7 @@ from gpmcflow.approximations.perturbative_correction import (
 from gpmcflow.approximations.prediction import predict as predict
 from gpmcflow.approximations.prediction import simulate as simulate
 from gpmcflow.approximations.subset_of_data import SubsetOfData as SubsetOfData
+from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical
 from gpmcflow.covariances.leaves import Constant as Constant
@@ -37,15 +38,18 @@ from gpmcflow.evidence.nested_annealing import nested_annealing as nested_anneal
 from gpmcflow.execution import Execution as Execution
 from gpmcflow.execution import workers as workers
 from gpmcflow.likelihoods import Binomial as Binomial
+from gpmcflow.likelihoods import CensoredGaussian as CensoredGaussian
 from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian
 from gpmcflow.likelihoods import Likelihood as Likelihood
 from gpmcflow.likelihoods import Logistic as Logistic
 from gpmcflow.likelihoods import LogNormal as LogNormal
 from gpmcflow.likelihoods import NegativeBinomial as NegativeBinomial
+from gpmcflow.likelihoods import Ordinal as Ordinal
 from gpmcflow.likelihoods import Poisson as Poisson
 from gpmcflow.likelihoods import Probit as Probit
 from gpmcflow.likelihoods import StudentT as StudentT
+from gpmcflow.likelihoods import Survival as Survival
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel

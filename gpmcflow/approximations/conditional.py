@@ -45,6 +45,15 @@ class Conditional(NamedTuple):
             by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
         return mean_of_draws(by_draw) if self.likelihoods[0].log_link else by_draw.mean(0)
 
+    def class_probabilities(self) -> np.ndarray | None:
+        """P(y = each class) at each input, (class, m); None unless y has classes."""
+        if not self.likelihoods[0].classes:
+            return None
+        n = len(self.mean)
+        own = self.likelihoods * (n if len(self.likelihoods) == 1 else 1)
+        rows = zip(own, self.mean, self.variance, strict=True)
+        return np.mean([each.class_probabilities(m, v) for each, m, v in rows], axis=0)
+
     def quantiles(self, levels: Sequence[float]) -> np.ndarray:
         """Quantiles of eta (level, m), by bisection."""
         levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)

@@ -31,6 +31,7 @@ def mixture(
     mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
     likelihoods = _own(parts)
     units = _units(likelihoods[0], mean.shape[1], exposure=exposure, trials=trials)
+    units |= dict.fromkeys(likelihoods[0].of_observation)
     likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
     return Conditional(mean, variance, likelihoods)
 
@@ -51,6 +52,9 @@ def predictive(
     over, mean = ("quantile", "new_case"), scale * eta.mean_response()
     exact = eta.response_quantiles(quantiles)
     simulated = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
+    of_classes: dict[str, Any] = {}
+    if (probabilities := eta.class_probabilities()) is not None:
+        of_classes["response_probability"] = (("class", "new_case"), probabilities)
     return xr.Dataset(
         {
             "latent_mean": ("new_case", eta.mean.mean(0)),
@@ -62,9 +66,15 @@ def predictive(
                 np.where(np.isnan(mean) | (not has_sd), np.nan, response.std(0)),
             ),
             "response_quantile": (over, simulated if exact is None else exact),
+            **of_classes,
         },
-        {"new_case": np.arange(m), "quantile": list(quantiles)},
+        {"new_case": np.arange(m), "quantile": list(quantiles), **_classes(eta.likelihoods[0])},
     )
+
+
+def _classes(likelihood: Likelihood) -> dict[str, Any]:
+    """Names of the classes of y, or their numbers from 1, as a coordinate."""
+    return {"class": list(likelihood.classes)} if likelihood.classes else {}
 
 
 def tell_missing_moments(eta: Conditional) -> None:
@@ -74,8 +84,8 @@ def tell_missing_moments(eta: Conditional) -> None:
         what = "mean and no standard deviation" if missing[0] else "standard deviation"
         own = eta.likelihoods[0].name
         log.warning(
-            "predict: the response has no %s, which are nan: draws of the %s likelihood have df at most %d; "
-            "take the quantiles, or a hyperprior of df above 2", what, own, 1 if missing[0] else 2,
+            "predict: the response has no %s, which are nan: the tails of draws of the %s likelihood are too "
+            "heavy; take the quantiles", what, own,
         )  # fmt: skip
 
 

@@ -13,14 +13,17 @@ from typing import Any
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.binomial import Binomial
+from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
 from gpmcflow.likelihoods.gamma import Gamma
 from gpmcflow.likelihoods.gaussian import Gaussian
 from gpmcflow.likelihoods.log_normal import LogNormal
 from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
+from gpmcflow.likelihoods.ordinal import Ordinal
 from gpmcflow.likelihoods.poisson import Poisson
 from gpmcflow.likelihoods.probit import Probit
 from gpmcflow.likelihoods.student_t import StudentT
+from gpmcflow.likelihoods.survival import Survival
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     kind.name: kind
@@ -34,12 +37,15 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
         StudentT,
         LogNormal,
         Gamma,
+        Survival,
+        Ordinal,
+        CensoredGaussian,
     )
 }
 
 __all__ = [
-    "LIKELIHOODS", "Binomial", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
-    "NegativeBinomial", "Poisson", "Probit", "StudentT", "likelihood",
+    "LIKELIHOODS", "Binomial", "CensoredGaussian", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
+    "NegativeBinomial", "Ordinal", "Poisson", "Probit", "StudentT", "Survival", "likelihood",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from gpmcflow.execution.digest import array_digest, text_digest
 from gpmcflow.likelihoods.constants import positive_constant, value_text
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted_site
-from gpmcflow.parameters.defaults import default_hyperpriors
+from gpmcflow.parameters.defaults import default_hyperprior
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
 
@@ -53,8 +53,8 @@ class Likelihood(ABC):
     ----------
     name:
         In messages and in configs; by default the name of the class.
-    parameters, constants:
-        Names of its fields that may be free, and of those that may be one a case.
+    parameters, constants, options:
+        Names of its fields that may be free, of those that may be one a case, and of those that are neither.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -62,6 +62,9 @@ class Likelihood(ABC):
         Names of the parameters that are in the units of y, as eta is (an identity link): widths of y about
         eta, or of `to_eta` of y. The search for a maximum then starts at the spread of y, and a y of another
         size is a warning.
+    of_observation:
+        Names of the constants that say how y was seen, such as whether it was censored; None is a value of
+        each, and predictions of new cases take it.
     relative_sites, conjugate, binary, counts, log_link, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
         in eta, has labels -1 and +1, counts with a log link, or a mean proportional to exp(eta); and how
@@ -92,6 +95,7 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
+    options: ClassVar[tuple[str, ...]] = ()  #: fields that are neither, such as the name of a law
     renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
@@ -99,6 +103,9 @@ class Likelihood(ABC):
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
+    of_observation: ClassVar[
+        tuple[str, ...]
+    ] = ()  #: constants that say how y was seen, which new cases do not have
     eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
     in_units_of_y: ClassVar[
         tuple[str, ...]
@@ -115,9 +122,9 @@ class Likelihood(ABC):
             value: Any = getattr(self, name)
             where = f"{type(self).__name__} likelihood: {name}"
             if name not in self.parameters or (name in self.constants and np.ndim(value)):
-                value = positive_constant(value, where)
+                value = self.checked_constant(name, value, where)
             else:
-                value = default_hyperpriors().get(name) if value is None else value
+                value = default_hyperprior(self.name, name) if value is None else value
                 value = checked_setting(value, where)
             object.__setattr__(self, name, value)
 
@@ -189,6 +196,14 @@ class Likelihood(ABC):
 
     # -- densities -------------------------------------------------------------------------------
 
+    def checked_constant(self, name: str, value: Any, where: str) -> Any:
+        """A constant as the likelihood keeps it; `InputError` that begins with ``where`` unless it is one."""
+        return positive_constant(value, where)
+
+    def coded(self, y: Any) -> Any:
+        """Observations as numbers, where they may come as words."""
+        return y
+
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` for observations this likelihood cannot have; the model has refused nan."""
         for name in self.constants:
@@ -202,6 +217,10 @@ class Likelihood(ABC):
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each (..., n)."""
+
+    def default_mean(self) -> Hyperprior | float:
+        """Return what a model takes for its mean where none is stated."""
+        return 0.0
 
     def noise_variances(self, n: int) -> np.ndarray:
         """Of n cases of a likelihood that is ``conjugate``, (n,)."""
@@ -272,6 +291,15 @@ class Likelihood(ABC):
             "conditional_mean(eta), which returns E[y | eta]"
         )
 
+    @property
+    def classes(self) -> tuple[str, ...] | range:
+        """Names of the classes of y in order, or their numbers; empty unless it has any."""
+        return ()
+
+    def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray | None:
+        """P(y = each class) averaged over eta ~ N(mean, variance), (class, ...); None without classes."""
+        return None
+
     def has_moment(self, order: int) -> bool:
         """Whether E[|y|^order | eta] is finite: of order 1 for a mean, 2 for a standard deviation."""
         return True
@@ -322,7 +350,10 @@ class Likelihood(ABC):
             return alpha, r / (1.0 - variance * r)
 
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""
+        """Centres and widths, (n,) or one row a place, that quadrature must look at besides the cavity.
+
+        Without any a log-concave factor has one bend, which is found.
+        """
         return None
 
 

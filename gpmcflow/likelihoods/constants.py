@@ -1,4 +1,4 @@
-"""Constants of a likelihood: positive numbers, or one for each case."""
+"""Constants of a likelihood: numbers, or one for each case."""
 
 from __future__ import annotations
 
@@ -26,6 +26,19 @@ def positive_constant(value: Any, where: str) -> float | np.ndarray:
         raise InputError(f"{where} is {shown}; allowed: a positive number, or one for each case")
     array.setflags(write=False)
     return array if array.ndim else float(array)
+
+
+def by_case(value: Any, where: str, allowed: str) -> np.ndarray:
+    """Numbers of each case (n,), which may be nan, in an array that cannot be written to."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim != 1 or not array.size:
+        shown = f"of shape {array.shape}" if array.ndim > 1 or np.ndim(value) else repr(value)
+        raise InputError(f"{where} is {shown}; allowed: one for each case: {allowed}")
+    array.setflags(write=False)
+    return array
 
 
 def value_text(value: Any) -> str:

@@ -14,39 +14,20 @@ from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.labels import BinaryLikelihood
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponential, sum_of_logs
-
-# (1 + 2x) erfcx(x) as a polynomial in (x - 3.75) / (x + 3.75), x >= 0: the Chebyshev interpolant
-# computed with 40 digits and expanded; relative error below 1e-15. One branch-free polynomial lets
-# the compiler use vector instructions, which scipy.special.erfcx cannot.
-_ERFCX = np.array([
-    1.2375126308378275, -0.14024059858554697, 0.0035854154854644293, 0.0822767384901452,
-    -0.10880393014174886, 0.09230432116037748, -0.05869339858963677, 0.028362277418956406,
-    -0.009746579558029276, 0.0017556258528952954, 0.0002937136655913448, -0.0002901540805408417,
-    5.164909889268241e-05, 2.238423915508223e-05, -1.1444146237700524e-05, -9.73559896736775e-07,
-    1.751637648849062e-06, -5.7218230603224086e-08, -2.5866850716155884e-07, 2.3263508708859124e-08,
-    3.8675334242222354e-08, -3.744210080962018e-09, -5.1739902140113095e-09, 3.1114333809799254e-10,
-    4.2514714447963895e-10,
-])  # fmt: skip
-_SQRT_HALF = 0.7071067811865476
-_SQRT_2_OVER_PI = 0.7978845608028654
-_INV_SQRT_2PI = 0.3989422804014327
-_HALF_LOG_2PI = 0.9189385332046727
-
-
-@numba.njit(inline="always", error_model="numpy")
-def _erfcx(x: float) -> float:
-    t = (x - 3.75) / (x + 3.75)
-    p = _ERFCX[-1]
-    for k in range(_ERFCX.size - 2, -1, -1):
-        p = p * t + _ERFCX[k]
-    return p / (1.0 + 2.0 * x)
+from gpmcflow.numerics.normal_tail import (
+    HALF_LOG_2PI,
+    INV_SQRT_2PI,
+    SQRT_2_OVER_PI,
+    SQRT_HALF,
+    erfcx,
+)
 
 
 @numba.njit(inline="always", error_model="numpy")
 def _factor_and_slope(z: float) -> tuple[float, float]:  # Phi(z), times exp(z^2 / 2) below 0
-    gauss, e = exponential(-0.5 * z * z), _erfcx(abs(z) * _SQRT_HALF)
+    gauss, e = exponential(-0.5 * z * z), erfcx(abs(z) * SQRT_HALF)
     tail = 0.5 * gauss * e
-    below, above = _SQRT_2_OVER_PI / e, _INV_SQRT_2PI * gauss / (1.0 - tail)
+    below, above = SQRT_2_OVER_PI / e, INV_SQRT_2PI * gauss / (1.0 - tail)
     return (0.5 * e, below) if z < 0.0 else (1.0 - tail, above)
 
 
@@ -75,7 +56,7 @@ def _value(head, f, y, constants, phi):
     offset, total = head[1], 0.0
     for i in range(int(head[0])):
         z = y[i] * (f[i] + offset)
-        half = 0.5 * _erfcx(abs(z) * _SQRT_HALF)
+        half = 0.5 * erfcx(abs(z) * SQRT_HALF)
         if z < 0.0:
             total += np.log(half) - 0.5 * z * z
         else:
@@ -171,7 +152,7 @@ def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, ...]:
         slope[low] = a + c[0]
         w[low] = slope[low] * c[0]
         w1[low] = -slope[low] * c[0] ** 2 * c[1] * (c[2] - c[1])
-        value[low] = -0.5 * a**2 - _HALF_LOG_2PI - np.log(slope[low])
+        value[low] = -0.5 * a**2 - HALF_LOG_2PI - np.log(slope[low])
     x = flat[~low]
     if x.size:
         lam = np.empty_like(x)

@@ -99,9 +99,13 @@ def tilted_nodes(
     likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Log Z (n,), weights that sum to one and nodes (m, n) of the tilted distribution, and l', l''."""
-    rule = _bend_rule if likelihood.log_concave else _panel_rule
+    places = likelihood.places(y)
+    one_bend = likelihood.log_concave and places is None
     with np.errstate(over="ignore", under="ignore"):
-        origin, eta, width = rule(likelihood, y, mean, variance)
+        if one_bend:
+            origin, eta, width = _bend_rule(likelihood, y, mean, variance)
+        else:
+            origin, eta, width = _panel_rule(places, mean, variance)
         log_p, slope, curvature, _ = likelihood.derivatives(eta, y)
         # relative to the origin: squares over a small variance would round away what log p says
         log_cavity = -0.5 * (eta - origin) * (eta - origin + 2.0 * (origin - mean)) / variance
@@ -174,19 +178,18 @@ def _bend(
 
 
 def _panel_rule(
-    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    places: tuple[np.ndarray, np.ndarray] | None, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Origin, nodes and widths for any other factor: Gauss-Legendre panels around the cavity and its places.
 
-    They cover mean +- 10 sd and the place +- 12 widths, and grow with the distance from the place.
+    They cover mean +- 10 sd and each place +- 12 widths, and grow with the distance from the place.
     """
     sd = np.sqrt(variance)
     edges = [mean + sd * np.linspace(-10.0, 10.0, 11)[:, None]]
-    places = likelihood.places(y)
     if places is not None:
-        centre, width = places
-        growth = np.arcsinh(np.maximum(12.0, 10.0 * sd / width)) / PANELS
-        edges.append(centre + width * np.sinh(np.arange(-PANELS, PANELS + 1)[:, None] * growth))
+        for centre, width in zip(*map(np.atleast_2d, places), strict=True):
+            growth = np.arcsinh(np.maximum(12.0, 10.0 * sd / width)) / PANELS
+            edges.append(centre + width * np.sinh(np.arange(-PANELS, PANELS + 1)[:, None] * growth))
     edges = np.sort(np.concatenate(edges), axis=0)
     x, weight = np.polynomial.legendre.leggauss(ORDER)
     middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * (edges[1:] - edges[:-1])

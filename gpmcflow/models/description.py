@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -27,9 +28,9 @@ def describe(model: GPModel) -> dict[str, Any]:
     """
     own = LIKELIHOODS.get(model.likelihood.name) is type(model.likelihood)
     settings = {
-        name: None if np.ndim(value) else setting_text(value)
+        name: None if _by_case(model, name) else setting_text(value)
         for name, value in vars(model.likelihood).items()
-        if not name.startswith("_")
+        if not name.startswith("_") and value is not None
     }
     tellable = all(leaf.term in LEAVES for leaf in model.leaves)
     return {
@@ -43,13 +44,19 @@ def describe(model: GPModel) -> dict[str, Any]:
     }
 
 
+def _by_case(model: GPModel, name: str) -> bool:
+    """Whether a field of the likelihood is a constant with one value for each case."""
+    own = model.likelihood
+    return name in own.constants and np.ndim(getattr(own, name)) == 1
+
+
 def data_of(model: GPModel) -> dict[str, xr.Dataset]:
     """Groups ``observed_data`` and ``constant_data``: y, X, and constants of the likelihood by case."""
     cases = {"case": np.arange(model.n_cases)}
     by_case = {
-        name: ("case", np.array(value))
-        for name, value in vars(model.likelihood).items()
-        if np.ndim(value) == 1 and not name.startswith("_")
+        name: ("case", np.array(getattr(model.likelihood, name)))
+        for name in model.likelihood.constants
+        if _by_case(model, name)
     }
     features = {"feature": np.array(model.inputs.names)}
     constants = {"X": (("case", "feature"), model.X), **by_case}
@@ -57,6 +64,14 @@ def data_of(model: GPModel) -> dict[str, xr.Dataset]:
         "observed_data": xr.Dataset({"y": ("case", model.y)}, cases),
         "constant_data": xr.Dataset(constants, cases | features),
     }
+
+
+def _setting(text: str, where: str) -> Any:
+    """A setting of a likelihood of its text: a number, words, or what a parameter may be."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return parse_setting(text, where)
 
 
 def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
@@ -74,7 +89,7 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     settings = dict(described["likelihood"])
     name = settings.pop("name")
     values = {
-        key: constants[key].values if text is None else parse_setting(text, f"likelihood {name}")
+        key: constants[key].values if text is None else _setting(text, f"likelihood {name}")
         for key, text in settings.items()
     }
     names = tuple(str(feature) for feature in constants["feature"].values)

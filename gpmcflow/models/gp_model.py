@@ -53,7 +53,8 @@ class GPModel(WritableArrays, LatentPrior):
     covariance, likelihood:
         Any covariance expression and likelihood; what they leave out has a default hyperprior.
     mean:
-        Number or hyperprior of c, in the units of the latent function.
+        Number or hyperprior of c, in the units of the latent function; left out, 0 unless the likelihood has
+        another default, as `Ordinal` does.
     jitter:
         eps of R_ii (1 + eps), a part of the model, the same for all theta, R the terms of K that are not
         `Linear`, `Polynomial` or `Constant`: those are few functions, and need none. None is 1e-6, and for
@@ -90,15 +91,16 @@ class GPModel(WritableArrays, LatentPrior):
     y: np.ndarray
     covariance: Covariance
     likelihood: Likelihood
-    mean: Setting = 0.0
+    mean: Setting | None = None
     jitter: float | None = None
     structure: str | BasisFunctions = "auto"
 
     def __post_init__(self) -> None:
         inputs, of_user = inputs_of(self.X), not isinstance(self.X, Inputs)
         require_plain("model: y", self.y)
-        try:
-            y = np.array(self.y, dtype=np.float64, order="C")  # writable, as compiled code knows it
+        own = isinstance(self.likelihood, Likelihood)
+        try:  # writable, as compiled code knows it
+            y = np.array(self.likelihood.coded(self.y) if own else self.y, np.float64, order="C")
         except (TypeError, ValueError):
             raise InputError("model: y holds other than numbers; code it as numbers") from None
         if y.shape != (len(inputs.values),) or not inputs.values.size:
@@ -134,7 +136,8 @@ class GPModel(WritableArrays, LatentPrior):
         set_(self, "inputs", inputs)
         set_(self, "X", inputs.values)
         set_(self, "y", y)
-        mean = checked_setting(self.mean, "model: mean", positive=False)
+        mean = self.likelihood.default_mean() if self.mean is None else self.mean
+        mean = checked_setting(mean, "model: mean", positive=False)
         set_(self, "mean", mean)
         covariance, columns = bind(self.covariance, inputs)
         set_(self, "covariance", covariance)

@@ -29,4 +29,12 @@ def default_hyperpriors() -> Mapping[str, Hyperprior]:
         "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom
         "size": _log_normal(1.0, 1.5),  # of a negative binomial, 0.14 to 51
         "shape": _log_normal(1.0, 1.0),  # of a gamma distribution, 0.38 to 19
+        "survival.scale": _log_normal(-0.5, 0.75),  # of log times, 0.14 to 2.6
+        "gap": _log_normal(0.0, 0.75),  # between cutpoints of grades, 0.23 to 4.3
     }
+
+
+def default_hyperprior(owner: str, name: str) -> Hyperprior | None:
+    """Return the hyperprior of a parameter of an owner, such as survival's scale; None without a default."""
+    known = default_hyperpriors()
+    return known.get(f"{owner}.{name}", known.get(name))

@@ -8,7 +8,7 @@ from typing import Any
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods import Likelihood, likelihood
+from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 
 MEAN_RATE = "mean-rate"
@@ -34,7 +34,12 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
-    stated = {key: _named(value, priors, where) for key, value in settings.items()}
+    kind = LIKELIHOODS.get(name)
+    words = set(kind.options) if kind is not None else set()
+    stated = {
+        key: value if key in words else _named(value, priors, where)
+        for key, value in settings.items()
+    }
     try:
         made = likelihood(name, **stated)
     except InputError as error:

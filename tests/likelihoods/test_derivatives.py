@@ -13,14 +13,17 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
+    CensoredGaussian,
     Gamma,
     Gaussian,
     Logistic,
     LogNormal,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     Probit,
     StudentT,
+    Survival,
 )
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
@@ -57,6 +60,70 @@ def gamma(e, y, a):
     return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(mp.mpf(a))
 
 
+GRADES = np.array([1.0, 4.0, 2.0, 3.0, 4.0, 1.0, 3.0])
+CUTS = (-0.8, 0.3, 2.1)
+
+
+def _tails(x, link):
+    """F and 1 - F."""
+    if link == "probit":
+        return mp.ncdf(x), mp.ncdf(-x)
+    if link == "logit":
+        return 1 / (1 + mp.exp(-x)), 1 / (1 + mp.exp(x))
+    return -mp.expm1(-mp.exp(x)), mp.exp(-mp.exp(x))
+
+
+def _log_density(x, link):
+    if link == "probit":
+        return -(x**2) / 2 - mp.log(2 * mp.pi) / 2
+    if link == "logit":
+        return -x - 2 * mp.log1p(mp.exp(-x))
+    return x - mp.exp(x)
+
+
+def between(low, high, e, s, link):
+    """log P(low < e + s eps <= high), or the log density at low = high."""
+    a, b = (low - e) / s, (high - e) / s
+    if a == b:
+        return _log_density(a, link) - mp.log(s)
+    if b == mp.inf:
+        return mp.log(_tails(a, link)[1])
+    if a == -mp.inf:
+        return mp.log(_tails(b, link)[0])
+    (f_a, s_a), (f_b, s_b) = _tails(a, link), _tails(b, link)
+    return mp.log(s_a - s_b) if a + b > 0 else mp.log(f_b - f_a)
+
+
+def survival(e, y, s, link, events):
+    """Of the times AMOUNTS, with events by place."""
+    event, log_y = events[AMOUNTS.tolist().index(float(y))], mp.log(y)
+    low, high = {1: (log_y, log_y), 0: (log_y, mp.inf), -1: (-mp.inf, log_y)}.get(
+        event, (log_y, mp.log(mp.mpf(event)))
+    )
+    return between(low, high, e, s, link) - (log_y if event == 1 else 0)
+
+
+def censored(e, y, s):
+    if y <= -1.2:
+        return between(-mp.inf, mp.mpf(-1.2), e, s, "probit")
+    if y >= 4.4:
+        return between(mp.mpf(4.4), mp.inf, e, s, "probit")
+    high = mp.mpf(3.5) if y == 3.0 else y
+    return between(y, high, e, s, "probit")
+
+
+def ordinal(e, y, *gaps, link="logit"):
+    cuts = [mp.mpf(CUTS[0])]
+    for gap in gaps or np.diff(CUTS).tolist():
+        cuts.append(cuts[-1] + mp.mpf(gap))
+    edges = [-mp.inf, *cuts, mp.inf]
+    return between(edges[int(y) - 1], edges[int(y)], e, 1, link)
+
+
+EVENTS = (1, 0, 1, -1, 0, 1, 1)
+UPPER = np.array([np.nan, np.nan, np.nan, np.nan, np.nan, 12.0, np.nan])
+_SEEN = (1, 0, 1, -1, 0, 12.0, 1)
+_GROUPED = np.where(REALS == 3.0, 3.5, np.nan)
 CASES = {
     "probit": (Probit(), LABELS, lambda e, y: mp.log(mp.ncdf(y * e))),
     "logistic": (Logistic(), LABELS, lambda e, y: -mp.log1p(mp.exp(-y * e))),
@@ -89,6 +156,32 @@ CASES = {
     ),
     "log_normal": (LogNormal(0.3), AMOUNTS, lambda e, y: log_normal(e, y, mp.mpf(0.3))),
     "gamma": (Gamma(1.7), AMOUNTS, lambda e, y: gamma(e, y, mp.mpf(1.7))),
+    "survival": (
+        Survival("weibull", 0.7, EVENTS, UPPER),
+        AMOUNTS,
+        lambda e, y: survival(e, y, mp.mpf(0.7), "weibull", _SEEN),
+    ),
+    "log-logistic survival": (
+        Survival("loglogistic", 0.7, EVENTS, UPPER),
+        AMOUNTS,
+        lambda e, y: survival(e, y, mp.mpf(0.7), "logit", _SEEN),
+    ),
+    "log-normal survival": (
+        Survival("lognormal", 0.7, EVENTS, UPPER),
+        AMOUNTS,
+        lambda e, y: survival(e, y, mp.mpf(0.7), "probit", _SEEN),
+    ),
+    "ordinal": (Ordinal(cutpoints=CUTS), GRADES, ordinal),
+    "ordinal, probit": (
+        Ordinal(cutpoints=CUTS, link="probit"),
+        GRADES,
+        partial(ordinal, link="probit"),
+    ),
+    "censored_gaussian": (
+        CensoredGaussian(0.6, -1.2, 4.4, _GROUPED),
+        np.clip(REALS, -1.2, 4.4),
+        lambda e, y: censored(e, y, mp.mpf(0.6)),
+    ),
 }
 PARAMETERS = {
     "gaussian": (
@@ -100,11 +193,30 @@ PARAMETERS = {
     "student_t": (StudentT(0.6, 3.5), REALS, student_t),
     "log_normal": (LogNormal(0.6), AMOUNTS, log_normal),
     "gamma": (Gamma(1.7), AMOUNTS, gamma),
+    "ordinal": (Ordinal(cutpoints=CUTS), GRADES, ordinal),
+    "ordinal, probit": (
+        Ordinal(cutpoints=CUTS, link="probit"),
+        GRADES,
+        partial(ordinal, link="probit"),
+    ),
+    "censored_gaussian": (
+        CensoredGaussian(0.6, -1.2, 4.4, _GROUPED),
+        np.clip(REALS, -1.2, 4.4),
+        censored,
+    ),
+    **{
+        f"{law} survival": (
+            Survival(law, 0.7, EVENTS, UPPER),
+            AMOUNTS,
+            partial(survival, link=link, events=_SEEN),
+        )
+        for law, link in (("weibull", "weibull"), ("loglogistic", "logit"), ("lognormal", "probit"))
+    },
 }
 
 
 def test_every_likelihood_has_a_case():
-    assert set(CASES) == set(LIKELIHOODS)
+    assert set(CASES) >= set(LIKELIHOODS)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -30,8 +30,9 @@ WIDE = Hyperprior.log_uniform(0.1, 10.0)
 
 def test_likelihoods_by_name():
     assert likelihood("gaussian", noise_sd=0.2) == Gaussian(0.2)
+    needed = {"binomial": {"trials": 3}, "ordinal": {"levels": 3}}
     for name, kind in LIKELIHOODS.items():
-        made = likelihood(name, **({"trials": 3} if name == "binomial" else {}))
+        made = likelihood(name, **needed.get(name, {}))
         assert type(made) is kind
         assert made.name == name
     given = {"distribution": "norm", "parameters": {"loc": 1.0, "scale": 0.5}}

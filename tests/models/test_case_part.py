@@ -9,14 +9,17 @@ from scipy.special import expit, log_expit
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Binomial,
+    CensoredGaussian,
     Gamma,
     Gaussian,
     Logistic,
     LogNormal,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     Probit,
     StudentT,
+    Survival,
 )
 from gpmcflow.models import case_part
 from gpmcflow.models.case_part import CasePart
@@ -36,6 +39,9 @@ SETTINGS = {
     "student_t": StudentT(0.6, 4.0),
     "log_normal": LogNormal(0.6),
     "gamma": Gamma(1.7),
+    "survival": Survival(scale=0.7, event=np.arange(N) % 3 - 1.0),
+    "ordinal": Ordinal(cutpoints=(-0.6, 0.5, 1.9)),
+    "censored_gaussian": CensoredGaussian(0.6, below=np.linspace(-2.0, -0.5, N), above=0.9),
 }
 
 

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
-from scipy.stats import binom, gamma, lognorm, nbinom, norm, poisson, t
+from scipy.stats import binom, gamma, lognorm, nbinom, norm, poisson, t, weibull_min
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
@@ -64,6 +64,9 @@ FIXED = {
     "student_t": {"scale": 0.5, "df": 3.0},
     "log_normal": {"noise_sd": 0.6},
     "gamma": {"shape": 2.5},
+    "survival": {"scale": 0.6},
+    "ordinal": {"cutpoints": (-0.5, 0.9)},
+    "censored_gaussian": {"noise_sd": 0.6, "below": -0.2, "above": 1.0},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -73,6 +76,9 @@ FREED = {
     "student_t": {"scale": FREE},
     "log_normal": {"noise_sd": FREE},
     "gamma": {"shape": FREE},
+    "survival": {"scale": FREE},
+    "ordinal": {"cutpoints": None, "levels": 3},
+    "censored_gaussian": {"noise_sd": FREE, "below": -0.2, "above": 1.0},
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -84,6 +90,9 @@ Y = {
     "student_t": [1.2, -1.1, 0.5],  # two contradict each other: l'' > 0 at the posterior's mean
     "log_normal": [4.1, 0.8, 1.6],
     "gamma": [4.1, 0.8, 1.6],
+    "survival": [4.1, 0.8, 1.6],
+    "ordinal": [3.0, 1.0, 2.0],
+    "censored_gaussian": [1.0, -0.2, 0.5],
 }
 # log p(y_i | eta_i) from SciPy alone
 LOG_LIKELIHOODS = {
@@ -96,6 +105,16 @@ LOG_LIKELIHOODS = {
     "student_t": lambda eta, y: t.logpdf(y, 3.0, eta, 0.5),
     "log_normal": lambda eta, y: lognorm.logpdf(y, 0.6, scale=np.exp(eta)),
     "gamma": lambda eta, y: gamma.logpdf(y, 2.5, scale=np.exp(eta) / 2.5),
+    "survival": lambda eta, y: weibull_min.logpdf(y, 1.0 / 0.6, scale=np.exp(eta)),
+    "ordinal": lambda eta, y: np.log(
+        expit(np.choose(y.astype(int) - 1, (-0.5, 0.9, np.inf)) - eta)
+        - expit(np.choose(y.astype(int) - 1, (-np.inf, -0.5, 0.9)) - eta)
+    ),
+    "censored_gaussian": lambda eta, y: np.select(
+        [y <= -0.2, y >= 1.0],
+        [norm.logcdf(-0.2, eta, 0.6), norm.logsf(1.0, eta, 0.6)],
+        norm.logpdf(y, eta, 0.6),
+    ),
 }
 
 
@@ -469,6 +488,9 @@ OFF = {
     "student_t": {"ep": 0.02154575, "laplace": -0.16194547},
     "log_normal": {"ep": 0.0, "laplace": 0.0},
     "gamma": {"ep": -0.00108373, "laplace": -0.02231775},
+    "survival": {"ep": -0.00219339, "laplace": -0.053425},
+    "ordinal": {"ep": 0.00002202, "laplace": -0.03513012},
+    "censored_gaussian": {"ep": 0.00038284, "laplace": -0.02435201},
 }
 NEAR = 1e-6
 
