@@ -14,6 +14,7 @@ from gpmcflow.execution.digest import array_digest, text_digest
 from gpmcflow.likelihoods.constants import positive_constant, value_text
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted_site
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.parameters.defaults import default_hyperprior
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
@@ -328,6 +329,10 @@ class Likelihood(ABC):
 
     def compiled(self, y: np.ndarray) -> CompiledValue | None:
         """Value for compiled loops; None: they call `log_density`."""
+        return None
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop | None:
+        """`derivatives` for compiled quadrature; None: it calls them."""
         return None
 
     # -- tilted moments: by quadrature, unless a subclass has closed forms -------------------------

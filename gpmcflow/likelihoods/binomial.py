@@ -11,6 +11,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood
 from gpmcflow.likelihoods.counts import validate_counts
 from gpmcflow.likelihoods.logistic import Logistic
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 
 
 def _value(head, f, y, constants, phi):  # constants are trials
@@ -19,6 +20,21 @@ def _value(head, f, y, constants, phi):  # constants are trials
         z, n = f[i] + offset, constants[i]
         total += y[i] * min(z, 0.0) - (n - y[i]) * max(z, 0.0) - n * np.log1p(np.exp(-abs(z)))
     head[2] = total
+
+
+def _factors(head, eta, out, y, constants, phi):
+    m, i = int(head[0]), int(head[1])
+    count, n = y[i], constants[i]
+    for k in range(m):
+        z = eta[k]
+        e = np.exp(-abs(z))
+        less, more = e / (1.0 + e), 1.0 / (1.0 + e)
+        p, q = (more, less) if z >= 0.0 else (less, more)
+        second = -n * p * q
+        out[k] = count * min(z, 0.0) - (n - count) * max(z, 0.0) - n * np.log1p(e)
+        out[m + k] = count * q - (n - count) * p
+        out[2 * m + k] = second
+        out[3 * m + k] = second * (q - p)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +110,11 @@ class Binomial(Likelihood):
         """Trials are constants."""
         trials = np.full((1, len(y)), self.trials)
         return CompiledValue(_value, trials, np.empty(0), float(np.sum(self._constant(y))))
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        trials = np.full((1, len(y)), self.trials)
+        return FactorLoop(_factors, trials, np.empty(0), self._constant(y))
 
     def _constant(self, y: np.ndarray) -> np.ndarray:
         return gammaln(self.trials + 1.0) - gammaln(y + 1.0) - gammaln(self.trials - y + 1.0)

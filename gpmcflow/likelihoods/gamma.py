@@ -9,6 +9,7 @@ import numpy as np
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.positive import PositiveLikelihood
 from gpmcflow.likelihoods.sites import Sites
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponential
 from gpmcflow.numerics.gamma_ratios import log_gamma_rest, log_less_digamma
@@ -23,6 +24,17 @@ def _value(head, f, y, constants, phi):  # constants are log y, phi is the shape
         d = constants[i] - f[i] - offset
         total += d - np.expm1(d)
     head[2] = phi[0] * total
+
+
+def _factors(head, eta, out, y, constants, phi):
+    m, i, a = int(head[0]), int(head[1]), phi[0]
+    for k in range(m):
+        d = constants[i] - eta[k]
+        rest = np.expm1(d)
+        out[k] = a * (d - rest)
+        out[m + k] = a * rest
+        out[2 * m + k] = -a * (1.0 + rest)
+        out[3 * m + k] = a * (1.0 + rest)
 
 
 @compiled(fastmath={"contract"})
@@ -117,6 +129,11 @@ class Gamma(PositiveLikelihood):
         a, log_y = self._shape(), np.log(y)
         constant = float(self._constant(log_y, a).sum())
         return CompiledValue(_value, log_y[None], np.array([a]), constant)
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        a, log_y = self._shape(), np.log(y)
+        return FactorLoop(_factors, log_y[None], np.array([a]), self._constant(log_y, a))
 
     def _shape(self) -> float:
         return float(self.number("shape"))

@@ -21,6 +21,7 @@ import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
 from gpmcflow.likelihoods.tilted import tilted_moments, tilted_site
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.normal_tail import (
     HALF_LOG_2PI,
@@ -235,6 +236,17 @@ def _value(head, f, y, constants, phi):  # constants are l and u, phi is the law
     head[2] = total
 
 
+def _factors(head, eta, out, y, constants, phi):  # constants are l and u, phi is the law and s
+    m, i, n = int(head[0]), int(head[1]), int(head[2])
+    law, scale, low, high = int(phi[0]), phi[1], constants[i], constants[n + i]
+    for k in range(m):
+        terms = _terms(law, (low - eta[k]) / scale, (high - eta[k]) / scale)
+        out[k] = terms[0]
+        out[m + k] = terms[1] / scale
+        out[2 * m + k] = terms[2] / scale**2
+        out[3 * m + k] = terms[3] / scale**3
+
+
 class IntervalObserved(Likelihood):
     """A likelihood of y* = eta + s eps seen through intervals: derive from it by `code`, `s` and `ends`."""
 
@@ -323,6 +335,11 @@ class IntervalObserved(Likelihood):
         constant = float(self.log_measure(y).sum())
         phi = np.array([self.code, self.s], dtype=np.float64)
         return CompiledValue(_value, np.stack(self.ends(y)), phi, constant)
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        phi = np.array([self.code, self.s], dtype=np.float64)
+        return FactorLoop(_factors, np.stack(self.ends(y)), phi, self.log_measure(y))
 
     def _terms(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         eta = np.broadcast_to(eta, np.broadcast_shapes(np.shape(eta), np.shape(y)))

@@ -12,6 +12,7 @@ from scipy.special import expit
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue
 from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
 
@@ -22,6 +23,21 @@ def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is the 
         z = f[i] + (offset + constants[i])
         total += y[i] * min(z, 0.0) - d * max(z, 0.0) - (y[i] + d) * np.log1p(np.exp(-abs(z)))
     head[2] = total
+
+
+def _factors(head, eta, out, y, constants, phi):
+    m, i, d = int(head[0]), int(head[1]), phi[0]
+    count, shift = y[i], constants[i]
+    for k in range(m):
+        z = eta[k] + shift
+        e = np.exp(-abs(z))
+        less, more = e / (1.0 + e), 1.0 / (1.0 + e)
+        p, q = (less, more) if z >= 0.0 else (more, less)
+        second = -(count + d) * p * q
+        out[k] = count * min(z, 0.0) - d * max(z, 0.0) - (count + d) * np.log1p(e)
+        out[m + k] = count * p - d * q
+        out[2 * m + k] = second
+        out[3 * m + k] = second * (p - q)
 
 
 Kind = TypeVar("Kind", bound=type)
@@ -110,6 +126,12 @@ class NegativeBinomial(CountLikelihood):
         d = self.number("size")
         shift = self._log_exposure(y) - np.log(d)
         return CompiledValue(_value, shift, np.array([d]), float(self._constant(y, d).sum()))
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        d = self.number("size")
+        shift = self._log_exposure(y) - np.log(d)
+        return FactorLoop(_factors, shift, np.array([d]), self._constant(y, d))
 
     def _scaled(self, eta: np.ndarray) -> tuple[float | np.ndarray, np.ndarray]:
         d = self.number("size")

@@ -9,6 +9,7 @@ import numpy as np
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
 from gpmcflow.likelihoods.sites import Sites, thresholded
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponential
 
@@ -75,6 +76,16 @@ def _laplace(y, k, c, same, w, b):
             table[0, slot], table[1, slot] = w[i], b[i]
 
 
+def _factors(head, eta, out, y, constants, phi):  # constants are log e
+    m, i = int(head[0]), int(head[1])
+    count, shift = y[i], constants[i]
+    for k in range(m):
+        rate = np.exp(eta[k] + shift)
+        out[k] = count * (eta[k] + shift) - rate
+        out[m + k] = count - rate
+        out[2 * m + k] = out[3 * m + k] = -rate
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Poisson(CountLikelihood):
     """Poisson likelihood of counts with log link: log-Gaussian Cox processes on a grid of cells.
@@ -134,6 +145,10 @@ class Poisson(CountLikelihood):
         """y > 0: w = y, b = y (log y - c); y = 0 has no maximum: the least precision, b = 0."""
         c = offset + np.log(self.exposure)
         return thresholded(y, y * (np.log(np.maximum(y, 1.0)) - c), False)
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        return FactorLoop(_factors, self._log_exposure(y), np.empty(0), -log_factorial(y))
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Log exposures are constants."""

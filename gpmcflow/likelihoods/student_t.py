@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
 
@@ -17,6 +18,19 @@ def _value(head, f, y, constants, phi):  # phi is (1 / (s sqrt nu), (nu + 1) / 2
         r = (y[i] - f[i] - offset) * phi[0]
         total -= np.log1p(r * r)
     head[2] = phi[1] * total
+
+
+def _factors(head, eta, out, y, constants, phi):  # phi is (s, nu)
+    m, i, s, nu = int(head[0]), int(head[1]), phi[0], phi[1]
+    for k in range(m):
+        r = (y[i] - eta[k]) / s
+        square = r * r
+        u = s * (nu + square)
+        per = (nu + 1.0) / u
+        out[k] = -0.5 * (nu + 1.0) * np.log1p(square / nu)
+        out[m + k] = per * r
+        out[2 * m + k] = per * (square - nu) / u
+        out[3 * m + k] = 2.0 * per * r * (square - 3.0 * nu) / (u * u)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +122,12 @@ class StudentT(Likelihood):
         s, nu = self.number("scale"), self.number("df")
         phi = np.array([1.0 / (s * np.sqrt(nu)), 0.5 * (nu + 1.0)])
         return CompiledValue(_value, np.empty((0, len(y))), phi, len(y) * self._constant(s, nu))
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        s, nu = self.number("scale"), self.number("df")
+        constant = np.full(len(y), self._constant(s, nu))
+        return FactorLoop(_factors, np.empty((0, len(y))), np.array([s, nu]), constant)
 
     def _standardised(self, eta: np.ndarray, y: np.ndarray) -> tuple:
         s, nu = self.number("scale"), self.number("df")

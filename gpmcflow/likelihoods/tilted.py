@@ -19,17 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmcflow.likelihoods.sites import bracket
+from gpmcflow.likelihoods.tilted_loops import FAR, ORDER, PANELS, REACH, SPACING, STEP, shapes
 from gpmcflow.numerics.code_cache import compiled
 
 if TYPE_CHECKING:
     from gpmcflow.likelihoods.base import Likelihood
-
-# All relative errors are below 1e-8 for cavity variances 1e-6 to 1e6 (tests/likelihoods/test_tilted.py).
-STEP = 0.1  # of t, between nodes
-SPACING = 0.6  # of nodes far from the bend, in cavity standard deviations
-REACH = 8.4  # cavity standard deviations beyond mode and bend
-FAR = 38.0  # a bend this many from the mode gives less than 1e-300
-PANELS, ORDER = 16, 12  # a side of each place of a factor that is not log-concave; nodes a panel
 
 
 def tilted_moments(
@@ -61,8 +55,16 @@ def tilted_shape(
     """log Z, alpha, tilted over cavity variance, and r where that ratio is near 1, else nan.
 
     alpha is E[l'] or E[eta - mean] / variance, r is E[-l''] - Var(l') or (1 - tilted over cavity
-    variance) / variance under the tilted distribution, whichever sum has the smaller terms.
+    variance) / variance under the tilted distribution, whichever sum has the smaller terms. Compiled where
+    the likelihood has a loop of its derivatives.
     """
+    factors = likelihood.factor_loop(y)
+    if factors is not None:
+        places = likelihood.places(y)
+        log_z, alpha, shrink, flat = shapes(
+            factors, likelihood.log_concave, places, y, mean, variance
+        )
+        return log_z, alpha, shrink, flat
     log_z, weight, eta, (slope, curvature) = tilted_nodes(likelihood, y, mean, variance)
     far = weight == 0.0  # where rates may be infinite
     slope, curvature = np.where(far, 0.0, slope), np.where(far, 0.0, curvature)
@@ -153,7 +155,9 @@ def _bend(
     (first, curved), (last, curved_too) = (
         likelihood.derivatives(end, y)[1:3] for end in (low, high)
     )
-    straight = first - last <= 1e-13 * np.abs(first)  # the bend is beyond the end that curves more
+    with np.errstate(invalid="ignore"):  # a slope may be infinite at either end
+        straight = np.isfinite(first) & (first - last <= 1e-13 * np.abs(first))
+    # where it is, the bend is beyond the end that curves more
     centre, unit = likelihood.derivatives(mode, y)[1], 1.0
     with np.errstate(all="ignore"):
         for _ in range(2):

@@ -8,15 +8,18 @@ import pytest
 
 from gpmcflow.likelihoods import (
     Binomial,
+    Gamma,
     Gaussian,
     Likelihood,
     Logistic,
     NegativeBinomial,
+    Ordinal,
     Poisson,
     Probit,
     StudentT,
+    Survival,
 )
-from gpmcflow.likelihoods.tilted import central_moments_to_cumulants, tilted_mode
+from gpmcflow.likelihoods.tilted import central_moments_to_cumulants, tilted_mode, tilted_shape
 from tests.each import for_each
 
 MEAN = np.array([-3.0, -0.7, 0.0, 0.9, 4.1, 2.0])
@@ -452,3 +455,52 @@ def test_student_t_sees_cavity_and_data(variance, distance):
     np.testing.assert_allclose(np.ravel(tilted), exact, rtol=1e-8, atol=1e-12)
     if distance == 8.0 and variance == 0.02:
         assert exact[2] < 0.0
+
+
+COMPILED = {
+    "poisson": (Poisson(2.0), 2.0),
+    "negative_binomial": (NegativeBinomial(1.3, 2.0), 0.0),
+    "binomial": (Binomial(9), 8.0),
+    "student_t": (StudentT(0.3, 3.0), -1.0),
+    "gamma": (Gamma(1.7), 0.4),
+    "ordinal": (Ordinal(cutpoints=(-1.0, 0.0, 2.0)), 2.0),
+    "survival": (Survival("weibull", 0.6), 0.4),
+    "censored survival": (Survival("weibull", 0.6, event=[0]), 0.4),
+    "two bends": (Survival("loglogistic", 0.1, until=[1e9]), 0.4),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_the_compiled_quadrature_is_that_of_numpy(name, monkeypatch):
+    """Cavities from 2e-6 to 4e5, far from the data, too: log Z, alpha and the tilted variance."""
+    likelihood, value = COMPILED[name]
+    mean = np.repeat([-12.0, -3.0, 0.4, 6.0], 6)
+    variance = np.tile([2e-6, 3e-3, 1.0, 300.0, 5e3, 4e5], 4)
+    y = np.full(24, value)
+    for constant in likelihood.of_observation:
+        if getattr(likelihood, constant) is not None:
+            likelihood = likelihood.with_constants(
+                **{constant: np.repeat(getattr(likelihood, constant), 24)}
+            )
+    assert likelihood.factor_loop(y) is not None
+    fast = tilted_shape(likelihood, y, mean, variance)
+    monkeypatch.setattr(type(likelihood), "factor_loop", lambda self, y: None)
+    slow = tilted_shape(likelihood, y, mean, variance)
+    for ours, other in zip(fast[:3], slow[:3], strict=True):
+        np.testing.assert_allclose(ours, other, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(fast[3], slow[3], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("variance", [300.0, 1200.0, 5e3, 4e5])
+def test_an_infinite_slope_at_the_lower_end_is_no_straight_line(variance):
+    """A gamma factor's slope overflows 38 cavity deviations down; its bend is still found."""
+    y, a = 0.3, mp.mpf(1.7)
+
+    def log_density(e):
+        return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(a)
+
+    sd = variance**0.5
+    cuts = [-1.2 + k for k in (-6, -3, -1, 0, 1, 3, 6, 12, 25, 50)] + [-1.2 - 0.3 * sd, 12 * sd]
+    check(
+        Gamma(1.7), y, 0.5, variance, exact_tilted(log_density, 0.5, variance, sorted(cuts)), 1e-8
+    )
