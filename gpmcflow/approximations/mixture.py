@@ -14,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
+from gpmcflow.approximations.low_rank import array_text
 from gpmcflow.approximations.modes import Mode, find_modes, more_modes
 from gpmcflow.diagnostics.importance_weights import normalised_weights
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.parameters.space import ParameterSpace
 
 DEFENSIVE = 0.1  # share of the prior
 DOF = 5.0
@@ -89,6 +91,11 @@ class Mixture:
         """The component (n,) that each x (n, d) most likely belongs to."""
         return self.log_components(x).argmax(1)
 
+    def shares_of(self, x: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
+        """Share (K,) of weighted draws x (n, d) that is nearest to each component."""
+        shares = normalised_weights(log_weights)
+        return np.bincount(self.nearest(x), shares, len(self.masses))
+
     def refitted(self, x: np.ndarray, log_weights: np.ndarray) -> Mixture:
         """A step of population Monte Carlo: masses, locations and scales by weighted draws x (n, d).
 
@@ -113,6 +120,30 @@ class Mixture:
         """Squared distances (n, K) from the locations, in units of the scales."""
         way = x[:, None] - self.locations
         return np.square(np.einsum("kij,nkj->nki", self._inverses, way)).sum(-1)
+
+
+class ModeProposal:
+    """A `Mixture` as a density of the coordinates theta (d,) of a model, to propose from."""
+
+    def __init__(self, mixture: Mixture, parameters: ParameterSpace) -> None:
+        self.mixture, self.parameters = mixture, parameters
+
+    def __repr__(self) -> str:
+        own = self.mixture
+        fitted = array_text(masses=own.masses, locations=own.locations, scales=own.scales)
+        return f"ModeProposal(fit={fitted}, names={self.parameters.names})"
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+        """An independent draw theta (d,), and its log density."""
+        return self._at(self.mixture.draw(rng, 1)[0])
+
+    def evaluate(self, theta: np.ndarray) -> float:
+        """Log density at theta (d,)."""
+        return self._at(self.parameters.to_normal(theta))[1]
+
+    def _at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        theta, slopes = self.parameters.normal.theta(x)
+        return theta, float(self.mixture.log_density(x[None])[0] - np.log(slopes).sum())
 
 
 def log_weights(density: LogDensity, mixture: Mixture, x: np.ndarray) -> np.ndarray:

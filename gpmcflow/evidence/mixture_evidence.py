@@ -25,6 +25,7 @@ from gpmcflow.execution import chain_generators
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.samplers.adaptation.pilot import systematic_resample
 from gpmcflow.samplers.modes_group import modes_group
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.variables import in_own_units
@@ -65,8 +66,7 @@ class Weighted:
     @property
     def masses(self) -> np.ndarray:
         """Share of the posterior nearest to each component (K,)."""
-        shares = normalised_weights(self.log_weights)
-        return np.bincount(self.mixture.nearest(self.x), shares, len(self.mixture.masses))
+        return self.mixture.shares_of(self.x, self.log_weights)
 
     def alarms(self) -> list[str]:
         """All that speaks against the estimate."""
@@ -82,8 +82,7 @@ class Weighted:
     def resampled(self, rng: np.random.Generator) -> np.ndarray:
         """Places of N draws of the posterior: systematic resampling by Pareto-smoothed weights, in order."""
         shares = normalised_weights(smooth_weights(self.log_weights)[0])
-        at = (rng.random() + np.arange(len(self.x))) / len(self.x)
-        return np.minimum(np.searchsorted(np.cumsum(shares), at), len(self.x) - 1)
+        return systematic_resample(shares, rng.random())
 
 
 def weighted_draws(

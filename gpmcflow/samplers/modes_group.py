@@ -7,14 +7,15 @@ import logging
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.mixture import Mixture, fit_mixture
-from gpmcflow.errors import NumericalError
+from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.normal_density import NormalDensity
 from gpmcflow.samplers.variables import in_own_units
 
 log = logging.getLogger(__name__)
 MOST_COORDINATES = 8  # of more, a mixture has few effective draws
+WEIGHED = 1000  # draws of the mixture that tell the masses
 LEAST_MASS = 0.01  # of a mode that every chain should visit
 EXPECTED = 5.0  # visits of a chain below which none may be chance
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -22,26 +23,37 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 def suits(model: GPModel) -> bool:
     """Whether a mixture at the modes is cheap and good: latents integrated out, up to 8 hyperparameters."""
-    return model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES
+    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
+        return False
+    try:
+        return bool(model.parameters.normal)
+    except InputError:  # a hyperprior that has no transform to a normal
+        return False
 
 
 def modes_of_chains(
-    model: GPModel, theta: np.ndarray, rng: np.random.Generator
+    model: GPModel, theta: np.ndarray, rng: np.random.Generator, mixture: Mixture | None = None
 ) -> tuple[xr.Dataset, list[str]] | None:
     """Group ``modes`` of a regression beside chains theta (chain, draw, d), and what the chains missed.
 
-    None, with a warning, where the search fails.
+    ``mixture`` is the one that the chains drew from, if any: their own visits then tell the masses. Without
+    it there is a search; where that fails, None, with a warning.
     """
-    density = NormalDensity(model)
+    density, own = NormalDensity(model), mixture
     try:
-        _, mixture = fit_mixture(density, rng)
+        mixture = fit_mixture(density, rng)[1] if own is None else own
     except NumericalError as error:
         log.warning("the search for modes failed: %s", error)
         return None
     visits = visits_of(model, mixture, theta)
-    group = modes_group(model, mixture, mixture.masses, visits)
+    if own is None:
+        x = mixture.draw(rng, WEIGHED)
+        masses = mixture.shares_of(x, log_weights(density, mixture, x))
+    else:
+        masses = visits.sum(0) / visits.sum()
+    group = modes_group(model, mixture, masses, visits)
     group.attrs["n_gradient"] = density.n_gradients
-    return group, missed_by_chains(mixture.masses, visits)
+    return group, missed_by_chains(masses, visits)
 
 
 def modes_group(
@@ -76,11 +88,10 @@ def in_words(masses: np.ndarray) -> str:
 
 def visits_of(model: GPModel, mixture: Mixture, theta: np.ndarray) -> np.ndarray:
     """Draws (chain, K) of each chain nearest to each mode, theta (chain, draw, d)."""
-    counts = []
-    for rows in theta:
-        x = np.array([model.parameters.to_normal(row) for row in rows])
-        counts.append(np.bincount(mixture.nearest(x), minlength=len(mixture.masses)))
-    return np.array(counts)
+    priors = model.parameters.free_priors
+    x = np.stack([prior.to_normal(theta[..., k]) for k, prior in enumerate(priors)], axis=-1)
+    n_modes = len(mixture.masses)
+    return np.array([np.bincount(mixture.nearest(rows), minlength=n_modes) for rows in x])
 
 
 def missed_by_chains(masses: np.ndarray, visits: np.ndarray) -> list[str]:
