@@ -196,6 +196,18 @@ def slow_alarms(counted: float, least: float) -> list[str]:
     return [f"{counted:.0f} effective draws of the posterior in a replicate (least {least:g})"]
 
 
+def few_effective_alarms(effective_size: float, least: float) -> list[str]:
+    """Fewer effective draws of a mixture than ``least``: the weights of a few decide."""
+    if not effective_size < least:
+        return []
+    return [f"{effective_size:.0f} effective draws of the mixture (least {least:g})"]
+
+
+def late_mode_alarms(late: bool) -> list[str]:
+    """Draws of a mixture that still lead to a mode which it lacks: there may be more."""
+    return ["the draws found a mode that the search had missed"] if late else []
+
+
 def apart_alarms(theta: np.ndarray) -> list[str]:
     """Replicates that stand at different hyperparameters, theta (replicate, draw, d): R-hat above 1.05.
 

@@ -136,7 +136,7 @@ def _checked(evidences: Mapping[str, xr.DataTree]) -> dict[str, _Evidence]:
                 "give both the same rows and the same coding of y"
             )
         group = tree["evidence"].to_dataset()
-        at = group.sel(estimator="bridge") if "estimator" in group.dims else group
+        at = group.isel(estimator=0) if "estimator" in group.dims else group
         estimates[name] = _Evidence(
             float(at["log_evidence"]), float(at["standard_error"]), float(at["degrees_of_freedom"]),
             float(at["fit"]), float(at["complexity"]), str(at["alarm"].values),

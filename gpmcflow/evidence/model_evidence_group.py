@@ -185,7 +185,9 @@ def _shape(terms: np.ndarray) -> float:
         return smooth_weights(np.log(terms))[1]
 
 
-def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> xr.Dataset:
+def evidence_group(
+    ends: Ends, ladder: Ladder | None, n_gradient_pilot: int, further_alarms: list[str]
+) -> xr.Dataset:
     """Group ``evidence`` of `model_evidence`."""
     run: Any = ends if ladder is None else ladder
     estimates = {"bridge": run.estimate}
@@ -223,6 +225,7 @@ def evidence_group(ends: Ends, ladder: Ladder | None, n_gradient_pilot: int) -> 
             alarms.transition_alarms(float(diverging), 0.0),
             alarms.spread_alarms(first.spread, first.within, len(first.values)),
             alarms.apart_alarms(ends.theta),
+            further_alarms,
         ),
     }
     coords = {"estimator": list(estimates), "replicate": np.arange(len(first.values))}

@@ -89,7 +89,11 @@ class CollapsedBasisDensity:
 
     def value(self, x: np.ndarray, z: np.ndarray) -> float:
         """log p(y | theta) alone, at x (d,)."""
-        return self.evaluate(x, z).rest
+        return self.log_likelihood(self.coordinates.theta(x)[0])
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """log p(y | theta) at theta (d,)."""
+        return self.value_and_slopes(self.model.full(theta))[0]
 
     def log_constant(self) -> float:
         """Nothing is left out."""

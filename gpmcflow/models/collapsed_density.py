@@ -35,7 +35,11 @@ class CollapsedDensity:
 
     def value(self, x: np.ndarray, z: np.ndarray) -> float:
         """log p(y | theta) alone, at x (d,)."""
-        return self._work.value(self.model.full(self.coordinates.theta(x)[0]))
+        return self.log_likelihood(self.coordinates.theta(x)[0])
+
+    def log_likelihood(self, theta: np.ndarray) -> float:
+        """log p(y | theta) at theta (d,)."""
+        return self._work.value(self.model.full(theta))
 
     def log_constant(self) -> float:
         """Nothing is left out."""

@@ -274,6 +274,8 @@ class LatentPrior(ModelCoordinates):
 
     def cholesky(self, full: np.ndarray) -> np.ndarray:
         """Lower factor of K with its jitter (n, n), in Fortran order."""
+        if self.functions is None:
+            return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense())
         return self.factor_and_jitter(full)[0]
 
     def factor_and_jitter(
@@ -288,7 +290,7 @@ class LatentPrior(ModelCoordinates):
                 return factorise(CovarianceBuffers(self._tape).matrix(full))
             with_it = self.prior_variance(full, self.X)
             jitter = float((with_it - CovarianceBuffers(self._tape).diagonal(full, self.X)).mean())
-            return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense()), jitter
+            return self.cholesky(full), jitter
         rest, jitter = self.rest_factor(full, least=least)
         return stacked_factor(self.function_values(full), rest), jitter
 

@@ -66,6 +66,10 @@ class LogDensity:
         self.seconds += perf_counter() - began
         return value, gradient
 
+    def values(self, thetas: np.ndarray) -> np.ndarray:
+        """Log densities (k,) at thetas (k, d), each counted."""
+        return np.array([self(theta) for theta in thetas])
+
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta, not counted; nan or -inf where it fails."""
         raise NotImplementedError

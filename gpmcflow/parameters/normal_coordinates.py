@@ -31,10 +31,10 @@ class NormalCoordinates:
 
     @np.errstate(all="ignore")
     def theta(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Theta (d,) and its slopes d theta_j / dx_j (d,) at x (d,)."""
+        """Theta (..., d) and its slopes d theta_j / dx_j (..., d) at x (..., d)."""
         theta, slopes = np.empty_like(x), np.empty_like(x)
         for form, places in self._groups:
-            theta[places], slopes[places] = form.transform(x[places])
+            theta[..., places], slopes[..., places] = form.transform(x[..., places])
         return theta, slopes
 
 

@@ -109,7 +109,7 @@ def run():
 
 
 def value(tree) -> tuple[float, float]:
-    group = tree["evidence"].to_dataset().sel(estimator="bridge")
+    group = tree["evidence"].to_dataset().isel(estimator=0)
     return float(group["log_evidence"]), float(group["standard_error"])
 
 

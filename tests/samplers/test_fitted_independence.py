@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -164,3 +166,66 @@ def test_starts_leave_the_random_numbers_of_the_fit_as_they_are():
         rng = chain_generators(1, "x", chains=range(1)).generator(0)
         fits.append(FittedIndependence().fitted(DensityProblem.of(density, start), rng)[0])
     assert repr(fits[0]) == repr(fits[1])
+
+
+def two_explanations() -> gp.GPModel:
+    """A fast wave under a slow one: 8.3 % of the posterior have a length scale below 0.25."""
+    rng = np.random.default_rng([77, 2])
+    x = np.linspace(0.0, 5.0, 30)
+    y = np.sin(1.3 * x) + 0.7 * np.sin(25.0 * x) + 0.1 * rng.standard_normal(30)
+    signal, noise = (gp.Hyperprior("norm", {"loc": loc, "scale": 1.0}) for loc in (0.0, -1.0))
+    covariance = gp.SquaredExponential(gp.Hyperprior.log_uniform(0.02, 20.0), signal)
+    return gp.GPModel(x, y, covariance, gp.Gaussian(noise))
+
+
+def test_chains_visit_both_of_two_explanations(caplog):
+    """Right by quadrature: means -0.109, -0.224, -0.678, sds 0.65, 0.45, 0.46."""
+    draws = gp.sample(two_explanations(), "fitted_independence", seed=1, predictive=False)
+    theta = draws.posterior["theta"]
+    size = 4000 * 0.4  # effective draws at the acceptance that is found
+    sds = np.array([0.65, 0.45, 0.46])
+    error = theta.mean(("chain", "draw")).values - [-0.109, -0.224, -0.678]
+    assert np.all(np.abs(error) < 4.0 * sds / np.sqrt(size))
+    np.testing.assert_allclose(theta.std(("chain", "draw")), sds, rtol=0.1)
+    assert draws.sample_stats["acceptance_rate"].mean() > 0.5
+    assert np.all(draws.modes["visits"] > 30)
+    assert draws.modes["visits"].sum("mode").values.tolist() == [1000] * 4
+    assert draws.modes["mass"].values == pytest.approx([0.917, 0.083], abs=0.03)
+    assert draws.attrs["modes"].startswith("two explanations: 9")
+    assert "two explanations" in repr(draws)
+    assert not caplog.text
+
+
+def test_a_proposal_at_modes_is_a_density_of_theta_and_tells_its_numbers():
+    model = two_explanations()
+    rng = chain_generators(1, "x", chains=range(1)).generator(0)
+    problem = DensityProblem.of(gp.RegressionDensity(model), None)
+    sampler, share = FittedIndependence().fitted(problem, rng)
+    assert share > 0.4
+    theta, value = sampler.proposal.draw(rng)
+    assert sampler.proposal.evaluate(theta) == pytest.approx(value, abs=1e-6)
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert copy.proposal.evaluate(theta) == sampler.proposal.evaluate(theta)
+    assert copy.digest() == sampler.digest()
+    again = FittedIndependence().fitted(problem, np.random.default_rng(9))[0]
+    assert again.digest() != sampler.digest()
+
+
+def test_chains_that_miss_an_explanation_are_told(caplog):
+    model = two_explanations()
+    start = model.theta_of({"length_scale": 1.0, "signal_sd": 0.8, "noise_sd": 0.57})
+    draws = gp.sample(
+        model, gp.UnivariateSlice(), start=start, n_chains=2, n_draws=200, predictive=False
+    )
+    visits = draws.modes["visits"].values
+    assert visits[:, 1].min() == 0
+    assert "of the posterior; take FittedIndependence()" in caplog.text
+
+
+def test_hyperpriors_without_a_transform_keep_one_student():
+    x = np.linspace(0.0, 1.0, 15)
+    flat = gp.Hyperprior("norm", {"loc": 1.0, "scale": 0.5}, scale="natural")
+    model = gp.GPModel(x, np.sin(6.0 * x), gp.SquaredExponential(flat, 1.0), gp.Gaussian(0.1))
+    draws = gp.sample(model, "fitted_independence", n_draws=40, n_chains=2, predictive=False)
+    assert "modes" not in draws.children
+    assert np.isfinite(draws.posterior["theta"]).all()

@@ -1,4 +1,4 @@
-"""Independence Metropolis on a log density of a few coordinates, from a Student-t fitted at its mode."""
+"""Independence Metropolis on a log density of a few coordinates, from Student-t densities at its modes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.approximations.mixture import ModeProposal, fit_mixture, log_weights
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.fitted_proposal import (
+    N_JUDGED,
     beside,
+    effective_share,
     fitted_proposal,
     warn_of_a_poor_fit,
 )
@@ -25,6 +30,7 @@ from gpmcflow.samplers.density.protocol import (
     require_densities,
     start_values,
 )
+from gpmcflow.samplers.modes_group import suits
 from gpmcflow.samplers.protocol import Tuned, require_count, require_positive
 
 N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo
@@ -32,23 +38,29 @@ N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, mod
 
 @dataclass(frozen=True)
 class FittedIndependence(DensitySampler):
-    """Independence Metropolis whose proposals come from a Student-t fitted to the density, then frozen.
+    """Independence Metropolis whose proposals come from a density fitted to the target, then frozen.
 
-    A proposal theta' ~ q is accepted with probability min{1, pi(theta') q(theta) / [pi(theta) q(theta')]}.
-    The fit begins with location and curvature at the mode (`FittedStudent.at_mode`, which needs a gradient)
-    and is refitted once to weighted draws of itself. A transition costs one value of the density and no
-    gradient: for the few hyperparameters of a GP regression, whose posterior is close to normal, draws are
-    nearly independent. The mode is that of most mass among those found from up to three starts. What the fit
-    misses (another mode) is seen seldom: chains then stand still and do not agree.
+    A proposal theta' ~ q is accepted with probability min{1, pi(theta') q(theta) / [pi(theta) q(theta')]}. A
+    transition costs one value of the density and no gradient: for the few hyperparameters of a GP regression
+    draws are nearly independent.
 
-    Source: Tierney (1994), section 2.3.3; the fit by importance weights: Cappe et al. (2008).
+    For a regression of up to 8 free hyperparameters q is a mixture: a search finds all modes of the
+    posterior, and q has a Student-t at each and a tenth of the prior (`fit_mixture`), so that chains visit
+    every mode.
+
+    For other densities q is one Student-t. The fit begins with location and curvature at the mode
+    (`FittedStudent.at_mode`, which needs a gradient) and is refitted once to weighted draws of itself. The
+    mode is that of most mass among those found from up to three starts. What the fit misses (another mode) is
+    seen seldom: chains then stand still and do not agree.
+
+    Source: Tierney (1994), section 2.3.3; the fits by importance weights: Cappe et al. (2008).
 
     Attributes
     ----------
     dof:
-        Degrees of freedom of the proposal, above 0: few give heavy tails.
+        Degrees of freedom of the one Student-t, above 0: few give heavy tails.
     n_pilot:
-        Draws that the fit at the mode is improved with.
+        Draws that its fit at the mode is improved with.
     proposal:
         The fitted density; None fits one before the first draw.
 
@@ -72,7 +84,7 @@ class FittedIndependence(DensitySampler):
 
     dof: float = 6.0
     n_pilot: int = 600
-    proposal: FittedStudent | None = None
+    proposal: FittedStudent | ModeProposal | None = None
 
     least_acceptance = 0.1
 
@@ -83,7 +95,14 @@ class FittedIndependence(DensitySampler):
     def fitted(
         self, problem: DensityProblem, rng: np.random.Generator
     ) -> tuple[FittedIndependence, float]:
-        """The sampler with a proposal, and the effective share of its draws (`fitted_proposal`)."""
+        """The sampler with a proposal, and the effective share of its draws, as in `fitted_proposal`."""
+        exact = problem.target[0]
+        if type(exact) is RegressionDensity and suits(exact.model):
+            in_normal = NormalDensity(exact.model)
+            _, mixture = fit_mixture(in_normal, rng)
+            judged = log_weights(in_normal, mixture, mixture.draw(rng, N_JUDGED))
+            own = replace(self, proposal=ModeProposal(mixture, exact.model.parameters))
+            return own, effective_share(judged)
         density, starts = problem.target[0].fresh(), problem.pilot_starts(beside(rng))
         proposal, share = fitted_proposal(density, starts, rng, self.n_pilot, self.dof)
         return replace(self, proposal=proposal), share

@@ -23,6 +23,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.modes_group import suits
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
 from gpmcflow.studies.analysis.data import Data, data_of, data_tree
@@ -37,6 +38,7 @@ from gpmcflow.studies.frame.timing import repeated, timed
 
 DENSE_MATRICES = 10  # n x n arrays alive at once
 BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
+SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitted to a regression
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
@@ -211,6 +213,8 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
     if model.likelihood.conjugate and not model.basis:
         searches = MOST_STARTS * (20 + 2 * unit.dim) * unit.gradient
         pilot = FittedIndependence().n_pilot * unit.draw + searches
+        if suits(model):
+            pilot = SEARCH_FOR_MODES[0] * unit.draw + SEARCH_FOR_MODES[1] * unit.gradient
         work = chains * draws * unit.draw
     else:
         each = _trajectory(model, unit)

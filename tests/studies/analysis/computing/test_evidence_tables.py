@@ -70,7 +70,7 @@ def test_the_evidence_is_the_mean_likelihood_over_the_hyperpriors_in_natural_uni
     for name in ("sample_stats", "reference"):  # u is near the evidence where the pilot fits well
         assert abs(float(run[name]["log_ratio"].median()) - expected) < 3.0
     # outcomes themselves are standardised, and stand beside the draws, with all that is by case
-    assert set(run.children) == {"evidence", "posterior", "sample_stats", "reference"}
+    assert set(run.children) == {"evidence", "posterior", "sample_stats", "reference", "modes"}
 
 
 def test_draws_that_bring_a_pilot_cost_values_alone_and_others_a_pilot(real):

@@ -1,0 +1,193 @@
+"""A mixture of Student-t densities at the modes of a posterior, with a share of the prior.
+
+q(x) = 0.1 N(x; 0, I) + 0.9 sum_k w_k t_5(x; m_k, S_k)
+
+x are normal coordinates: N(0, I) is their prior. It bounds the weights t / q where the search missed a mode,
+so that such a mode is seen in the weights instead of in nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.low_rank import array_text
+from gpmcflow.approximations.modes import Mode, find_modes, more_modes
+from gpmcflow.diagnostics.importance_weights import normalised_weights
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.parameters.space import ParameterSpace
+
+DEFENSIVE = 0.1  # share of the prior
+DOF = 5.0
+NEGLIGIBLE = 0.001  # mass of a mode below which it has no component
+FLOOR = 0.02  # weight of a component
+REFITS, REFIT_DRAWS = 2, 300
+LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
+HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
+MOST_FITS = 4
+_LOG_2PI = np.log(2.0 * np.pi)
+
+
+class Mixture:
+    """q(x), from masses (K,), locations (K, d) and scale matrices (K, d, d) of its components.
+
+    ``masses`` are shares of the posterior, which need not sum to one; weights w_k have a floor of 0.02.
+    """
+
+    def __init__(self, masses: np.ndarray, locations: np.ndarray, scales: np.ndarray) -> None:
+        self.masses = masses / masses.sum()
+        self.locations, self.scales = locations, scales
+        floored = np.maximum(self.masses, FLOOR)
+        self.weights = floored / floored.sum()
+        self._factors = np.linalg.cholesky(scales)
+        self._inverses = np.linalg.inv(self._factors)
+        d = self.dim
+        log_dets = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(1)
+        of_student = math.lgamma(0.5 * (DOF + d)) - math.lgamma(0.5 * DOF)
+        self._constants = of_student - 0.5 * d * math.log(DOF * math.pi) - log_dets
+
+    @classmethod
+    def at_modes(cls, modes: Sequence[Mode]) -> Mixture:
+        """A component at each mode of more than a thousandth of the mass by Laplace's approximation."""
+        log_masses = np.array([mode.log_mass for mode in modes])
+        masses = normalised_weights(log_masses)
+        kept = [mode for mode, mass in zip(modes, masses, strict=True) if mass >= NEGLIGIBLE]
+        return cls(
+            masses[masses >= NEGLIGIBLE],
+            np.array([mode.x for mode in kept]),
+            np.linalg.inv([mode.precision for mode in kept]),
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number d of coordinates."""
+        return self.locations.shape[1]
+
+    def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Independent draws x (n, d)."""
+        shares = np.append(DEFENSIVE, (1.0 - DEFENSIVE) * self.weights)
+        component = rng.choice(len(shares), n, p=shares) - 1
+        z = rng.standard_normal((n, self.dim))
+        stretch = np.sqrt(DOF / rng.chisquare(DOF, n))
+        moved = np.einsum("nij,nj->ni", self._factors[component], z * stretch[:, None])
+        return np.where(component[:, None] < 0, z, self.locations[component] + moved)
+
+    def log_components(self, x: np.ndarray) -> np.ndarray:
+        """log w_k t_5(x; m_k, S_k), (n, K), at x (n, d)."""
+        distances = self._distances(x)
+        tails = 0.5 * (DOF + self.dim) * np.log1p(distances / DOF)
+        return np.log(self.weights) + self._constants - tails
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """log q(x), (n,), at x (n, d)."""
+        prior = -0.5 * (np.square(x).sum(1) + self.dim * _LOG_2PI)
+        of_modes = logsumexp(self.log_components(x), axis=1)
+        return np.logaddexp(math.log(DEFENSIVE) + prior, math.log1p(-DEFENSIVE) + of_modes)
+
+    def nearest(self, x: np.ndarray) -> np.ndarray:
+        """The component (n,) that each x (n, d) most likely belongs to."""
+        return self.log_components(x).argmax(1)
+
+    def shares_of(self, x: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
+        """Share (K,) of weighted draws x (n, d) that is nearest to each component."""
+        shares = normalised_weights(log_weights)
+        return np.bincount(self.nearest(x), shares, len(self.masses))
+
+    def refitted(self, x: np.ndarray, log_weights: np.ndarray) -> Mixture:
+        """A step of population Monte Carlo: masses, locations and scales by weighted draws x (n, d).
+
+        A component with few effective draws keeps its location and scale.
+        Source: Cappe, Douc, Guillin, Marin & Robert (2008), Stat. Comput. 18, section 3.
+        """
+        d = self.dim
+        of_each = np.exp(self.log_components(x) - self.log_density(x)[:, None]) * (1.0 - DEFENSIVE)
+        shares = normalised_weights(log_weights)[:, None] * of_each
+        stretch = (DOF + d) / (DOF + self._distances(x))
+        locations, scales = self.locations.copy(), self.scales.copy()
+        for k, share in enumerate(shares.T):
+            if not share.sum() ** 2 >= LEAST_DRAWS * d * np.square(share).sum() > 0.0:
+                continue
+            pull = share * stretch[:, k]
+            locations[k] = pull @ x / pull.sum()
+            residual = x - locations[k]
+            scales[k] = (residual * pull[:, None]).T @ residual / share.sum()
+        return Mixture(np.maximum(shares.sum(0), 1e-12), locations, scales)
+
+    def _distances(self, x: np.ndarray) -> np.ndarray:
+        """Squared distances (n, K) from the locations, in units of the scales."""
+        way = x[:, None] - self.locations
+        return np.square(np.einsum("kij,nkj->nki", self._inverses, way)).sum(-1)
+
+
+class ModeProposal:
+    """A `Mixture` as a density of the coordinates theta (d,) of a model, to propose from."""
+
+    def __init__(self, mixture: Mixture, parameters: ParameterSpace) -> None:
+        self.mixture, self.parameters = mixture, parameters
+
+    def __repr__(self) -> str:
+        own = self.mixture
+        fitted = array_text(masses=own.masses, locations=own.locations, scales=own.scales)
+        return f"ModeProposal(fit={fitted}, names={self.parameters.names})"
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, float]:
+        """An independent draw theta (d,), and its log density."""
+        return self._at(self.mixture.draw(rng, 1)[0])
+
+    def evaluate(self, theta: np.ndarray) -> float:
+        """Log density at theta (d,)."""
+        return self._at(self.parameters.to_normal(theta))[1]
+
+    def _at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        theta, slopes = self.parameters.normal.theta(x)
+        return theta, float(self.mixture.log_density(x[None])[0] - np.log(slopes).sum())
+
+
+def log_weights(density: LogDensity, mixture: Mixture, x: np.ndarray) -> np.ndarray:
+    """log t(x) / q(x), (n,), at x (n, d)."""
+    return density.values(x) - mixture.log_density(x)
+
+
+def missed_modes(
+    density: LogDensity, modes: Sequence[Mode], x: np.ndarray, log_weights: np.ndarray
+) -> list[Mode]:
+    """All modes, with those that climbs from the heaviest of weighted draws x (n, d) add."""
+    order = np.argsort(-log_weights, kind="stable")[:HEAVIEST]
+    return more_modes(density, modes, x[order[np.isfinite(log_weights[order])]])
+
+
+def fit_mixture(
+    density: LogDensity, rng: np.random.Generator, modes: Sequence[Mode] = ()
+) -> tuple[list[Mode], Mixture]:
+    """Modes of a density t(x), x ~ N(0, I) a priori, and the mixture fitted to it.
+
+    Components begin at the modes with the masses of Laplace's approximation, and are refitted twice to
+    weighted draws. Where climbs from the heaviest of these find a mode that the search missed, the fit begins
+    again. Raises `NumericalError` where the density is zero wherever it is tried.
+
+    Parameters
+    ----------
+    density:
+        log t with a gradient, such as `NormalDensity`.
+    rng:
+        Decides the screen of the search and all draws.
+    modes:
+        Those that are known; none for a new search.
+    """
+    known = list(modes) or find_modes(density, rng)
+    for _ in range(MOST_FITS):
+        mixture = Mixture.at_modes(known)
+        for _ in range(REFITS):
+            x = mixture.draw(rng, REFIT_DRAWS)
+            weights = log_weights(density, mixture, x)
+            found = missed_modes(density, known, x, weights)
+            if len(found) > len(known):
+                break
+            mixture = mixture.refitted(x, weights)
+        else:
+            break
+        known = found
+    return known, mixture

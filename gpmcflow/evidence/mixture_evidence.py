@@ -1,0 +1,183 @@
+"""The evidence of a regression by importance sampling from a mixture at the modes of its hyperparameters.
+
+log p(y) = log E_q[t(x) / q(x)], t(x) = N(x; 0, I) p(y | theta(x)), latents integrated out, q a `Mixture`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights, missed_modes
+from gpmcflow.diagnostics.importance_weights import (
+    effective_size,
+    normalised_weights,
+    smooth_weights,
+)
+from gpmcflow.errors import NumericalError
+from gpmcflow.evidence import alarms
+from gpmcflow.evidence.replicates import Estimate, estimate_columns
+from gpmcflow.execution import chain_generators
+from gpmcflow.models.description import data_of
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.samplers.adaptation.pilot import systematic_resample
+from gpmcflow.samplers.modes_group import modes_group
+from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
+from gpmcflow.samplers.variables import in_own_units
+
+FIRST_DRAWS = 2000
+WITH_LATENTS = (
+    200  # evenly spaced draws of the posterior that get latents, which cost more than a weight
+)
+LEAST_EFFECTIVE = 200.0
+MOST_FITS = 3  # of mixtures, where the draws of the last one found another mode
+ESTIMATOR = "importance"
+_STREAM = "mixture"
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Draws x (N, d) of a mixture with their log weights log t / q (N,), and what they cost."""
+
+    density: NormalDensity
+    mixture: Mixture
+    x: np.ndarray
+    log_weights: np.ndarray
+    late: bool  #: whether these draws found a mode that the mixture lacks
+
+    @property
+    def estimate(self) -> Estimate:
+        """Log of the mean weight, its error by the delta method."""
+        n = len(self.x)
+        value = float(logsumexp(self.log_weights)) - np.log(n)
+        error = np.sqrt(max(n / self.effective_size - 1.0, 0.0) / (n - 1))
+        return Estimate(np.array([value]), np.array([error]))
+
+    @property
+    def effective_size(self) -> float:
+        """(sum w)^2 / sum w^2."""
+        return float(effective_size(self.log_weights))
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Share of the posterior nearest to each component (K,)."""
+        return self.mixture.shares_of(self.x, self.log_weights)
+
+    def alarms(self) -> list[str]:
+        """All that speaks against the estimate."""
+        n, size = len(self.x), self.effective_size
+        pareto_k = smooth_weights(self.log_weights)[1]
+        return [
+            *alarms.not_finite_alarms(self.estimate.mean),
+            *alarms.pareto_alarms(pareto_k, n, size),
+            *alarms.few_effective_alarms(size, LEAST_EFFECTIVE),
+            *alarms.late_mode_alarms(self.late),
+        ]
+
+    def resampled(self, rng: np.random.Generator) -> np.ndarray:
+        """Places of N draws of the posterior: systematic resampling by Pareto-smoothed weights, in order."""
+        shares = normalised_weights(smooth_weights(self.log_weights)[0])
+        return systematic_resample(shares, rng.random())
+
+
+def weighted_draws(
+    model: GPModel, most: int, target_error: float, seed: int, key: tuple
+) -> Weighted:
+    """Draws of a mixture fitted to a regression: 2,000, or twice as many while they are too few, to ``most``.
+
+    They are too few with an error above ``target_error``, an alarming Pareto k, or fewer than 200 effective
+    ones; the mixture is then refitted to them, and all draws are new. Where climbs from the heaviest draws
+    find another mode, the search is not over: the mixture is fitted anew.
+    """
+    density = NormalDensity(model)
+    rng = chain_generators(seed, *key, _STREAM, chains=[0]).generator(0)
+    modes, mixture = fit_mixture(density, rng)
+    length, fits = FIRST_DRAWS, 1
+    while True:
+        x = mixture.draw(rng, length)
+        weights = log_weights(density, mixture, x)
+        found = missed_modes(density, modes, x, weights)
+        draws = Weighted(density, mixture, x, weights, late=len(found) > len(modes))
+        if draws.late and fits < MOST_FITS:
+            fits += 1
+            modes, mixture = fit_mixture(density, rng, found)
+            continue
+        enough = not draws.alarms() and draws.estimate.error <= target_error
+        if enough or length >= most:
+            return draws
+        length = min(2 * length, most)
+        mixture = mixture.refitted(x, weights)
+
+
+def mixture_groups(
+    model: GPModel, draws: Weighted, predictive: bool, seed: int, key: tuple
+) -> dict[str, xr.Dataset]:
+    """Groups of `model_evidence` by the mixture."""
+    rng = chain_generators(seed, *key, _STREAM, "posterior", chains=[0]).generator(0)
+    places, density = draws.resampled(rng), draws.density
+    theta, n = density.theta(draws.x[places])[None], len(places)
+    kept = np.arange(0, n, -(-n // WITH_LATENTS))
+    latents, likelihood = np.full((len(kept), model.n_latents), np.nan), np.full(n, np.nan)
+    for row, k in enumerate(kept):
+        try:
+            latents[row], likelihood[k] = density.draw_latents(rng, theta[0, k])
+        except NumericalError:  # the covariance without noise does not factorise
+            continue
+    along = ("chain", "draw")
+    coords = {"chain": [0], "draw": np.arange(n)}
+    posterior = {
+        name: ((*along, "theta_dim") if values.ndim == 3 else along, values)
+        for name, values in in_own_units(model, theta).items()
+    }
+    groups = {
+        "observed_data": data_of(model)["observed_data"],
+        "posterior": xr.Dataset(posterior, coords | {"theta_dim": np.array(model.names)}),
+        "sample_stats": xr.Dataset(
+            {
+                "log_ratio": (along, draws.log_weights[places][None]),
+                "sum_log_likelihood": (along, likelihood[None]),
+            },
+            coords,
+        ),
+        "reference": xr.Dataset({"log_ratio": (along, draws.log_weights[None])}, coords),
+        "modes": modes_group(model, draws.mixture, draws.masses),
+        "evidence": _evidence(draws, float(np.nanmean(likelihood))),
+    }
+    if predictive:
+        own = {"theta": theta[:, kept], model.latent_variable: latents[None]}
+        made = predictive_groups(
+            ModelPredictive(model, has_latents=True), own, seed, (*key, _STREAM)
+        )
+        for name in ("log_likelihood", "posterior_predictive", "log_prior"):
+            if name in made:
+                made[name] = made[name].assign_coords(draw=kept[made[name]["draw"].values])
+        groups |= made
+    return groups
+
+
+def _evidence(draws: Weighted, fit: float) -> xr.Dataset:
+    estimate, density, n = draws.estimate, draws.density, len(draws.x)
+    scalars = {
+        "effective_size": draws.effective_size,
+        "fit": fit,
+        "complexity": fit - estimate.mean,
+        "overlap": n / draws.effective_size - 1.0,
+        "pareto_k": smooth_weights(draws.log_weights)[1],
+        "n_gradient": float(density.n_gradients),
+        "n_gradient_pilot": float(density.n_gradients),
+        "n_likelihood": float(density.n_gradients + density.n_calls),
+        "n_factorisation": 0.0,
+        "acceptance_rate": np.nan,
+        "diverging": 0.0,
+        "unsolved": 0.0,
+        "alarm": alarms.join(draws.alarms()),
+    }
+    values: dict[str, Any] = estimate_columns({ESTIMATOR: estimate})
+    values |= {name: ((), value) for name, value in scalars.items()}
+    coords = {"estimator": [ESTIMATOR], "replicate": [0]}
+    return xr.Dataset(values, coords, {"route": "mixture"})

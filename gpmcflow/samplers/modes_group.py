@@ -1,0 +1,111 @@
+"""Modes of the hyperparameters in results: where they are, what they weigh, and which chains saw them."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.samplers.variables import in_own_units
+
+log = logging.getLogger(__name__)
+MOST_COORDINATES = 8  # of more, a mixture has few effective draws
+WEIGHED = 1000  # draws of the mixture that tell the masses
+LEAST_MASS = 0.01  # of a mode that every chain should visit
+EXPECTED = 5.0  # visits of a chain below which none may be chance
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def suits(model: GPModel) -> bool:
+    """Whether a mixture at the modes is cheap and good: latents integrated out, up to 8 hyperparameters."""
+    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
+        return False
+    try:
+        return bool(model.parameters.normal)
+    except InputError:  # a hyperprior that has no transform to a normal
+        return False
+
+
+def modes_of_chains(
+    model: GPModel, theta: np.ndarray, rng: np.random.Generator, mixture: Mixture | None = None
+) -> tuple[xr.Dataset, list[str]] | None:
+    """Group ``modes`` of a regression beside chains theta (chain, draw, d), and what the chains missed.
+
+    ``mixture`` is the one that the chains drew from, if any: their own visits then tell the masses. Without
+    it there is a search; where that fails, None, with a warning.
+    """
+    density, own = NormalDensity(model), mixture
+    try:
+        mixture = fit_mixture(density, rng)[1] if own is None else own
+    except NumericalError as error:
+        log.warning("the search for modes failed: %s", error)
+        return None
+    visits = visits_of(model, mixture, theta)
+    if own is None:
+        x = mixture.draw(rng, WEIGHED)
+        masses = mixture.shares_of(x, log_weights(density, mixture, x))
+    else:
+        masses = visits.sum(0) / visits.sum()
+    group = modes_group(model, mixture, masses, visits)
+    group.attrs["n_gradient"] = density.n_gradients
+    return group, missed_by_chains(masses, visits)
+
+
+def modes_group(
+    model: GPModel, mixture: Mixture, masses: np.ndarray, visits: np.ndarray | None = None
+) -> xr.Dataset:
+    """Group ``modes``, the heaviest first: each parameter at the mode, mass (mode), visits (chain, mode).
+
+    ``masses`` (K,) are shares of the posterior by component, ``visits`` (chain, K) counts of draws.
+    """
+    order = np.argsort(-masses, kind="stable")
+    theta = np.array([model.parameters.normal.theta(x)[0] for x in mixture.locations[order]])
+    variables = {
+        name: (("mode", "theta_dim") if values.ndim == 3 else ("mode",), values[0])
+        for name, values in in_own_units(model, theta[None]).items()
+    }
+    columns: dict[str, tuple] = {"mass": (("mode",), masses[order])}
+    coords = {"mode": np.arange(len(order)), "theta_dim": np.array(model.names)}
+    if visits is not None:
+        columns["visits"] = (("chain", "mode"), visits[:, order])
+        coords["chain"] = np.arange(len(visits))
+    return xr.Dataset(variables | columns, coords, {"in_words": in_words(masses)})
+
+
+def in_words(masses: np.ndarray) -> str:
+    """Such as "two explanations: 92 %, 8 %"; modes of less than half a percent are left out."""
+    shown = sorted((mass for mass in masses if mass >= 0.005), reverse=True)
+    if len(shown) == 1:
+        return "one explanation"
+    count = _NUMBERS[len(shown)] if len(shown) < len(_NUMBERS) else str(len(shown))
+    return f"{count} explanations: " + ", ".join(f"{100 * mass:.0f} %" for mass in shown)
+
+
+def visits_of(model: GPModel, mixture: Mixture, theta: np.ndarray) -> np.ndarray:
+    """Draws (chain, K) of each chain nearest to each mode, theta (chain, draw, d)."""
+    priors = model.parameters.free_priors
+    x = np.stack([prior.to_normal(theta[..., k]) for k, prior in enumerate(priors)], axis=-1)
+    n_modes = len(mixture.masses)
+    return np.array([np.bincount(mixture.nearest(rows), minlength=n_modes) for rows in x])
+
+
+def missed_by_chains(masses: np.ndarray, visits: np.ndarray) -> list[str]:
+    """A chain that never visits a mode of more than 1 % of the posterior, by ``visits`` (chain, K).
+
+    Of shorter chains, of which fewer than five visits are expected, nothing is said.
+    """
+    n_draws = visits.sum(1, keepdims=True)
+    expected = np.maximum(EXPECTED / n_draws, LEAST_MASS)
+    missed = (visits == 0) & (masses > expected)
+    messages = []
+    for k in np.flatnonzero(missed.any(0)):
+        chains = np.flatnonzero(missed[:, k])
+        which = f"chain{'s' if len(chains) > 1 else ''} {', '.join(map(str, chains))}"
+        messages.append(f"{which} never visit{'' if len(chains) > 1 else 's'} a mode that has "
+                        f"{100 * masses[k]:.0f} % of the posterior")  # fmt: skip
+    return messages

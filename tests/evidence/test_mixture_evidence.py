@@ -1,0 +1,234 @@
+"""log p(y) of regressions by the mixture, against quadrature and symmetry, and what breaks it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.polynomial.legendre import leggauss
+from scipy.special import logsumexp
+
+import gpmcflow as gp
+from gpmcflow.approximations import mixture as mixtures
+from gpmcflow.approximations.mixture import Mixture
+from gpmcflow.errors import InputError
+from gpmcflow.evidence import mixture_evidence
+from gpmcflow.evidence.mixture_evidence import weighted_draws
+from gpmcflow.execution import Execution
+
+QUIET = Execution(progress=False)
+LENGTH, SIGNAL = gp.Hyperprior.log_uniform(0.03, 1.0), gp.Hyperprior.log_uniform(0.2, 5.0)
+
+
+def normal(loc: float) -> gp.Hyperprior:
+    return gp.Hyperprior("norm", {"loc": loc, "scale": 1.0})
+
+
+@cache
+def curve(likelihood: type = gp.Gaussian) -> gp.GPModel:
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.random(30))
+    y = np.sin(6.0 * x) + 0.3 * rng.standard_normal(30)
+    y = np.exp(y) if likelihood is gp.LogNormal else y
+    return gp.GPModel(x, y, gp.SquaredExponential(LENGTH, SIGNAL), likelihood(0.3))
+
+
+@cache
+def two_explanations() -> gp.GPModel:
+    """A fast wave under a slow one: a short length scale, or noise. Log evidence -34.927; 8.3 % are short."""
+    rng = np.random.default_rng([77, 2])
+    x = np.linspace(0.0, 5.0, 30)
+    y = np.sin(1.3 * x) + 0.7 * np.sin(25.0 * x) + 0.1 * rng.standard_normal(30)
+    covariance = gp.SquaredExponential(gp.Hyperprior.log_uniform(0.02, 20.0), normal(0.0))
+    return gp.GPModel(x, y, covariance, gp.Gaussian(normal(-1.0)))
+
+
+def teeth(n: int = 25) -> gp.GPModel:
+    """A period that is known but for aliases: a comb, by one hyperparameter."""
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0.0, 10.0, n))
+    y = np.sin(2.0 * np.pi * x / 0.83) + 0.6 * rng.standard_normal(n)
+    period = gp.Hyperprior.log_uniform(0.4, 2.0)
+    return gp.GPModel(x, y, gp.Periodic(1.5, period=period, signal_sd=1.0), gp.Gaussian(0.6))
+
+
+def over_theta(model: gp.GPModel, n_nodes: int) -> float:
+    """Log evidence under log-uniform hyperpriors by Gauss and Legendre."""
+    nodes, weights = leggauss(n_nodes)
+    density = gp.RegressionDensity(model)
+    axes = [
+        low + 0.5 * (nodes + 1.0) * (high - low)
+        for low, high in (prior.support for prior in model.parameters.free_priors)
+    ]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, model.dim)
+    each = np.stack(np.meshgrid(*[0.5 * weights] * model.dim, indexing="ij"), -1).prod(-1).ravel()
+    return float(logsumexp([density.log_likelihood(theta) for theta in grid], b=each))
+
+
+def estimate(run) -> tuple[float, float]:
+    first = run["evidence"].to_dataset().isel(estimator=0)
+    return float(first["log_evidence"]), float(first["standard_error"])
+
+
+def alarm(run) -> str:
+    return str(run["evidence/alarm"].values)
+
+
+@pytest.mark.parametrize(
+    ("model", "n_nodes"),
+    [(curve(), 32), (curve(gp.LogNormal), 32), (teeth(), 1500)],
+    ids=["gaussian", "log_normal", "comb"],
+)
+def test_against_quadrature(model, n_nodes):
+    exact = over_theta(model, n_nodes)
+    for seed in range(3):
+        run = gp.model_evidence(model, seed=seed, predictive=False)
+        value, error = estimate(run)
+        assert run.evidence.attrs["route"] == "mixture"
+        assert error < 0.05
+        assert abs(value - exact) < 4.0 * error
+        assert not alarm(run)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_explanations_are_found_and_weighed(seed):
+    run = gp.model_evidence(two_explanations(), seed=seed, predictive=False)
+    value, error = estimate(run)
+    assert error < 0.03
+    assert abs(value + 34.927) < 4.0 * error
+    assert not alarm(run)
+    short = float((run.posterior["length_scale"] < 0.25).mean())
+    assert short == pytest.approx(0.083, abs=0.03)
+    assert run.modes["mass"].values == pytest.approx([0.92, 0.08], abs=0.03)
+    assert run.modes.attrs["in_words"].startswith("two explanations: 9")
+    assert run.modes["length_scale"].values == pytest.approx([1.05, 0.165], rel=0.15)
+
+
+def test_labels_that_can_be_exchanged_have_equal_masses():
+    rng = np.random.default_rng(5)
+    x = np.linspace(0.0, 5.0, 40)
+    y = 2.0 * np.sin(1.3 * x) + 0.7 * np.sin(6.0 * x) + 0.1 * rng.standard_normal(40)
+    length = gp.Hyperprior.log_uniform(0.1, 10.0)
+    both = gp.SquaredExponential(length, 1.0, name="a") + gp.SquaredExponential(
+        length, 1.0, name="b"
+    )
+    run = gp.model_evidence(gp.GPModel(x, y, both, gp.Gaussian(0.1)), predictive=False)
+    theta = run.posterior["theta"].values[0]
+    assert (theta[:, 0] < theta[:, 1]).mean() == pytest.approx(0.5, abs=0.06)
+    masses, lengths = run.modes["mass"].values[:2], run.modes["theta"].values[:2, :2]
+    assert masses[0] == pytest.approx(masses[1], abs=0.06)
+    np.testing.assert_allclose(lengths[0], lengths[1, ::-1], atol=0.3)
+    assert not alarm(run)
+
+
+def only_the_first(modes) -> Mixture:
+    """A mutant: the mixture lacks all modes but one."""
+    return Mixture(np.ones(1), modes[0].x[None], np.linalg.inv(modes[0].precision)[None])
+
+
+@pytest.mark.parametrize("share", [0.1, 1e-9])
+def test_without_the_second_mode_and_the_share_of_the_prior_the_evidence_is_silently_wrong(
+    monkeypatch, share
+):
+    """With the share alone the error says so, or the estimate holds."""
+    monkeypatch.setattr(mixtures, "DEFENSIVE", share)
+    monkeypatch.setattr(Mixture, "at_modes", only_the_first)
+    monkeypatch.setattr(mixtures, "missed_modes", lambda density, modes, x, weights: modes)
+    monkeypatch.setattr(mixture_evidence, "missed_modes", lambda density, modes, x, weights: modes)
+    wrong = 0
+    for seed in range(4):
+        draws = weighted_draws(two_explanations(), 2000, 0.1, seed, ())
+        gap = draws.estimate.mean + 34.927
+        wrong += abs(gap) > 4.0 * draws.estimate.error and not draws.alarms()
+    assert (wrong > 0) == (share < 0.1)
+
+
+def test_climbs_from_heavy_draws_find_what_the_search_missed(monkeypatch):
+    """The search is told one mode alone; the draws of the prior's share lead to the other."""
+    found = mixtures.find_modes
+    monkeypatch.setattr(mixtures, "find_modes", lambda density, rng: found(density, rng)[:1])
+    for seed in range(4):
+        draws = weighted_draws(two_explanations(), 8000, 0.1, seed, ())
+        assert len(draws.mixture.masses) == 2
+        assert abs(draws.estimate.mean + 34.927) < 4.0 * draws.estimate.error
+
+
+def test_draws_that_go_on_finding_modes_ring(monkeypatch):
+    """Each round of draws finds one that the fit before it lacked."""
+    fit = mixtures.fit_mixture
+    monkeypatch.setattr(
+        mixture_evidence, "fit_mixture", lambda density, rng, modes=(): fit(density, rng)
+    )
+    monkeypatch.setattr(
+        mixture_evidence, "missed_modes", lambda density, modes, x, weights: [*modes, modes[0]]
+    )
+    draws = weighted_draws(curve(), 2000, 0.1, 0, ())
+    assert "a mode that the search had missed" in "; ".join(draws.alarms())
+
+
+def test_few_effective_draws_double_and_then_ring(monkeypatch):
+    """Components a hundred times too narrow leave the prior's share alone to reach the posterior."""
+    fit = mixtures.fit_mixture
+
+    def narrow(density, rng, modes=()):
+        known, own = fit(density, rng, modes)
+        return known, Mixture(own.masses, own.locations, 1e-4 * own.scales)
+
+    monkeypatch.setattr(mixture_evidence, "fit_mixture", narrow)
+    draws = weighted_draws(curve(), 8000, 0.1, 1, ())
+    assert len(draws.x) == 8000
+    assert "effective draws of the mixture" in "; ".join(draws.alarms())
+
+
+def test_a_seed_is_one_result_and_another_is_another():
+    runs = [gp.model_evidence(curve(), seed=seed) for seed in (4, 4, 5)]
+    parallel = gp.model_evidence(curve(), seed=4, execution=Execution(workers=2, progress=False))
+    for name in runs[0].children:
+        assert runs[0][name].identical(runs[1][name])
+        assert runs[0][name].identical(parallel[name])
+    assert estimate(runs[0]) != estimate(runs[2])
+
+
+def test_groups_are_those_of_the_other_routes():
+    mixture = gp.model_evidence(curve(), seed=1)
+    chains = gp.model_evidence(
+        curve(), route="two_ended", n_draws=100, n_replicates=2, seed=1, execution=QUIET
+    )
+    assert set(mixture.children) == set(chains.children) - {"pilot"}
+    assert set(mixture.evidence.data_vars) == set(chains.evidence.data_vars)
+    for name in ("posterior", "sample_stats", "log_likelihood", "posterior_predictive"):
+        assert set(mixture[name].data_vars) <= set(chains[name].data_vars)
+    kept = mixture.log_likelihood["draw"].values
+    assert np.array_equal(kept, np.arange(0, 2000, 10))
+    total = mixture.log_likelihood["y"].sum("case").values[0]
+    stats = mixture.sample_stats["sum_log_likelihood"].sel(draw=kept).values[0]
+    np.testing.assert_allclose(total, stats, rtol=1e-9)
+    fits = [float(run.evidence["fit"]) for run in (mixture, chains)]
+    assert fits[0] == pytest.approx(fits[1], abs=1.0)
+    table = gp.compare_models({"mixture": mixture, "chains": chains})
+    assert list(table["verdict"])[1] in ("not resolved", "no preference")
+
+
+def test_draws_of_chains_that_miss_a_mode_ring():
+    model = two_explanations()
+    stuck = gp.sample(
+        model, gp.JointSplitHMC(), n_chains=2, n_draws=300, predictive=False, execution=QUIET,
+        start=model.theta_of({"length_scale": 1.0, "signal_sd": 0.8, "noise_sd": 0.57}),
+    )  # fmt: skip
+    run = gp.model_evidence(model, draws=stuck, predictive=False, execution=QUIET)
+    assert "a mode that has" in alarm(run)
+    assert run.modes["visits"].values[:, 1].min() == 0
+    assert run.modes["visits"].sum("mode").values.tolist() == [300, 300]
+    own = gp.model_evidence(curve(), draws=gp.sample(
+        curve(), n_chains=2, n_draws=300, predictive=False, execution=QUIET
+    ), predictive=False, execution=QUIET)  # fmt: skip
+    assert "a mode that has" not in alarm(own)
+
+
+def test_what_the_mixture_cannot_do_is_refused():
+    labels = gp.GPModel([0.1, 0.6], [1, -1], gp.SquaredExponential(), gp.Probit())
+    with pytest.raises(InputError, match="the probit likelihood; allowed: gaussian and log_normal"):
+        gp.model_evidence(labels, route="mixture")
+    with pytest.raises(InputError, match="leave out sampler and draws"):
+        gp.model_evidence(curve(), gp.JointSplitHMC(), route="mixture")
