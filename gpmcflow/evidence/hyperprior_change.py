@@ -110,10 +110,11 @@ def _form_of(model: GPModel) -> tuple:
         for name, value in vars(likelihood).items()
         if not name.startswith("_") and (name not in likelihood.parameters or np.ndim(value))
     }
-    numbers = {"X": model.X, "y": model.y, "fixed": fixed, "log": parameters.is_log}
+    numbers = {"X": model.X, "y": model.y, "fixed": fixed}
     structure = model.structure if model.basis else model.structure_name
     return (
-        *(tuple(parameters.all_names), tuple(model.names), array_digest(numbers | constants)),
+        *(tuple(parameters.all_names), tuple(model.names), parameters.coordinates),
+        array_digest(numbers | constants),
         *(_terms_of(model.covariance), type(likelihood), model.jitter, repr(structure)),
         repr((model.inputs.names, model.inputs.levels)),
     )

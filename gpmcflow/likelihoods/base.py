@@ -16,7 +16,7 @@ from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted_site
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
+from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
 
 # Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
 _NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
@@ -45,9 +45,9 @@ class Likelihood(ABC):
 
     A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
     if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
-    (None: the default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers,
-    or arrays of one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr, which
-    digests of runs are made of.
+    (None: the default one) and then need `parameter_gradient`; they are positive, or probabilities where
+    ``probabilities`` names them, too. Those in ``constants`` are positive numbers, or arrays of one a case. A
+    frozen dataclass with ``repr=False, eq=False`` keeps the repr, which digests of runs are made of.
 
     Attributes
     ----------
@@ -55,6 +55,8 @@ class Likelihood(ABC):
         In messages and in configs; by default the name of the class.
     parameters, constants:
         Names of its fields that may be free, and of those that may be one a case.
+    probabilities:
+        Names of the parameters between 0 and 1: their coordinate is the logit, that of others the log.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -70,7 +72,8 @@ class Likelihood(ABC):
     Raises
     ------
     InputError:
-        For parameters that are neither positive numbers nor hyperpriors, and constants that are not positive.
+        For parameters that are neither numbers in their range nor hyperpriors, and constants that are not
+        positive.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Likelihood(ABC):
 
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
+    probabilities: ClassVar[tuple[str, ...]] = ()  #: parameters between 0 and 1
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
     renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
     log_concave: ClassVar[bool] = True  #: in each eta_i
@@ -118,7 +122,7 @@ class Likelihood(ABC):
                 value = positive_constant(value, where)
             else:
                 value = default_hyperpriors().get(name) if value is None else value
-                value = checked_setting(value, where)
+                value = checked_setting(value, where, self._coordinate(name))
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -146,7 +150,9 @@ class Likelihood(ABC):
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the parameters that are one number for all cases, in order."""
-        return tuple(Entry(name, getattr(self, name)) for name in self._single())
+        return tuple(
+            Entry(name, getattr(self, name), self._coordinate(name)) for name in self._single()
+        )
 
     def with_values(self, values: Sequence[float]) -> Likelihood:
         """Return the same likelihood with numbers, in their own units, one for each of `entries`."""
@@ -178,6 +184,9 @@ class Likelihood(ABC):
                 "needed; take model.at(theta)"
             )
         return value
+
+    def _coordinate(self, name: str) -> str:
+        return LOGIT if name in self.probabilities else LOG
 
     def _single(self) -> list[str]:
         return [name for name in self.parameters if not np.ndim(getattr(self, name))]
@@ -239,7 +248,10 @@ class Likelihood(ABC):
         return self.log_density_and_gradient(eta, y)[0]
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Derivatives of log p(y | eta) by the log of each of `entries`, shape (..., k)."""
+        """Derivatives of log p(y | eta) by the coordinate of each of `entries`, shape (..., k).
+
+        That is the log of a positive parameter, the logit of a probability.
+        """
         if self._single():
             raise InputError(
                 f"{self.name} likelihood: parameters {', '.join(self._single())} have no gradient; give it a "

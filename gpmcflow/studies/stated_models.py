@@ -10,6 +10,7 @@ from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import Likelihood, likelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
+from gpmcflow.parameters.parameter import own_units
 
 MEAN_RATE = "mean-rate"
 
@@ -29,7 +30,7 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     """Likelihood of a problem: a name, or {name: settings}, which may name hyperpriors.
 
     Parameters that are left out have their default hyperpriors with ``model: joint``. Other models hold them
-    fixed: by the likelihood's name alone they are 1, else numbers.
+    fixed: by the likelihood's name alone they are 1, probabilities 1/2, else numbers.
     """
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
@@ -43,7 +44,7 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     if problem.get("model") == "joint":
         return made
     if not settings:
-        return made.with_values([1.0] * len(made.entries()))
+        return made.with_values([own_units(0.0, entry.coordinate) for entry in made.entries()])
     for entry in made.entries():
         if not isinstance(entry.setting, float):
             raise InputError(
