@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "approximate": "approximations.approximate",
     "BasisFunctions": "covariances.basis_functions",
+    "Beta": "likelihoods",
     "Binomial": "likelihoods",
     "Categorical": "covariances.leaves",
     "change_hyperpriors": "evidence.hyperprior_change",

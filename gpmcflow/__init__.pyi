@@ -36,6 +36,7 @@ from gpmcflow.evidence.model_evidence import model_evidence as model_evidence
 from gpmcflow.evidence.nested_annealing import nested_annealing as nested_annealing
 from gpmcflow.execution import Execution as Execution
 from gpmcflow.execution import workers as workers
+from gpmcflow.likelihoods import Beta as Beta
 from gpmcflow.likelihoods import Binomial as Binomial
 from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.beta import Beta
 from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.gamma import Gamma
 from gpmcflow.likelihoods.gaussian import Gaussian
@@ -34,11 +35,12 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
         StudentT,
         LogNormal,
         Gamma,
+        Beta,
     )
 }
 
 __all__ = [
-    "LIKELIHOODS", "Binomial", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
+    "LIKELIHOODS", "Beta", "Binomial", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
     "NegativeBinomial", "Poisson", "Probit", "StudentT", "likelihood",
 ]  # fmt: skip
 

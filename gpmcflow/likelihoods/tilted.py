@@ -29,6 +29,7 @@ STEP = 0.1  # of t, between nodes
 SPACING = 0.6  # of nodes far from the bend, in cavity standard deviations
 REACH = 8.4  # cavity standard deviations beyond mode and bend
 FAR = 38.0  # a bend this many from the mode gives less than 1e-300
+FARTHEST = 4.0  # cavity standard deviations of a mode that panels around the mean resolve
 PANELS, ORDER = 16, 12  # a side of each place of a factor that is not log-concave; nodes a panel
 
 
@@ -178,10 +179,16 @@ def _panel_rule(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Origin, nodes and widths for any other factor: Gauss-Legendre panels around the cavity and its places.
 
-    They cover mean +- 10 sd and the place +- 12 widths, and grow with the distance from the place.
+    They cover mean +- 10 sd and the place +- 12 widths, and grow with the distance from the place. A factor
+    that falls like an exponential far from its place moves the tilted mode away from both: then this +- 10
+    sd, too.
     """
     sd = np.sqrt(variance)
-    edges = [mean + sd * np.linspace(-10.0, 10.0, 11)[:, None]]
+    cavity = sd * np.linspace(-10.0, 10.0, 11)[:, None]
+    edges = [mean + cavity]
+    mode = _rough_mode(likelihood, y, mean, variance)
+    if np.any(np.abs(mode - mean) > FARTHEST * sd):
+        edges.append(mode + cavity)
     places = likelihood.places(y)
     if places is not None:
         centre, width = places
@@ -193,6 +200,22 @@ def _panel_rule(
     shape = (-1, *np.shape(mean))
     nodes = (middle[:, None] + half[:, None] * x[:, None]).reshape(shape)
     return mean, nodes, (half[:, None] * weight[:, None]).reshape(shape)
+
+
+def _rough_mode(
+    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> np.ndarray:
+    """A mode of a tilted distribution to half a cavity deviation, by bisection; there may be others."""
+
+    def slope(f: np.ndarray) -> np.ndarray:
+        return f / variance - likelihood.gradient(mean + f, y)
+
+    low, high = bracket(slope, np.zeros_like(mean), variance)
+    while np.any(high - low > np.sqrt(variance)):
+        middle = 0.5 * (low + high)
+        rising = slope(middle) < 0.0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return mean + 0.5 * (low + high)
 
 
 def tilted_mode(

@@ -8,10 +8,12 @@ from functools import partial
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    Beta,
     Binomial,
     Gamma,
     Gaussian,
@@ -22,6 +24,7 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
 )
+from gpmcflow.likelihoods.compiled import likelihood_code, log_likelihood
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
 LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
@@ -29,6 +32,7 @@ COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
 
 AMOUNTS = np.array([1.2e-3, 0.4, 3.0, 0.05, 2.0, 9.5, 440.0])
+SHARES = np.array([1e-4, 0.3, 0.5, 0.97, 0.02, 0.8, 0.999])
 TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
 EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
 
@@ -55,6 +59,12 @@ def log_normal(e, y, s):
 
 def gamma(e, y, a):
     return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(mp.mpf(a))
+
+
+def beta(e, y, phi):
+    a, b = phi / (1 + mp.exp(-e)), phi / (1 + mp.exp(e))
+    log_gammas = mp.loggamma(phi) - mp.loggamma(a) - mp.loggamma(b)
+    return log_gammas + (a - 1) * mp.log(y) + (b - 1) * mp.log1p(-y)
 
 
 CASES = {
@@ -89,6 +99,7 @@ CASES = {
     ),
     "log_normal": (LogNormal(0.3), AMOUNTS, lambda e, y: log_normal(e, y, mp.mpf(0.3))),
     "gamma": (Gamma(1.7), AMOUNTS, lambda e, y: gamma(e, y, mp.mpf(1.7))),
+    "beta": (Beta(4.3), SHARES, lambda e, y: beta(e, y, mp.mpf(4.3))),
 }
 PARAMETERS = {
     "gaussian": (
@@ -100,6 +111,7 @@ PARAMETERS = {
     "student_t": (StudentT(0.6, 3.5), REALS, student_t),
     "log_normal": (LogNormal(0.6), AMOUNTS, log_normal),
     "gamma": (Gamma(1.7), AMOUNTS, gamma),
+    "beta": (Beta(4.3), SHARES, beta),
 }
 
 
@@ -363,3 +375,45 @@ def test_gamma_of_any_shape(shape):
             by_log = mp.diff(lambda t, e=e, one=one: gamma(e, one, mp.exp(t)), mp.log(shape))
             found = likelihood.parameter_gradient(eta[k : k + 1], y[k : k + 1])
             assert float(found[0]) == pytest.approx(float(by_log), rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", [0.05, 30.0, 900.0, 1.1e3, 1e8])
+def test_beta_of_any_precision(precision):
+    """Value, derivatives 1-3 and the slope by log precision against 60 digits, in both tails and narrow."""
+    eta = np.array([-300.0, -40.0, 40.0, 300.0, -0.3, 2.0])
+    y = np.array([1e-12, 0.5, 0.03, 1.0 - 1e-9, 0.5, 0.5])
+    y[4:] = expit(eta[4:] + np.array([1.2, -0.7]) / np.sqrt(precision))
+    likelihood = Beta(precision)
+    found = likelihood.derivatives(eta, y)
+    by_log = np.concatenate(
+        [
+            likelihood.parameter_gradient(e, one)
+            for e, one in zip(eta[:, None], y[:, None], strict=True)
+        ]
+    )
+    compiled = [
+        log_likelihood(likelihood_code(likelihood, y[k : k + 1]), eta[k : k + 1], 0.0)
+        for k in range(len(y))
+    ]
+    noise = 1e-14 * max(1.0, precision**0.5)  # of y itself, one rounding of a log
+    with mp.workdps(60):
+        for k in range(len(y)):
+            e, one, phi = (mp.mpf(float(v)) for v in (eta[k], y[k], precision))
+            exact = [mp.diff(lambda t, one=one, phi=phi: beta(t, one, phi), e, j) for j in range(4)]
+            for j in range(4):
+                assert found[j][k] == pytest.approx(float(exact[j]), rel=1e-11, abs=noise), (j, k)
+            assert compiled[k] == pytest.approx(float(exact[0]), rel=1e-11, abs=noise)
+            slope = mp.diff(lambda t, e=e, one=one: beta(e, one, mp.exp(t)), mp.log(phi))
+            assert by_log[k] == pytest.approx(float(slope), rel=1e-11, abs=noise), k
+
+
+def test_information_of_beta_is_the_expected_curvature():
+    with mp.workdps(25):
+        phi, e = mp.mpf(4.3), mp.mpf(0.4)
+
+        def weighted(y):
+            return -mp.diff(lambda t: beta(t, y, phi), e, 2) * mp.exp(beta(e, y, phi))
+
+        expected = float(mp.quad(weighted, [0, 0.01, 0.5, 0.99, 1]))
+    found = Beta(4.3).information(np.array([0.4]), np.array([0.9]))
+    assert found == pytest.approx([expected], rel=1e-10)

@@ -11,6 +11,7 @@ import pytest
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    Beta,
     Binomial,
     Gamma,
     Gaussian,
@@ -41,6 +42,7 @@ CASES = {
     "student_t": StudentT(0.6, 5.0),
     "log_normal": LogNormal(0.4),
     "gamma": Gamma(1.7),
+    "beta": Beta(4.3),
     "gaussian, known noise": Gaussian(PER_CASE),
     "poisson, exposures": Poisson(PER_CASE),
     "negative binomial, exposures": NegativeBinomial(1.7, PER_CASE),

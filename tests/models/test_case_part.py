@@ -8,6 +8,7 @@ from scipy.special import expit, log_expit
 
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    Beta,
     Binomial,
     Gamma,
     Gaussian,
@@ -36,6 +37,7 @@ SETTINGS = {
     "student_t": StudentT(0.6, 4.0),
     "log_normal": LogNormal(0.6),
     "gamma": Gamma(1.7),
+    "beta": Beta(4.3),
 }
 
 

@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
-from scipy.stats import binom, gamma, lognorm, nbinom, norm, poisson, t
+from scipy.stats import beta, binom, gamma, lognorm, nbinom, norm, poisson, t
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
@@ -64,6 +64,7 @@ FIXED = {
     "student_t": {"scale": 0.5, "df": 3.0},
     "log_normal": {"noise_sd": 0.6},
     "gamma": {"shape": 2.5},
+    "beta": {"precision": 6.0},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -73,6 +74,7 @@ FREED = {
     "student_t": {"scale": FREE},
     "log_normal": {"noise_sd": FREE},
     "gamma": {"shape": FREE},
+    "beta": {"precision": normal_log(6.0, 0.7)},
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -84,6 +86,7 @@ Y = {
     "student_t": [1.2, -1.1, 0.5],  # two contradict each other: l'' > 0 at the posterior's mean
     "log_normal": [4.1, 0.8, 1.6],
     "gamma": [4.1, 0.8, 1.6],
+    "beta": [0.8, 0.1, 0.45],
 }
 # log p(y_i | eta_i) from SciPy alone
 LOG_LIKELIHOODS = {
@@ -96,6 +99,7 @@ LOG_LIKELIHOODS = {
     "student_t": lambda eta, y: t.logpdf(y, 3.0, eta, 0.5),
     "log_normal": lambda eta, y: lognorm.logpdf(y, 0.6, scale=np.exp(eta)),
     "gamma": lambda eta, y: gamma.logpdf(y, 2.5, scale=np.exp(eta) / 2.5),
+    "beta": lambda eta, y: beta.logpdf(y, 6.0 * expit(eta), 6.0 * expit(-eta)),
 }
 
 
@@ -180,7 +184,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 9 * len(LATENT_SAMPLERS) + 9 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 10 * len(LATENT_SAMPLERS) + 10 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -237,7 +241,7 @@ STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
-FITTED = {"negative_binomial", "binomial", "student_t", "gamma"}
+FITTED = {"negative_binomial", "binomial", "student_t", "gamma", "beta"}
 
 
 @pytest.fixture(autouse=True)
@@ -444,7 +448,7 @@ def quadrature(name: str, jitter: float = JITTER) -> float:
     """log p(y) by the trapezoid rule over whitened latents, on a tensor grid."""
     K = SIGNAL**2 * np.exp(-0.5 * (X[:, None] - X) ** 2 / LENGTH**2)
     L = np.linalg.cholesky(K + jitter * np.diag(np.diag(K)))
-    step = 0.14 if name == "student_t" else 0.25  # at half of it the same to 2e-8
+    step = 0.25 if LIKELIHOODS[name].log_concave else 0.14  # at half of it the same to 2e-8
     axis = np.arange(-8.0, 8.0, step)
     xi = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
     xi = xi[(xi**2).sum(1) < 64.0]
@@ -469,6 +473,7 @@ OFF = {
     "student_t": {"ep": 0.02154575, "laplace": -0.16194547},
     "log_normal": {"ep": 0.0, "laplace": 0.0},
     "gamma": {"ep": -0.00108373, "laplace": -0.02231775},
+    "beta": {"ep": -0.00009399, "laplace": -0.09830491},
 }
 NEAR = 1e-6
 
@@ -489,7 +494,7 @@ def test_evidence_of_fits(name, method):
 def test_a_dropped_determinant_or_jitter_is_caught(name, monkeypatch):
     assert abs(quadrature(name, jitter=0.0) - exact_evidence(name)) > 500 * NEAR
     monkeypatch.setattr(GaussianSites, "log_det", 0.0)
-    methods = ["ep"] + ["laplace"] * (name != "student_t")  # which takes one of its own
+    methods = ["ep"] + ["laplace"] * LIKELIHOODS[name].log_concave  # others take one of their own
     assert all(miss(name, method) > 1e5 * NEAR for method in methods)
 
 
