@@ -35,6 +35,7 @@ _HOME = {
     "GPModel": "models.gp_model",
     "Group": "covariances.leaves",
     "HMC": "samplers",
+    "Hurdle": "likelihoods",
     "Hyperprior": "parameters.hyperpriors",
     "IndependenceMetropolis": "samplers",
     "JointIndependence": "samplers",
@@ -93,6 +94,7 @@ _HOME = {
     "White": "covariances.leaves",
     "workers": "execution",
     "write_results": "storage",
+    "ZeroInflated": "likelihoods",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

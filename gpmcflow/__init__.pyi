@@ -40,6 +40,7 @@ from gpmcflow.likelihoods import Beta as Beta
 from gpmcflow.likelihoods import Binomial as Binomial
 from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian
+from gpmcflow.likelihoods import Hurdle as Hurdle
 from gpmcflow.likelihoods import Likelihood as Likelihood
 from gpmcflow.likelihoods import Logistic as Logistic
 from gpmcflow.likelihoods import LogNormal as LogNormal
@@ -47,6 +48,7 @@ from gpmcflow.likelihoods import NegativeBinomial as NegativeBinomial
 from gpmcflow.likelihoods import Poisson as Poisson
 from gpmcflow.likelihoods import Probit as Probit
 from gpmcflow.likelihoods import StudentT as StudentT
+from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel

@@ -19,8 +19,8 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
 
 # Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
-_NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
-_NORMAL_WEIGHTS = np.exp(-0.5 * _NORMAL_NODES**2) / np.exp(-0.5 * _NORMAL_NODES**2).sum()
+NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
+NORMAL_WEIGHTS = np.exp(-0.5 * NORMAL_NODES**2) / np.exp(-0.5 * NORMAL_NODES**2).sum()
 _BLOCK = 4096  # means at a time
 
 
@@ -64,10 +64,10 @@ class Likelihood(ABC):
         Names of the parameters that are in the units of y, as eta is (an identity link): widths of y about
         eta, or of `to_eta` of y. The search for a maximum then starts at the spread of y, and a y of another
         size is a warning.
-    relative_sites, conjugate, binary, counts, log_link, standard_sites:
+    relative_sites, conjugate, binary, counts, log_link, exponential_mean, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
-        in eta, has labels -1 and +1, counts with a log link, or a mean proportional to exp(eta); and how
-        sites are fitted to it.
+        in eta, has labels -1 and +1, counts with a log link, a mean proportional to exp(eta), or one that
+        grows like it; and how sites are fitted to it.
 
     Raises
     ------
@@ -103,6 +103,7 @@ class Likelihood(ABC):
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
+    exponential_mean: ClassVar[bool] = False  #: E[y | eta] grows like exp(eta)
     eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
     in_units_of_y: ClassVar[
         tuple[str, ...]
@@ -116,14 +117,16 @@ class Likelihood(ABC):
 
     def __post_init__(self) -> None:
         for name in dict.fromkeys((*self.parameters, *self.constants)):
-            value: Any = getattr(self, name)
-            where = f"{type(self).__name__} likelihood: {name}"
-            if name not in self.parameters or (name in self.constants and np.ndim(value)):
-                value = positive_constant(value, where)
-            else:
-                value = default_hyperpriors().get(name) if value is None else value
-                value = checked_setting(value, where, self._coordinate(name))
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, self._checked(name))
+
+    def _checked(self, name: str) -> Any:
+        """A field as it is kept; `InputError` for what it cannot be."""
+        value: Any = getattr(self, name)
+        where = f"{type(self).__name__} likelihood: {name}"
+        if name not in self.parameters or (name in self.constants and np.ndim(value)):
+            return positive_constant(value, where)
+        value = default_hyperpriors().get(name) if value is None else value
+        return checked_setting(value, where, self._coordinate(name))
 
     def __repr__(self) -> str:
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -132,10 +135,7 @@ class Likelihood(ABC):
 
     def digest(self) -> str:
         """Return the SHA-256 of class and fields, arrays in full whatever the repr shows of them."""
-        fields = {
-            name: array_digest({name: value}) if isinstance(value, np.ndarray) else repr(value)
-            for name, value in vars(self).items()
-        }
+        fields = {name: _field_digest(name, value) for name, value in vars(self).items()}
         return text_digest(
             type(self).__module__, type(self).__qualname__, repr(sorted(fields.items()))
         )
@@ -294,8 +294,8 @@ class Likelihood(ABC):
         response = np.empty(mean.size)
         for start in range(0, mean.size, _BLOCK):  # bounds the memory
             block = slice(start, start + _BLOCK)
-            eta = mean.ravel()[block, None] + sd.ravel()[block, None] * _NORMAL_NODES
-            response[block] = self.conditional_mean(eta) @ _NORMAL_WEIGHTS
+            eta = mean.ravel()[block, None] + sd.ravel()[block, None] * NORMAL_NODES
+            response[block] = self.conditional_mean(eta) @ NORMAL_WEIGHTS
         return response.reshape(mean.shape)
 
     # -- sites and compiled form -----------------------------------------------------------------
@@ -336,6 +336,12 @@ class Likelihood(ABC):
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Centres and widths (n,) that a factor which is not log-concave adds to the quadrature."""
         return None
+
+
+def _field_digest(name: str, value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return array_digest({name: value})
+    return value.digest() if isinstance(value, Likelihood) else repr(value)
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:

@@ -35,8 +35,8 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
-    stated = {key: _named(value, priors, where) for key, value in settings.items()}
     try:
+        stated = _settings(settings, priors, where)
         made = likelihood(name, **stated)
     except InputError as error:
         text = str(error).removeprefix("likelihood").removeprefix(":").strip()
@@ -52,6 +52,19 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
                 f"with model: {problem.get('model', 'gp')}"
             )
     return made
+
+
+def _settings(settings: Mapping, priors: Mapping[str, Hyperprior | float], where: str) -> dict:
+    """Settings of a likelihood, and of its base, with hyperpriors in the place of their names."""
+    stated = {}
+    for key, value in settings.items():
+        if key != "base":
+            stated[key] = _named(value, priors, where)
+        elif isinstance(value, Mapping):
+            stated[key] = {name: _settings(own, priors, where) for name, own in value.items()}
+        else:
+            stated[key] = value
+    return stated
 
 
 def mean_of(problem: Mapping, path: str, likelihood_: Likelihood) -> Hyperprior | float | str:

@@ -17,14 +17,17 @@ from gpmcflow.likelihoods import (
     Binomial,
     Gamma,
     Gaussian,
+    Hurdle,
     Logistic,
     LogNormal,
     NegativeBinomial,
     Poisson,
     Probit,
     StudentT,
+    ZeroInflated,
 )
 from gpmcflow.likelihoods.compiled import likelihood_code, log_likelihood
+from gpmcflow.parameters.parameter import LOG, coordinate_of
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
 LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
@@ -59,6 +62,19 @@ def log_normal(e, y, s):
 
 def gamma(e, y, a):
     return a * mp.log(a) - a * e + (a - 1) * mp.log(y) - a * y * mp.exp(-e) - mp.loggamma(mp.mpf(a))
+
+
+def zero_inflated(e, y, d, pi):
+    if y > 0:
+        return mp.log(1 - pi) + negative_binomial(e, y, d)
+    return mp.log(pi + (1 - pi) * mp.exp(negative_binomial(e, y, d)))
+
+
+def hurdle(e, y, d, pi):
+    if y == 0:
+        return mp.log(pi) + 0 * e
+    none = negative_binomial(e, mp.mpf(0), d)
+    return mp.log(1 - pi) + negative_binomial(e, y, d) - mp.log(-mp.expm1(none))
 
 
 def beta(e, y, phi):
@@ -100,6 +116,16 @@ CASES = {
     "log_normal": (LogNormal(0.3), AMOUNTS, lambda e, y: log_normal(e, y, mp.mpf(0.3))),
     "gamma": (Gamma(1.7), AMOUNTS, lambda e, y: gamma(e, y, mp.mpf(1.7))),
     "beta": (Beta(4.3), SHARES, lambda e, y: beta(e, y, mp.mpf(4.3))),
+    "zero_inflated": (
+        ZeroInflated(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        lambda e, y: zero_inflated(e, y, mp.mpf(0.75), mp.mpf(0.3)),
+    ),
+    "hurdle": (
+        Hurdle(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        lambda e, y: hurdle(e, y, mp.mpf(0.75), mp.mpf(0.3)),
+    ),
 }
 PARAMETERS = {
     "gaussian": (
@@ -112,6 +138,12 @@ PARAMETERS = {
     "log_normal": (LogNormal(0.6), AMOUNTS, log_normal),
     "gamma": (Gamma(1.7), AMOUNTS, gamma),
     "beta": (Beta(4.3), SHARES, beta),
+    "zero_inflated": (
+        ZeroInflated(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        zero_inflated,
+    ),
+    "hurdle": (Hurdle(NegativeBinomial(0.75, exposure=2.5), 0.3), COUNTS, hurdle),
 }
 
 
@@ -159,7 +191,8 @@ def test_batched_value_and_gradient_agree_with_the_derivatives(name):
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameter_gradients_against_high_precision(name):
     likelihood, y, exact = PARAMETERS[name]
-    values = [entry.setting for entry in likelihood.entries()]
+    entries = likelihood.entries()
+    values = [coordinate_of(entry.setting, entry.coordinate) for entry in entries]
     found = likelihood.parameter_gradient(np.stack([ETA, ETA[::-1]]), y)
     assert found.shape == (2, len(values))
     with mp.workdps(40):
@@ -167,7 +200,11 @@ def test_parameter_gradients_against_high_precision(name):
             for k in range(len(values)):
 
                 def total(t, k=k, eta=eta):
-                    at = [mp.mpf(v) * (mp.exp(t) if j == k else 1) for j, v in enumerate(values)]
+                    moved = [mp.mpf(v) + (t if j == k else 0) for j, v in enumerate(values)]
+                    at = [
+                        mp.exp(v) if entry.coordinate == LOG else 1 / (1 + mp.exp(-v))
+                        for v, entry in zip(moved, entries, strict=True)
+                    ]
                     pairs = zip(eta, y, strict=True)
                     return sum(exact(mp.mpf(float(e)), mp.mpf(float(c)), *at) for e, c in pairs)
 

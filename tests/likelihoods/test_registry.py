@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -28,10 +29,15 @@ from gpmcflow.studies.stated_models import likelihood_of
 WIDE = Hyperprior.log_uniform(0.1, 10.0)
 
 
+def fields_of(kind):
+    return [field.name for field in fields(kind)]
+
+
 def test_likelihoods_by_name():
     assert likelihood("gaussian", noise_sd=0.2) == Gaussian(0.2)
     for name, kind in LIKELIHOODS.items():
-        made = likelihood(name, **({"trials": 3} if name == "binomial" else {}))
+        needed = {"trials": 3, "base": "poisson"}
+        made = likelihood(name, **{key: needed[key] for key in needed if key in fields_of(kind)})
         assert type(made) is kind
         assert made.name == name
     given = {"distribution": "norm", "parameters": {"loc": 1.0, "scale": 0.5}}

@@ -10,12 +10,14 @@ from gpmcflow.likelihoods import (
     Beta,
     Binomial,
     Gaussian,
+    Hurdle,
     Likelihood,
     Logistic,
     NegativeBinomial,
     Poisson,
     Probit,
     StudentT,
+    ZeroInflated,
 )
 from gpmcflow.likelihoods.tilted import central_moments_to_cumulants, tilted_mode
 from tests.each import for_each
@@ -461,6 +463,10 @@ OTHERS = {
     "beta": (Beta(6.0), 0.9, 2.0, 0.9),
     "narrow beta": (Beta(1e4), 0.3, -0.85, 0.02),
     "beta with horns": (Beta(0.3), 1e-6, -1.1, 1.0),
+    "zero": (ZeroInflated(Poisson(2.5), 0.3), 0.0, -1.0, 1.0),
+    "zero that is hardly ever of the other kind": (ZeroInflated(Poisson(), 1e-8), 0.0, 2.9, 0.06),
+    "zero-inflated count": (ZeroInflated(NegativeBinomial(0.3), 0.05), 150.0, 5.0, 1.0),
+    "hurdle": (Hurdle(NegativeBinomial(0.3), 0.05), 1.0, -1.0, 1.0),
 }
 
 

@@ -12,12 +12,14 @@ from gpmcflow.likelihoods import (
     Binomial,
     Gamma,
     Gaussian,
+    Hurdle,
     Logistic,
     LogNormal,
     NegativeBinomial,
     Poisson,
     Probit,
     StudentT,
+    ZeroInflated,
 )
 from gpmcflow.models import case_part
 from gpmcflow.models.case_part import CasePart
@@ -38,6 +40,8 @@ SETTINGS = {
     "log_normal": LogNormal(0.6),
     "gamma": Gamma(1.7),
     "beta": Beta(4.3),
+    "zero_inflated": ZeroInflated(Poisson(exposure=np.linspace(0.5, 2.0, N)), 0.3),
+    "hurdle": Hurdle(NegativeBinomial(1.3, exposure=np.linspace(0.5, 2.0, N)), 0.3),
 }
 
 

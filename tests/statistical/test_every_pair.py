@@ -53,6 +53,7 @@ def normal_log(median: float, sd: float) -> gp.Hyperprior:
 
 
 FREE = normal_log(0.6, 0.7)
+SHARE = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.7}, scale="logit")
 # parameters off their defaults, and what takes their place where hyperparameters are free
 FIXED = {
     "probit": {},
@@ -65,6 +66,8 @@ FIXED = {
     "log_normal": {"noise_sd": 0.6},
     "gamma": {"shape": 2.5},
     "beta": {"precision": 6.0},
+    "zero_inflated": {"base": {"poisson": {"exposure": 1.7}}, "probability": 0.3},
+    "hurdle": {"base": {"negative_binomial": {"size": 2.5, "exposure": 1.7}}, "probability": 0.3},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -75,6 +78,8 @@ FREED = {
     "log_normal": {"noise_sd": FREE},
     "gamma": {"shape": FREE},
     "beta": {"precision": normal_log(6.0, 0.7)},
+    "zero_inflated": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
+    "hurdle": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -87,7 +92,16 @@ Y = {
     "log_normal": [4.1, 0.8, 1.6],
     "gamma": [4.1, 0.8, 1.6],
     "beta": [0.8, 0.1, 0.45],
+    "zero_inflated": [0.0, 5.0, 1.0],
+    "hurdle": [0.0, 5.0, 1.0],
 }
+
+
+def _truncated_negative_binomial(eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    law = nbinom(2.5, 2.5 / (2.5 + 1.7 * np.exp(eta)))
+    return law.logpmf(y) - law.logsf(0)
+
+
 # log p(y_i | eta_i) from SciPy alone
 LOG_LIKELIHOODS = {
     "probit": lambda eta, y: log_ndtr(y * eta),
@@ -100,6 +114,14 @@ LOG_LIKELIHOODS = {
     "log_normal": lambda eta, y: lognorm.logpdf(y, 0.6, scale=np.exp(eta)),
     "gamma": lambda eta, y: gamma.logpdf(y, 2.5, scale=np.exp(eta) / 2.5),
     "beta": lambda eta, y: beta.logpdf(y, 6.0 * expit(eta), 6.0 * expit(-eta)),
+    "zero_inflated": lambda eta, y: np.where(
+        y == 0,
+        np.log(0.3 + 0.7 * np.exp(-1.7 * np.exp(eta))),
+        np.log(0.7) + poisson.logpmf(y, 1.7 * np.exp(eta)),
+    ),
+    "hurdle": lambda eta, y: np.where(
+        y == 0, np.log(0.3), np.log(0.7) + _truncated_negative_binomial(eta, np.maximum(y, 1.0))
+    ),
 }
 
 
@@ -184,7 +206,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 10 * len(LATENT_SAMPLERS) + 10 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 12 * len(LATENT_SAMPLERS) + 12 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -241,7 +263,7 @@ STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
-FITTED = {"negative_binomial", "binomial", "student_t", "gamma", "beta"}
+FITTED = {"negative_binomial", "binomial", "student_t", "gamma", "beta", "zero_inflated", "hurdle"}
 
 
 @pytest.fixture(autouse=True)
@@ -448,7 +470,9 @@ def quadrature(name: str, jitter: float = JITTER) -> float:
     """log p(y) by the trapezoid rule over whitened latents, on a tensor grid."""
     K = SIGNAL**2 * np.exp(-0.5 * (X[:, None] - X) ** 2 / LENGTH**2)
     L = np.linalg.cholesky(K + jitter * np.diag(np.diag(K)))
-    step = 0.25 if LIKELIHOODS[name].log_concave else 0.14  # at half of it the same to 2e-8
+    step = (
+        0.25 if fixed_model(name).likelihood.log_concave else 0.14
+    )  # at half of it the same to 2e-8
     axis = np.arange(-8.0, 8.0, step)
     xi = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
     xi = xi[(xi**2).sum(1) < 64.0]
@@ -474,6 +498,8 @@ OFF = {
     "log_normal": {"ep": 0.0, "laplace": 0.0},
     "gamma": {"ep": -0.00108373, "laplace": -0.02231775},
     "beta": {"ep": -0.00009399, "laplace": -0.09830491},
+    "zero_inflated": {"ep": 0.00010996, "laplace": 0.04763474},
+    "hurdle": {"ep": 0.00000233, "laplace": -0.02737758},
 }
 NEAR = 1e-6
 
@@ -494,7 +520,9 @@ def test_evidence_of_fits(name, method):
 def test_a_dropped_determinant_or_jitter_is_caught(name, monkeypatch):
     assert abs(quadrature(name, jitter=0.0) - exact_evidence(name)) > 500 * NEAR
     monkeypatch.setattr(GaussianSites, "log_det", 0.0)
-    methods = ["ep"] + ["laplace"] * LIKELIHOODS[name].log_concave  # others take one of their own
+    methods = ["ep"] + ["laplace"] * fixed_model(
+        name
+    ).likelihood.log_concave  # others take one of their own
     assert all(miss(name, method) > 1e5 * NEAR for method in methods)
 
 

@@ -52,6 +52,7 @@ PLACES = {
     "start": "<parameter>",
     "priors": "<hyperprior>",
     "likelihood": "<likelihood>",
+    "base": "<likelihood>",
     "<likelihood>": "<setting>",
 }
 
