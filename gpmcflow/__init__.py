@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "approximate": "approximations.approximate",
     "BasisFunctions": "covariances.basis_functions",
+    "Beta": "likelihoods",
     "Binomial": "likelihoods",
     "Categorical": "covariances.leaves",
     "CensoredGaussian": "likelihoods",
@@ -35,6 +36,7 @@ _HOME = {
     "GPModel": "models.gp_model",
     "Group": "covariances.leaves",
     "HMC": "samplers",
+    "Hurdle": "likelihoods",
     "Hyperprior": "parameters.hyperpriors",
     "IndependenceMetropolis": "samplers",
     "JointIndependence": "samplers",
@@ -96,6 +98,7 @@ _HOME = {
     "White": "covariances.leaves",
     "workers": "execution",
     "write_results": "storage",
+    "ZeroInflated": "likelihoods",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

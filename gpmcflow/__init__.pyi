@@ -37,10 +37,12 @@ from gpmcflow.evidence.model_evidence import model_evidence as model_evidence
 from gpmcflow.evidence.nested_annealing import nested_annealing as nested_annealing
 from gpmcflow.execution import Execution as Execution
 from gpmcflow.execution import workers as workers
+from gpmcflow.likelihoods import Beta as Beta
 from gpmcflow.likelihoods import Binomial as Binomial
 from gpmcflow.likelihoods import CensoredGaussian as CensoredGaussian
 from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian
+from gpmcflow.likelihoods import Hurdle as Hurdle
 from gpmcflow.likelihoods import Likelihood as Likelihood
 from gpmcflow.likelihoods import Logistic as Logistic
 from gpmcflow.likelihoods import LogNormal as LogNormal
@@ -50,6 +52,7 @@ from gpmcflow.likelihoods import Poisson as Poisson
 from gpmcflow.likelihoods import Probit as Probit
 from gpmcflow.likelihoods import StudentT as StudentT
 from gpmcflow.likelihoods import Survival as Survival
+from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel

@@ -35,15 +35,16 @@ class Conditional(NamedTuple):
     def mean_response(self) -> np.ndarray:
         """E[y] at each input for one unit of exposure, or one trial, (m,); of labels P(y = +1).
 
-        Under a log link nan where it rests on few draws, see `mean_of_draws`: that mean is infinite where the
-        amplitude is log-normal.
+        Where it grows like exp(eta), nan where it rests on few draws, see `mean_of_draws`: that mean is
+        infinite where the amplitude is log-normal.
         """
         if len(self.likelihoods) == 1:
             by_draw = self.likelihoods[0].mean_response(self.mean, self.variance)
         else:
             rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
             by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
-        return mean_of_draws(by_draw) if self.likelihoods[0].log_link else by_draw.mean(0)
+        own = self.likelihoods[0]
+        return mean_of_draws(by_draw) if own.log_link or own.exponential_mean else by_draw.mean(0)
 
     def class_probabilities(self) -> np.ndarray | None:
         """P(y = each class) at each input, (class, m); None unless y has classes."""

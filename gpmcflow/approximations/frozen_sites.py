@@ -11,6 +11,7 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.approximations.rank_one_sites import rank_one_sites
 from gpmcflow.errors import NumericalError
+from gpmcflow.likelihoods.sites import LARGEST_VARIANCE
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
 
@@ -36,7 +37,9 @@ def frozen_sites(
     latent = model.at(theta)
     try:
         own = expectation_propagation(latent, tolerance=TOLERANCE).sites
-        sites = FrozenSites(own.precision, own.shift)
+        # a zero of a hurdle likelihood says nothing of its latent value: EP's site has no precision
+        flat = own.precision == 0.0
+        sites = FrozenSites(np.where(flat, 1.0 / LARGEST_VARIANCE, own.precision), own.shift)
     except NumericalError as error:
         if not quiet:
             logger.warning(

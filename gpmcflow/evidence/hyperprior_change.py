@@ -16,6 +16,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 
 _WHERE = "change_hyperpriors"
@@ -106,18 +107,25 @@ def _form_of(model: GPModel) -> tuple:
     """All of a model but its hyperpriors."""
     parameters, likelihood = model.parameters, model.likelihood
     fixed = parameters.full(np.zeros(model.dim))[~parameters.is_free]
-    constants = {
-        name: np.asarray(value)
-        for name, value in vars(likelihood).items()
-        if not name.startswith("_") and (name not in likelihood.parameters or np.ndim(value))
-    }
-    numbers = {"X": model.X, "y": model.y, "fixed": fixed, "log": parameters.is_log}
+    numbers = {"X": model.X, "y": model.y, "fixed": fixed}
     structure = model.structure if model.basis else model.structure_name
     return (
-        *(tuple(parameters.all_names), tuple(model.names), array_digest(numbers | constants)),
+        *(tuple(parameters.all_names), tuple(model.names), parameters.coordinates),
+        array_digest(numbers | _constants_of(likelihood)),
         *(_terms_of(model.covariance), type(likelihood), model.jitter, repr(structure)),
         repr((model.inputs.names, model.inputs.levels)),
     )
+
+
+def _constants_of(likelihood: Likelihood, prefix: str = "") -> dict[str, np.ndarray]:
+    """What a likelihood, and one that it has as a base, holds besides parameters."""
+    constants: dict[str, np.ndarray] = {}
+    for name, value in vars(likelihood).items():
+        if isinstance(value, Likelihood):
+            constants |= _constants_of(value, f"{name} {value.name}: ")
+        elif not name.startswith("_") and (name not in likelihood.parameters or np.ndim(value)):
+            constants[prefix + name] = np.asarray(value)
+    return constants
 
 
 def _terms_of(covariance: Covariance) -> tuple:

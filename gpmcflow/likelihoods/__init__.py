@@ -7,15 +7,18 @@ form.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.beta import Beta
 from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
 from gpmcflow.likelihoods.gamma import Gamma
 from gpmcflow.likelihoods.gaussian import Gaussian
+from gpmcflow.likelihoods.hurdle import Hurdle
 from gpmcflow.likelihoods.log_normal import LogNormal
 from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
@@ -24,6 +27,7 @@ from gpmcflow.likelihoods.poisson import Poisson
 from gpmcflow.likelihoods.probit import Probit
 from gpmcflow.likelihoods.student_t import StudentT
 from gpmcflow.likelihoods.survival import Survival
+from gpmcflow.likelihoods.zero_inflated import ZeroInflated
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     kind.name: kind
@@ -40,23 +44,32 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
         Survival,
         Ordinal,
         CensoredGaussian,
+        Beta,
+        ZeroInflated,
+        Hurdle,
     )
 }
 
+BASES = (Poisson.name, NegativeBinomial.name)  # of counts with many zeros
+
 __all__ = [
-    "LIKELIHOODS", "Binomial", "CensoredGaussian", "Gamma", "Gaussian", "Likelihood", "LogNormal", "Logistic",
-    "NegativeBinomial", "Ordinal", "Poisson", "Probit", "StudentT", "Survival", "likelihood",
+    "LIKELIHOODS", "Beta", "Binomial", "CensoredGaussian", "Gamma", "Gaussian", "Hurdle", "Likelihood",
+    "LogNormal", "Logistic", "NegativeBinomial", "Ordinal", "Poisson", "Probit", "StudentT", "Survival",
+    "ZeroInflated", "likelihood",
 ]  # fmt: skip
 
 
 def likelihood(name: str, **settings: Any) -> Likelihood:
     """Return the likelihood of that name, e.g. ``likelihood("gaussian", noise_sd=0.1)``.
 
-    A parameter is a number, a hyperprior, or a mapping of a hyperprior's fields as in a config. Raises
-    `InputError` for an unknown name or setting, and for a setting that is needed and missing.
+    A parameter is a number, a hyperprior, or a mapping of a hyperprior's fields as in a config. The base of
+    counts with many zeros is a name, or {name: settings}. Raises `InputError` for an unknown name or setting,
+    and for a setting that is needed and missing.
     """
     if name not in LIKELIHOODS:
         raise unknown_name("likelihood", name, LIKELIHOODS)
+    if isinstance(settings.get("base"), (str, Mapping)):
+        settings["base"] = _base(settings["base"], f"likelihood {name}: base")
     kind: Any = LIKELIHOODS[name]  # a dataclass
     allowed = {field.name: field.default for field in fields(kind)}
     for setting in settings:
@@ -66,3 +79,13 @@ def likelihood(name: str, **settings: Any) -> Likelihood:
         if default is MISSING and setting not in settings:
             raise InputError(f"likelihood {name}: setting {setting!r} is missing; give it")
     return kind(**settings)
+
+
+def _base(stated: str | Mapping, where: str) -> Likelihood:
+    named = {stated: {}} if isinstance(stated, str) else stated
+    if len(named) != 1 or not isinstance(settings := next(iter(named.values())), Mapping):
+        raise InputError(f"{where} is {stated!r}; allowed: a name, or {{name: settings}}")
+    name = next(iter(named))
+    if name not in BASES:
+        raise unknown_name(where, name, BASES)
+    return likelihood(name, **settings)

@@ -17,11 +17,11 @@ from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.parameters.defaults import default_hyperprior
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
+from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
 
 # Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
-_NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
-_NORMAL_WEIGHTS = np.exp(-0.5 * _NORMAL_NODES**2) / np.exp(-0.5 * _NORMAL_NODES**2).sum()
+NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
+NORMAL_WEIGHTS = np.exp(-0.5 * NORMAL_NODES**2) / np.exp(-0.5 * NORMAL_NODES**2).sum()
 _BLOCK = 4096  # means at a time
 
 
@@ -46,9 +46,9 @@ class Likelihood(ABC):
 
     A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
     if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
-    (None: the default one) and then need `parameter_gradient`; those in ``constants`` are positive numbers,
-    or arrays of one a case. A frozen dataclass with ``repr=False, eq=False`` keeps the repr, which
-    digests of runs are made of.
+    (None: the default one) and then need `parameter_gradient`; they are positive, or probabilities where
+    ``probabilities`` names them, too. Those in ``constants`` are positive numbers, or arrays of one a case. A
+    frozen dataclass with ``repr=False, eq=False`` keeps the repr, which digests of runs are made of.
 
     Attributes
     ----------
@@ -56,6 +56,8 @@ class Likelihood(ABC):
         In messages and in configs; by default the name of the class.
     parameters, constants, options:
         Names of its fields that may be free, of those that may be one a case, and of those that are neither.
+    probabilities:
+        Names of the parameters between 0 and 1: their coordinate is the logit, that of others the log.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -66,15 +68,16 @@ class Likelihood(ABC):
     of_observation:
         Names of the constants that say how y was seen, such as whether it was censored; None is a value of
         each, and predictions of new cases take it.
-    relative_sites, conjugate, binary, counts, log_link, standard_sites:
+    relative_sites, conjugate, binary, counts, log_link, exponential_mean, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
-        in eta, has labels -1 and +1, counts with a log link, or a mean proportional to exp(eta); and how
-        sites are fitted to it.
+        in eta, has labels -1 and +1, counts with a log link, a mean proportional to exp(eta), or one that
+        grows like it; and how sites are fitted to it.
 
     Raises
     ------
     InputError:
-        For parameters that are neither positive numbers nor hyperpriors, and constants that are not positive.
+        For parameters that are neither numbers in their range nor hyperpriors, and constants that are not
+        positive.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Likelihood(ABC):
 
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
+    probabilities: ClassVar[tuple[str, ...]] = ()  #: parameters between 0 and 1
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
     options: ClassVar[tuple[str, ...]] = ()  #: fields that are neither, such as the name of a law
     renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
@@ -107,6 +111,7 @@ class Likelihood(ABC):
     of_observation: ClassVar[
         tuple[str, ...]
     ] = ()  #: constants that say how y was seen, which new cases do not have
+    exponential_mean: ClassVar[bool] = False  #: E[y | eta] grows like exp(eta)
     eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
     in_units_of_y: ClassVar[
         tuple[str, ...]
@@ -120,14 +125,16 @@ class Likelihood(ABC):
 
     def __post_init__(self) -> None:
         for name in dict.fromkeys((*self.parameters, *self.constants)):
-            value: Any = getattr(self, name)
-            where = f"{type(self).__name__} likelihood: {name}"
-            if name not in self.parameters or (name in self.constants and np.ndim(value)):
-                value = self.checked_constant(name, value, where)
-            else:
-                value = default_hyperprior(self.name, name) if value is None else value
-                value = checked_setting(value, where)
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, self._checked(name))
+
+    def _checked(self, name: str) -> Any:
+        """A field as it is kept; `InputError` for what it cannot be."""
+        value: Any = getattr(self, name)
+        where = f"{type(self).__name__} likelihood: {name}"
+        if name not in self.parameters or (name in self.constants and np.ndim(value)):
+            return self.checked_constant(name, value, where)
+        value = default_hyperprior(self.name, name) if value is None else value
+        return checked_setting(value, where, self._coordinate(name))
 
     def __repr__(self) -> str:
         fields = {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -136,10 +143,7 @@ class Likelihood(ABC):
 
     def digest(self) -> str:
         """Return the SHA-256 of class and fields, arrays in full whatever the repr shows of them."""
-        fields = {
-            name: array_digest({name: value}) if isinstance(value, np.ndarray) else repr(value)
-            for name, value in vars(self).items()
-        }
+        fields = {name: _field_digest(name, value) for name, value in vars(self).items()}
         return text_digest(
             type(self).__module__, type(self).__qualname__, repr(sorted(fields.items()))
         )
@@ -154,7 +158,9 @@ class Likelihood(ABC):
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the parameters that are one number for all cases, in order."""
-        return tuple(Entry(name, getattr(self, name)) for name in self._single())
+        return tuple(
+            Entry(name, getattr(self, name), self._coordinate(name)) for name in self._single()
+        )
 
     def with_values(self, values: Sequence[float]) -> Likelihood:
         """Return the same likelihood with numbers, in their own units, one for each of `entries`."""
@@ -186,6 +192,9 @@ class Likelihood(ABC):
                 "needed; take model.at(theta)"
             )
         return value
+
+    def _coordinate(self, name: str) -> str:
+        return LOGIT if name in self.probabilities else LOG
 
     def _single(self) -> list[str]:
         return [name for name in self.parameters if not np.ndim(getattr(self, name))]
@@ -259,7 +268,10 @@ class Likelihood(ABC):
         return self.log_density_and_gradient(eta, y)[0]
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Derivatives of log p(y | eta) by the log of each of `entries`, shape (..., k)."""
+        """Derivatives of log p(y | eta) by the coordinate of each of `entries`, shape (..., k).
+
+        That is the log of a positive parameter, the logit of a probability.
+        """
         if self._single():
             raise InputError(
                 f"{self.name} likelihood: parameters {', '.join(self._single())} have no gradient; give it a "
@@ -311,8 +323,8 @@ class Likelihood(ABC):
         response = np.empty(mean.size)
         for start in range(0, mean.size, _BLOCK):  # bounds the memory
             block = slice(start, start + _BLOCK)
-            eta = mean.ravel()[block, None] + sd.ravel()[block, None] * _NORMAL_NODES
-            response[block] = self.conditional_mean(eta) @ _NORMAL_WEIGHTS
+            eta = mean.ravel()[block, None] + sd.ravel()[block, None] * NORMAL_NODES
+            response[block] = self.conditional_mean(eta) @ NORMAL_WEIGHTS
         return response.reshape(mean.shape)
 
     # -- sites and compiled form -----------------------------------------------------------------
@@ -360,6 +372,12 @@ class Likelihood(ABC):
         Without any a log-concave factor has one bend, which is found.
         """
         return None
+
+
+def _field_digest(name: str, value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return array_digest({name: value})
+    return value.digest() if isinstance(value, Likelihood) else repr(value)
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:

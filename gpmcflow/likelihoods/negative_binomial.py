@@ -11,7 +11,14 @@ from scipy.special import expit
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
+from gpmcflow.likelihoods.counts import (
+    LARGEST_RATE,
+    SMALLEST_RATE,
+    CountLikelihood,
+    ZeroTerms,
+    log_factorial,
+    share_after_first,
+)
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
@@ -23,6 +30,9 @@ def _value(head, f, y, constants, phi):  # constants are log(e / d), phi is the 
         z = f[i] + (offset + constants[i])
         total += y[i] * min(z, 0.0) - d * max(z, 0.0) - (y[i] + d) * np.log1p(np.exp(-abs(z)))
     head[2] = total
+
+
+LARGEST_SHARE = 1.0 - 2.0**-53  # of a logarithmic distribution
 
 
 def _factors(head, eta, out, y, constants, phi):
@@ -107,13 +117,37 @@ class NegativeBinomial(CountLikelihood):
         return value, y * p - d * q, second, second * (p - q)
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log d: sum of d (psi(y + d) - psi(d) + log p) + d q - y p."""
+        """By log d: sum of `case_slopes`."""
+        return self.case_slopes(eta, y).sum(-2)
+
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """d (psi(y + d) - psi(d) + log p) + d q - y p, (..., n, 1)."""
         d, z = self._scaled(eta)
         # with e = (y - m) / (m + d): log(1 + y / d) + log p = log(1 + e), and y p - d q = d e
         e = (y / d) * expit(-z) - expit(z)
         less = np.log1p(y / d) - np.logaddexp(0.0, z) - e
         less = np.where(np.abs(e) < 0.01, log1p_less(e), less)
-        return (d * (less + digamma_ratio(d, y))).sum(-1)[..., None]
+        return (d * (less + digamma_ratio(d, y)))[..., None]
+
+    def zero_terms(self, eta: np.ndarray) -> ZeroTerms:
+        """d log(1 + m / d), log q, d q, p, q."""
+        d, z = self._scaled(eta)
+        p, q = expit(-z), expit(z)
+        return ZeroTerms(d * np.logaddexp(0.0, z), -np.logaddexp(0.0, -z), d * q, p, q)
+
+    def eta_of_zero(self, x: float) -> np.ndarray:
+        """log(d (exp(x / d) - 1) / e)."""
+        d = self.number("size")
+        return np.log(d) - np.log(self.exposure) + x / d + np.log(-np.expm1(-x / d))
+
+    def simulate_positive(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Clusters of logarithmic sizes, in a Poisson number d log(1 + m / d): one, and those after it."""
+        d, z = self._scaled(eta)
+        at = self.zero_terms(eta)
+        first = rng.logseries(np.clip(at.q, SMALLEST_RATE, LARGEST_SHARE))
+        with np.errstate(over="ignore"):
+            rest = np.exp(z) * rng.standard_gamma(d * share_after_first(rng, at.x))
+        return first + rng.poisson(np.minimum(rest, LARGEST_RATE)).astype(np.float64)
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Poisson counts whose rates are gamma draws with mean m and shape d."""

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
-from gpmcflow.likelihoods.counts import LARGEST_RATE, CountLikelihood, log_factorial
+from gpmcflow.likelihoods.counts import (
+    LARGEST_FINITE,
+    LARGEST_RATE,
+    CountLikelihood,
+    ZeroTerms,
+    log_factorial,
+    share_after_first,
+)
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled
@@ -132,6 +139,24 @@ class Poisson(CountLikelihood):
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Poisson counts with rate e exp(eta), at most `LARGEST_RATE`."""
         return rng.poisson(np.minimum(self._rate(eta), LARGEST_RATE)).astype(np.float64)
+
+    def zero_terms(self, eta: np.ndarray) -> ZeroTerms:
+        """The rate."""
+        rate = np.minimum(self._rate(eta), LARGEST_FINITE)
+        return ZeroTerms(rate, eta + np.log(self.exposure), rate, 1.0, 0.0)
+
+    def eta_of_zero(self, x: float) -> np.ndarray:
+        """log(x / e)."""
+        return np.log(x) - np.log(self.exposure)
+
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """There is no parameter."""
+        return np.zeros((*np.shape(eta), 0))
+
+    def simulate_positive(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """One, and what comes after the first event."""
+        rate = np.minimum(self._rate(eta), LARGEST_RATE)
+        return 1.0 + rng.poisson(rate * share_after_first(rng, rate))
 
     def laplace_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """mu = k y - z and w = z / k with z + log z = log k + k y + c, c with the log exposure."""

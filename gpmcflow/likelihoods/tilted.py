@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmcflow.likelihoods.sites import bracket
-from gpmcflow.likelihoods.tilted_loops import FAR, ORDER, PANELS, REACH, SPACING, STEP, shapes
+from gpmcflow.likelihoods.tilted_loops import (
+    FAR,
+    FARTHEST,
+    ORDER,
+    PANELS,
+    REACH,
+    SPACING,
+    STEP,
+    shapes,
+)
 from gpmcflow.numerics.code_cache import compiled
 
 if TYPE_CHECKING:
@@ -107,7 +116,7 @@ def tilted_nodes(
         if one_bend:
             origin, eta, width = _bend_rule(likelihood, y, mean, variance)
         else:
-            origin, eta, width = _panel_rule(places, mean, variance)
+            origin, eta, width = _panel_rule(likelihood, y, places, mean, variance)
         log_p, slope, curvature, _ = likelihood.derivatives(eta, y)
         # relative to the origin: squares over a small variance would round away what log p says
         log_cavity = -0.5 * (eta - origin) * (eta - origin + 2.0 * (origin - mean)) / variance
@@ -182,14 +191,24 @@ def _bend(
 
 
 def _panel_rule(
-    places: tuple[np.ndarray, np.ndarray] | None, mean: np.ndarray, variance: np.ndarray
+    likelihood: Likelihood,
+    y: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray] | None,
+    mean: np.ndarray,
+    variance: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Origin, nodes and widths for any other factor: Gauss-Legendre panels around the cavity and its places.
 
-    They cover mean +- 10 sd and each place +- 12 widths, and grow with the distance from the place.
+    They cover mean +- 10 sd and each place +- 12 widths, and grow with the distance from the place. A factor
+    that falls like an exponential far from its places moves the tilted mode away from both: then this +- 10
+    sd, too.
     """
     sd = np.sqrt(variance)
-    edges = [mean + sd * np.linspace(-10.0, 10.0, 11)[:, None]]
+    cavity = sd * np.linspace(-10.0, 10.0, 11)[:, None]
+    edges = [mean + cavity]
+    mode = _rough_mode(likelihood, y, mean, variance)
+    if np.any(np.abs(mode - mean) > FARTHEST * sd):
+        edges.append(mode + cavity)
     if places is not None:
         for centre, width in zip(*map(np.atleast_2d, places), strict=True):
             growth = np.arcsinh(np.maximum(12.0, 10.0 * sd / width)) / PANELS
@@ -200,6 +219,22 @@ def _panel_rule(
     shape = (-1, *np.shape(mean))
     nodes = (middle[:, None] + half[:, None] * x[:, None]).reshape(shape)
     return mean, nodes, (half[:, None] * weight[:, None]).reshape(shape)
+
+
+def _rough_mode(
+    likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> np.ndarray:
+    """A mode of a tilted distribution to half a cavity deviation, by bisection; there may be others."""
+
+    def slope(f: np.ndarray) -> np.ndarray:
+        return f / variance - likelihood.gradient(mean + f, y)
+
+    low, high = bracket(slope, np.zeros_like(mean), variance)
+    while np.any(high - low > np.sqrt(variance)):
+        middle = 0.5 * (low + high)
+        rising = slope(middle) < 0.0
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return mean + 0.5 * (low + high)
 
 
 def tilted_mode(

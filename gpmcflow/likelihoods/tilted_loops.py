@@ -22,6 +22,7 @@ STEP = 0.1  # of t, between nodes
 SPACING = 0.6  # of nodes far from the bend, in cavity standard deviations
 REACH = 8.4  # cavity standard deviations beyond mode and bend
 FAR = 38.0  # a bend this many from the mode gives less than 1e-300
+FARTHEST = 4.0  # cavity standard deviations of a mode that panels around the mean resolve
 PANELS, ORDER = 16, 12  # a side of each place of a factor that is not log-concave; nodes a panel
 _LEGENDRE = np.polynomial.legendre.leggauss(ORDER)
 _X, _W = _LEGENDRE
@@ -150,12 +151,16 @@ def _bend(address, head, node, four, y, constants, phi, mode, low, high):
 
 
 @compiled
-def _panel_edges(mean, sd, centres, widths, i, edges):
+def _panel_edges(mean, mode, sd, centres, widths, i, edges):
     """Edges of the panels of one case, sorted; how many."""
     count = 0
     for k in range(11):
         edges[count] = mean + sd * (2.0 * k - 10.0)
         count += 1
+    if abs(mode - mean) > FARTHEST * sd:
+        for k in range(11):
+            edges[count] = mode + sd * (2.0 * k - 10.0)
+            count += 1
     for place in range(centres.shape[0]):
         width = widths[place, i]
         growth = np.arcsinh(max(12.0, 10.0 * sd / width)) / PANELS
@@ -172,7 +177,7 @@ def _shapes(
 ):  # fmt: skip
     n = y.size
     head, node, four = np.array([1.0, 0.0, float(n)]), np.empty(1), np.empty(4)
-    edges = np.empty(11 + centres.shape[0] * (2 * PANELS + 1))
+    edges = np.empty(22 + centres.shape[0] * (2 * PANELS + 1))
     size = max(1024, edges.size * ORDER)
     eta, weight, values = np.empty(2 * size), np.empty(size), np.empty(4 * size)
     for i in range(n):
@@ -204,7 +209,12 @@ def _shapes(
                 power *= growth
         else:
             origin, m = mu, 0
-            count = _panel_edges(mu, sd, centres, widths, i, edges)
+            mode = mu
+            if (
+                log_concave
+            ):  # the tails of others, as far as they have loops, do not move the mode far
+                mode = _mode(address, head, node, four, y, constants, phi, mu, v)
+            count = _panel_edges(mu, mode, sd, centres, widths, i, edges)
             for panel in range(count - 1):
                 middle = 0.5 * (edges[panel] + edges[panel + 1])
                 half = 0.5 * (edges[panel + 1] - edges[panel])

@@ -16,7 +16,7 @@ from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance, parse_setting
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import LIKELIHOODS, likelihood
+from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
 from gpmcflow.models.gp_model import GPModel
 
 
@@ -27,15 +27,10 @@ def describe(model: GPModel) -> dict[str, Any]:
     class that is not the package's own.
     """
     own = LIKELIHOODS.get(model.likelihood.name) is type(model.likelihood)
-    settings = {
-        name: None if _by_case(model, name) else setting_text(value)
-        for name, value in vars(model.likelihood).items()
-        if not name.startswith("_") and value is not None
-    }
     tellable = all(leaf.term in LEAVES for leaf in model.leaves)
     return {
         "covariance": model.covariance.text() if tellable else None,
-        "likelihood": {"name": model.likelihood.name, **settings} if own else None,
+        "likelihood": _described(model.likelihood) if own else None,
         "mean": setting_text(model.mean),
         "jitter": None if model.jitter is None else float(model.jitter),
         "structure": asdict(model.structure) if model.basis else model.structure_name,
@@ -44,20 +39,50 @@ def describe(model: GPModel) -> dict[str, Any]:
     }
 
 
-def _by_case(model: GPModel, name: str) -> bool:
-    """Whether a field of the likelihood is a constant with one value for each case."""
-    own = model.likelihood
-    return name in own.constants and np.ndim(getattr(own, name)) == 1
+def _described(likelihood: Likelihood) -> dict[str, Any]:
+    """Name and settings as text, of a base as a mapping again; None for arrays by case."""
+    settings: dict[str, Any] = {}
+    for name, value in vars(likelihood).items():
+        if isinstance(value, Likelihood):
+            settings[name] = _described(value)
+        elif not name.startswith("_") and value is not None:
+            settings[name] = None if _by_case(likelihood, name) else setting_text(value)
+    return {"name": likelihood.name, **settings}
+
+
+def _by_case(likelihood: Likelihood, name: str) -> bool:
+    """Whether a field is a constant with one value for each case."""
+    return name in likelihood.constants and np.ndim(getattr(likelihood, name)) == 1
+
+
+def _arrays(likelihood: Likelihood) -> dict[str, np.ndarray]:
+    """What a likelihood, or its base, holds by case."""
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in vars(likelihood).items():
+        if isinstance(value, Likelihood):
+            arrays |= _arrays(value)
+        elif _by_case(likelihood, name):
+            arrays[name] = np.array(value)
+    return arrays
+
+
+def _likelihood_of(described: Mapping[str, Any], constants: xr.Dataset) -> Likelihood:
+    settings = dict(described)
+    name = settings.pop("name")
+    for key, text in settings.items():
+        if text is None:
+            settings[key] = constants[key].values
+        elif isinstance(text, Mapping):
+            settings[key] = _likelihood_of(text, constants)
+        else:
+            settings[key] = _setting(text, f"likelihood {name}")
+    return likelihood(name, **settings)
 
 
 def data_of(model: GPModel) -> dict[str, xr.Dataset]:
     """Groups ``observed_data`` and ``constant_data``: y, X, and constants of the likelihood by case."""
     cases = {"case": np.arange(model.n_cases)}
-    by_case = {
-        name: ("case", np.array(getattr(model.likelihood, name)))
-        for name in model.likelihood.constants
-        if _by_case(model, name)
-    }
+    by_case = {name: ("case", value) for name, value in _arrays(model.likelihood).items()}
     features = {"feature": np.array(model.inputs.names)}
     constants = {"X": (("case", "feature"), model.X), **by_case}
     return {
@@ -86,12 +111,6 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
                 "give model="
             )
     constants = tree["constant_data"].to_dataset()
-    settings = dict(described["likelihood"])
-    name = settings.pop("name")
-    values = {
-        key: constants[key].values if text is None else _setting(text, f"likelihood {name}")
-        for key, text in settings.items()
-    }
     names = tuple(str(feature) for feature in constants["feature"].values)
     levels = {column: tuple(words) for column, words in described["levels"].items()}
     structure = described["structure"]
@@ -104,7 +123,7 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
         ),
         tree["observed_data/y"].values,
         parse_covariance(described["covariance"]),
-        likelihood(name, **values),
+        _likelihood_of(described["likelihood"], constants),
         parse_setting(described["mean"], "mean"),
         described["jitter"],
         structure if isinstance(structure, str) else BasisFunctions(**structure),

@@ -40,8 +40,9 @@ class GPModel(WritableArrays, LatentPrior):
 
     theta ~ p_h, f | theta ~ GP(0, k), y_i ~ p(y_i | f(x_i) + c).
 
-    The coordinates that are sampled are theta: logs of positive parameters, the mean c as it is, those of
-    them that have a hyperprior; numbers are fixed. All densities are with respect to these coordinates.
+    The coordinates that are sampled are theta: logs of positive parameters, logits of probabilities, the mean
+    c as it is, those of them that have a hyperprior; numbers are fixed. All densities are with respect to
+    these coordinates.
     ``full`` is the vector of all coordinates, fixed ones included: covariance, mean, likelihood.
 
     Attributes
@@ -137,7 +138,7 @@ class GPModel(WritableArrays, LatentPrior):
         set_(self, "X", inputs.values)
         set_(self, "y", y)
         mean = self.likelihood.default_mean() if self.mean is None else self.mean
-        mean = checked_setting(mean, "model: mean", positive=False)
+        mean = checked_setting(mean, "model: mean", IDENTITY)
         set_(self, "mean", mean)
         covariance, columns = bind(self.covariance, inputs)
         set_(self, "covariance", covariance)

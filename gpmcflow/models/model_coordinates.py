@@ -9,6 +9,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import Likelihood
+from gpmcflow.parameters.parameter import IDENTITY, coordinate_of, require_allowed
 from gpmcflow.parameters.space import ParameterSpace
 
 
@@ -71,12 +72,12 @@ class ModelCoordinates:
 
         Returns
         -------
-        theta: their logs, of the mean itself, in the order of ``names``.
+        theta: their logs, logits of probabilities, the mean itself, in the order of ``names``.
 
         Raises
         ------
         InputError:
-            For an unknown name, one that is missing, and a number that is not positive where it has to be.
+            For an unknown name, one that is missing, and a number that the parameter cannot be.
 
         Examples
         --------
@@ -100,20 +101,19 @@ class ModelCoordinates:
             raise InputError(
                 f"model: values are {dict(values)!r}; allowed: a number for each parameter"
             ) from None
-        log = self.parameters.is_log[self.free]
-        if np.any(log & ~(numbers > 0.0)):
-            name = self.names[int(np.argmax(log & ~(numbers > 0.0)))]
-            raise InputError(f"model: {name} is {values[name]!r}; allowed: a positive number")
-        numbers[log] = np.log(numbers[log])
-        return numbers
+        kinds = [self.parameters.coordinates[place] for place in self.free]
+        for name, number, kind in zip(self.names, numbers.tolist(), kinds, strict=True):
+            require_allowed(number, f"model: {name}", kind)
+        return np.array([coordinate_of(v, kind) for v, kind in zip(numbers, kinds, strict=True)])
 
     def in_range(self, full: np.ndarray, largest: float) -> bool:
-        """Whether logs of parameters are below ``largest`` in size, and the mean is finite; not for nan."""
+        """Whether logs and logits are below ``largest`` in size, and the mean is finite; not for nan."""
         return bool(np.isfinite(full).all() and (np.abs(full[self._logs]) < largest).all())
 
     @cached_property
     def _logs(self) -> np.ndarray:
-        return np.flatnonzero(self.parameters.is_log)
+        kinds = self.parameters.coordinates
+        return np.array([k for k, kind in enumerate(kinds) if kind != IDENTITY], dtype=int)
 
     def owners(self, place: int) -> list[str]:
         """Which of "covariance", "mean" and "likelihood" have the parameter at a place of ``full``."""
@@ -137,7 +137,8 @@ class ModelCoordinates:
         return self._likelihood_of(self.full(self.prior_median()))
 
     def _likelihood_of(self, full: np.ndarray) -> Likelihood:
-        return self.likelihood.with_values(np.exp(full[self._likelihood_places]))
+        places = self._likelihood_places
+        return self.likelihood.with_values(self.parameters.own_units(full, places))
 
     def likelihood_at(self, full: np.ndarray) -> Likelihood:
         """The likelihood with numbers for its parameters."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from gpmcflow.numerics.code_cache import compiled_elementwise
+
+_LOG_2PI = math.log(2.0 * math.pi)
 LARGE = 1e3  # above it, four terms of Stirling's series are exact to rounding
 
 
@@ -33,6 +38,23 @@ def digamma_ratio(d: np.ndarray | float, y: np.ndarray | float) -> np.ndarray:
         gap = y * a * b  # a - b
         out[large] = gap * (0.5 + (a + b) / 12.0 - (a + b) * (a * a + b * b) / 120.0)
     return out
+
+
+@compiled_elementwise
+def log_gamma_less(z, log_z):
+    """z log z - z - log Gamma(1 + z) for z >= 0, elementwise: about -log(2 pi z) / 2 where z is large."""
+    if z > LARGE:
+        r = 1.0 / z
+        return -0.5 * (log_z + _LOG_2PI) - r * (1.0 / 12.0 - r * r * (1.0 / 360.0 - r * r / 1260.0))
+    return z * log_z - z - math.lgamma(1.0 + z)
+
+
+def digamma_less(z: np.ndarray, log_z: np.ndarray) -> np.ndarray:
+    """psi(1 + z) - log z for z >= 0, elementwise: about 1 / (2 z) where z is large."""
+    large = z > LARGE
+    r = 1.0 / np.where(large, z, 1.0)
+    series = r * (0.5 - r * (1.0 / 12.0 - r * r / 120.0))
+    return np.where(large, series, digamma(1.0 + z) - log_z)
 
 
 def log1p_less(x: np.ndarray) -> np.ndarray:

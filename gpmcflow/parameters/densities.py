@@ -1,5 +1,7 @@
 """How hyperpriors are evaluated: normal, uniform, a closed form on the log of the parameter, or SciPy.
 
+A distribution of a probability is evaluated as one of its log u, with theta = logit exp(u).
+
 All have `transform`, `quantile`, `log_density` inside the support and `to_normal`, as `Hyperprior` says them.
 Those that are ``like`` each other can be stacked into one of arrays. Callers silence NumPy.
 """
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_expit, ndtr, ndtri
 
 from gpmcflow.parameters.families import FAMILIES
 
@@ -192,7 +194,35 @@ class _FromSciPy(_ByTails):
         return h
 
 
-Form = _Normal | _Uniform | _Closed | _FromSciPy
+@dataclass(frozen=True, eq=False)
+class _OnLogit(_ByTails):
+    """A distribution between 0 and 1 over theta = logit h, by its form over u = log h."""
+
+    stacks = True
+
+    of_log: _Closed
+
+    @property
+    def like(self) -> Hashable:
+        return "logit", self.of_log.like
+
+    def stack(self, forms: Sequence[_OnLogit]) -> _OnLogit:
+        stacked: Any = self.of_log.stack([form.of_log for form in forms])
+        return _OnLogit(stacked)
+
+    def at(self, below, above):
+        u, log_p = self.of_log.at(below, above)
+        theta = u - np.log(-np.expm1(u))
+        return theta, log_p + log_expit(-theta)
+
+    def log_density(self, theta):
+        return self.of_log.log_density(log_expit(theta)) + log_expit(-theta)
+
+    def tails(self, theta):
+        return self.of_log.tails(log_expit(theta))
+
+
+Form = _Normal | _Uniform | _Closed | _FromSciPy | _OnLogit
 
 
 def form_of(
@@ -213,3 +243,11 @@ def form_of(
         values = tuple(shapes[name] for name in order if name)
         return _Closed(loc, scale, values, distribution, natural, natural and loc == 0.0)
     return _FromSciPy(frozen, natural, below)
+
+
+def probability_form(distribution: str, parameters: Mapping[str, float]) -> _OnLogit:
+    """Form of a beta or uniform distribution of a probability, over its logit."""
+    order = ("a", "b") if distribution == "beta" else ()
+    shapes = tuple(parameters[name] for name in order)
+    loc, scale = parameters.get("loc", 0.0), parameters.get("scale", 1.0)
+    return _OnLogit(_Closed(loc, scale, shapes, distribution, True, loc == 0.0))

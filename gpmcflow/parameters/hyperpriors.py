@@ -1,4 +1,4 @@
-"""Priors of hyperparameters: any scipy.stats distribution, as a density over the logs that are sampled."""
+"""Priors of hyperparameters: any scipy.stats distribution, as a density over what is sampled."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import cache, cached_property
 
 import numpy as np
 import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
+from scipy.special import logit
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.parameters.densities import Form, form_of
+from gpmcflow.parameters.densities import Form, form_of, probability_form
 
-SCALES = ("log", "natural")
+SCALES = ("log", "natural", "logit", "probability")
+BETWEEN = ("beta", "uniform")  # distributions of a probability, exact near 0 and 1
 
 
 @cache
@@ -25,13 +27,16 @@ def _distributions() -> list[str]:
 
 @dataclass(frozen=True)
 class Hyperprior:
-    """Prior of one hyperparameter h > 0, as a density over theta = log h.
+    """Prior of one hyperparameter h, as a density over the coordinate theta that is sampled.
 
-    On the "log" scale the distribution is that of theta itself; on the "natural" scale it is that of h, and
+    A positive h has theta = log h, a probability has theta = logit h. On the scales "log" and "logit" the
+    distribution is that of theta itself; on "natural" and "probability" it is that of h, and the Jacobian
+    comes in:
 
-        log p(theta) = log p_h(exp(theta)) + theta,
+        log p(theta) = log p_h(exp(theta)) + theta                          ("natural")
+        log p(theta) = log p_h(sigma(theta)) + log sigma(theta) sigma(-theta)  ("probability")
 
-    the last term being the Jacobian. For an offset c = theta of a log rate, h is the base rate exp(c).
+    For an offset c = theta of a log rate, h is the base rate exp(c); for that of a logit it is sigma(c).
 
     Attributes
     ----------
@@ -40,12 +45,13 @@ class Hyperprior:
     parameters:
         Its arguments by name, shapes as well as "loc" and "scale", in units of theta or of h, by the scale.
     scale:
-        "log" or "natural".
+        "log" or "natural" for a positive parameter, "logit" or "probability" for a probability.
 
     Raises
     ------
     InputError:
-        For an unknown distribution or scale, and for parameters it cannot have.
+        For an unknown distribution or scale, for parameters it cannot have, and on "probability" for other
+        distributions than beta and uniform between 0 and 1.
 
     Examples
     --------
@@ -55,6 +61,9 @@ class Hyperprior:
     >>> length = gp.Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")  # h ~ Gamma(2, 0.3)
     >>> round(length.log_density(0.0), 4)  # at h = 1
     -0.9254
+    >>> share = gp.Hyperprior("beta", {"a": 1.0, "b": 3.0}, scale="probability")  # h ~ Beta(1, 3)
+    >>> round(share.log_density(0.0), 4)  # at h = 1/2: log(3/4) + log(1/4)
+    -1.674
     """
 
     distribution: str
@@ -89,6 +98,14 @@ class Hyperprior:
             raise InputError(
                 f"hyperprior {self.distribution}: parameters {values} leave no probability to positive "
                 "numbers; give a distribution of them, or scale='log'"
+            )
+        low, high = self._frozen.support()
+        if self.scale == "probability" and not (
+            self.distribution in BETWEEN and 0.0 <= low < high <= 1.0
+        ):
+            raise InputError(
+                f"hyperprior {self.distribution}: scale is 'probability', parameters {values}; allowed: beta "
+                "or uniform between 0 and 1, or scale='logit' with any distribution"
             )
 
     def __repr__(self) -> str:
@@ -149,9 +166,16 @@ class Hyperprior:
         """Probability that a distribution on the natural scale gives to h <= 0; it is cut off."""
         return float(self._frozen.cdf(0.0)) if self.scale == "natural" else 0.0
 
+    @property
+    def of_probability(self) -> bool:
+        """Whether h is a probability, with its logit as the coordinate."""
+        return self.scale in ("logit", "probability")
+
     @cached_property
     def form(self) -> Form:
         """How it is evaluated."""
+        if self.scale == "probability":
+            return probability_form(self.distribution, self.parameters)
         natural = self.scale == "natural"
         return form_of(self.distribution, self.parameters, natural, self._frozen, self.below_zero)
 
@@ -159,8 +183,10 @@ class Hyperprior:
     def support(self) -> tuple[float, float]:
         """Least and largest theta with a density, infinite where there is no bound."""
         low, high = (float(v) for v in self._frozen.support())
-        if self.scale == "log":
+        if self.scale in ("log", "logit"):
             return low, high
+        if self.scale == "probability":
+            return float(logit(low)), float(logit(high))
         return (float(np.log(low)) if low > 0.0 else -np.inf), float(np.log(high))
 
     @np.errstate(all="ignore")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 
-LOG, IDENTITY = "log", "identity"
+LOG, IDENTITY, LOGIT = "log", "identity", "logit"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class Parameter:
 
 
 Setting = Hyperprior | Mapping | Parameter | float
+_ALLOWED = {
+    LOG: "a positive number",
+    IDENTITY: "a finite number",
+    LOGIT: "a number between 0 and 1",
+}
 
 
 class Entry(NamedTuple):
@@ -57,22 +63,50 @@ class Entry(NamedTuple):
 
     name: str  #: within its owner, such as "length_scale[age]"
     setting: Hyperprior | Parameter | float  #: a number is in the parameter's own units
-    coordinate: str = (
-        LOG  #: the model's coordinate is the log of the parameter, or the parameter itself
-    )
+    #: the model's coordinate is the log of the parameter, its logit, or the parameter itself
+    coordinate: str = LOG
+
+
+def coordinate_of(value: float, coordinate: str) -> float:
+    """Coordinate of a parameter in its own units."""
+    if coordinate == IDENTITY:
+        return value
+    return float(np.log(value) if coordinate == LOG else logit(value))
+
+
+def own_units(theta: Any, coordinate: str) -> Any:
+    """Parameter in its own units at coordinates theta, elementwise."""
+    if coordinate == IDENTITY:
+        return theta
+    return np.exp(theta) if coordinate == LOG else expit(theta)
 
 
 def checked_setting(
-    value: Setting, where: str, *, positive: bool = True
+    value: Setting, where: str, coordinate: str = LOG
 ) -> Hyperprior | Parameter | float:
     """Setting of a parameter; `InputError` that begins with ``where`` unless it is one."""
     if isinstance(value, Parameter):
-        checked_setting(value.value, where, positive=positive)
+        checked_setting(value.value, where, coordinate)
         return value
     value = hyperprior(value, where)
-    if not isinstance(value, Hyperprior) and not (
-        np.isfinite(value) and (value > 0 or not positive)
-    ):
-        kind = "a positive number" if positive else "a finite number"
-        raise InputError(f"{where} is {value!r}; allowed: {kind}, or a hyperprior")
+    if isinstance(value, Hyperprior):
+        if coordinate != IDENTITY and value.of_probability != (coordinate == LOGIT):
+            kind, scales = "a positive number", "'log' or 'natural'"
+            if coordinate == LOGIT:
+                kind, scales = "a probability", "'logit' or 'probability'"
+            raise InputError(
+                f"{where} is {kind}, its hyperprior {value!r}; allowed: a hyperprior with scale {scales}"
+            )
+    else:
+        require_allowed(value, where, coordinate, ", or a hyperprior")
     return value
+
+
+def require_allowed(value: float, where: str, coordinate: str, others: str = "") -> None:
+    """Raise `InputError` for a number that a parameter with this coordinate cannot be."""
+    if coordinate == LOGIT:
+        allowed = 0.0 < value < 1.0
+    else:
+        allowed = np.isfinite(value) and (value > 0.0 or coordinate == IDENTITY)
+    if not allowed:
+        raise InputError(f"{where} is {value!r}; allowed: {_ALLOWED[coordinate]}{others}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,16 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.normal_coordinates import NormalCoordinates
-from gpmcflow.parameters.parameter import IDENTITY, LOG, Entry, Parameter, checked_setting
+from gpmcflow.parameters.parameter import (
+    IDENTITY,
+    LOG,
+    LOGIT,
+    Entry,
+    Parameter,
+    checked_setting,
+    coordinate_of,
+    own_units,
+)
 
 
 class ParameterSpace:
@@ -19,9 +28,10 @@ class ParameterSpace:
 
     Built from (prefix, entries) of each owner of parameters. A parameter is named ``prefix.name``, or just
     ``name`` under an empty prefix; a shared `Parameter` occurs once, where it is first met, under its own
-    name. ``full`` are the coordinates of all of them: the log of a positive parameter, or the parameter
-    itself. Those with a hyperprior are free, numbers are fixed. Densities are with respect to coordinates;
-    a hyperprior on the "natural" scale is one of h = exp(coordinate), whichever the coordinate is.
+    name. ``full`` are the coordinates of all of them: the log of a positive parameter, the logit of a
+    probability, or the parameter itself. Those with a hyperprior are free, numbers are fixed. Densities are
+    with respect to coordinates; a hyperprior on the "natural" scale is one of h = exp(coordinate), also where
+    the coordinate is the parameter itself.
 
     >>> wide, shared = Hyperprior("norm"), Parameter("ell", 2.0)
     >>> space = ParameterSpace([("trend", [Entry("sd", wide), Entry("length_scale", shared)]),
@@ -54,17 +64,18 @@ class ParameterSpace:
         self.free = np.flatnonzero(self.is_free)
         self.names = tuple(self.all_names[k] for k in self.free)
         self.free_priors = tuple(p for p in self.priors if isinstance(p, Hyperprior))
-        #: whether a coordinate is the log of its parameter, by place
-        self.is_log = np.array([entry.coordinate == LOG for entry, _ in self._first], dtype=bool)
+        #: what each coordinate is of its parameter, by place: its log, its logit, or itself
+        self.coordinates = tuple(entry.coordinate for entry, _ in self._first)
         self._fixed = np.array(
             [np.nan if free else p for free, p in zip(self.is_free, self.priors, strict=True)]
         )
 
     def _placed(self, prefix: str, group: int, entry: Entry) -> int:
         """Place of an entry, a new one at its first occurrence."""
-        if entry.coordinate not in (LOG, IDENTITY):
+        if entry.coordinate not in (LOG, LOGIT, IDENTITY):
             raise InputError(
-                f"parameter {entry.name}: coordinate is {entry.coordinate!r}; allowed: {LOG}, {IDENTITY}"
+                f"parameter {entry.name}: coordinate is {entry.coordinate!r}; allowed: {LOG}, {LOGIT}, "
+                f"{IDENTITY}"
             )
         shared = isinstance(entry.setting, Parameter)
         own = f"{prefix}.{entry.name}" if prefix else entry.name
@@ -85,7 +96,8 @@ class ParameterSpace:
             )
         if first.coordinate != entry.coordinate:
             raise InputError(
-                f"{both} share Parameter {name!r}, which is positive in one only; give two Parameters"
+                f"{both} share Parameter {name!r}, whose coordinates differ, {first.coordinate} and "
+                f"{entry.coordinate}; give two Parameters"
             )
         return self._place[name]
 
@@ -117,9 +129,12 @@ class ParameterSpace:
 
     def natural(self, theta: np.ndarray) -> dict[str, float]:
         """All parameters in their own units, by name, at theta (d,)."""
-        full = self.full(theta)
-        full[self.is_log] = np.exp(full[self.is_log])
-        return dict(zip(self.all_names, full.tolist(), strict=True))
+        own = self.own_units(self.full(theta), range(self.size))
+        return dict(zip(self.all_names, own, strict=True))
+
+    def own_units(self, full: np.ndarray, places: Iterable[int]) -> list[float]:
+        """Parameters in their own units at some places of `full`."""
+        return [float(own_units(full[k], self.coordinates[k])) for k in places]
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log density of theta (d,), -inf outside the support."""
@@ -179,7 +194,6 @@ class ParameterSpace:
 
 def _prior(name: str, entry: Entry) -> Hyperprior | float:
     """Hyperprior, or the coordinate of a number."""
-    positive, setting = entry.coordinate == LOG, entry.setting
-    value = setting.value if isinstance(setting, Parameter) else setting
-    value = checked_setting(value, f"parameter {name}", positive=positive)
-    return float(np.log(value)) if positive and not isinstance(value, Hyperprior) else value
+    value = entry.setting.value if isinstance(entry.setting, Parameter) else entry.setting
+    value = checked_setting(value, f"parameter {name}", entry.coordinate)
+    return value if isinstance(value, Hyperprior) else coordinate_of(value, entry.coordinate)

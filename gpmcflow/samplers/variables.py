@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.parameters.parameter import own_units
 
 LATENT_NAMES = ("latent", "weight")
 DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  # of arrays
@@ -20,7 +19,7 @@ def in_own_units(model: GPModel, theta: Any) -> dict[str, Any]:
     variables = {"theta": theta}
     for k, (name, place) in enumerate(zip(model.names, model.free, strict=True)):
         coordinate = theta[:, :, k]
-        is_log = model.parameters.is_log[place]
         # NetCDF allows no slash in a name
-        variables[name.replace("/", "_")] = np.exp(coordinate) if is_log else coordinate
+        own = own_units(coordinate, model.parameters.coordinates[place])
+        variables[name.replace("/", "_")] = own
     return variables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpmcflow.covariances.expressions import Covariance
@@ -10,6 +10,7 @@ from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
+from gpmcflow.parameters.parameter import own_units
 
 MEAN_RATE = "mean-rate"
 
@@ -29,18 +30,15 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     """Likelihood of a problem: a name, or {name: settings}, which may name hyperpriors.
 
     Parameters that are left out have their default hyperpriors with ``model: joint``. Other models hold them
-    fixed: by the likelihood's name alone they are 1, else numbers.
+    fixed: by the likelihood's name alone they are 1, probabilities 1/2, else numbers.
     """
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
-    kind = LIKELIHOODS.get(name)
-    words = set(kind.options) if kind is not None else set()
-    stated = {
-        key: value if key in words else _named(value, priors, where)
-        for key, value in settings.items()
-    }
     try:
+        kind = LIKELIHOODS.get(name)
+        words = kind.options if kind is not None else ()
+        stated = _settings(settings, priors, where, words)
         made = likelihood(name, **stated)
     except InputError as error:
         text = str(error).removeprefix("likelihood").removeprefix(":").strip()
@@ -48,7 +46,7 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     if problem.get("model") == "joint":
         return made
     if not settings:
-        return made.with_values([1.0] * len(made.entries()))
+        return made.with_values([own_units(0.0, entry.coordinate) for entry in made.entries()])
     for entry in made.entries():
         if not isinstance(entry.setting, float):
             raise InputError(
@@ -56,6 +54,29 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
                 f"with model: {problem.get('model', 'gp')}"
             )
     return made
+
+
+def _settings(
+    settings: Mapping,
+    priors: Mapping[str, Hyperprior | float],
+    where: str,
+    words: Sequence[str] = (),
+) -> dict:
+    """Settings of a likelihood, and of its base, with hyperpriors in the place of their names.
+
+    Those in ``words`` are no parameters, and stay as they are.
+    """
+    stated = {}
+    for key, value in settings.items():
+        if key in words:
+            stated[key] = value
+        elif key != "base":
+            stated[key] = _named(value, priors, where)
+        elif isinstance(value, Mapping):
+            stated[key] = {name: _settings(own, priors, where) for name, own in value.items()}
+        else:
+            stated[key] = value
+    return stated
 
 
 def mean_of(problem: Mapping, path: str, likelihood_: Likelihood) -> Hyperprior | float | str:

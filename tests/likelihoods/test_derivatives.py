@@ -8,14 +8,17 @@ from functools import partial
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    Beta,
     Binomial,
     CensoredGaussian,
     Gamma,
     Gaussian,
+    Hurdle,
     Logistic,
     LogNormal,
     NegativeBinomial,
@@ -24,7 +27,10 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
     Survival,
+    ZeroInflated,
 )
+from gpmcflow.likelihoods.compiled import likelihood_code, log_likelihood
+from gpmcflow.parameters.parameter import LOG, coordinate_of
 
 ETA = np.array([-7.3, -2.2, -0.4, 0.0, 0.9, 1.6, 4.8])
 LABELS = np.array([1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
@@ -32,6 +38,7 @@ COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
 
 AMOUNTS = np.array([1.2e-3, 0.4, 3.0, 0.05, 2.0, 9.5, 440.0])
+SHARES = np.array([1e-4, 0.3, 0.5, 0.97, 0.02, 0.8, 0.999])
 TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
 EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
 
@@ -124,6 +131,27 @@ EVENTS = (1, 0, 1, -1, 0, 1, 1)
 UPPER = np.array([np.nan, np.nan, np.nan, np.nan, np.nan, 12.0, np.nan])
 _SEEN = (1, 0, 1, -1, 0, 12.0, 1)
 _GROUPED = np.where(REALS == 3.0, 3.5, np.nan)
+
+
+def zero_inflated(e, y, d, pi):
+    if y > 0:
+        return mp.log(1 - pi) + negative_binomial(e, y, d)
+    return mp.log(pi + (1 - pi) * mp.exp(negative_binomial(e, y, d)))
+
+
+def hurdle(e, y, d, pi):
+    if y == 0:
+        return mp.log(pi) + 0 * e
+    none = negative_binomial(e, mp.mpf(0), d)
+    return mp.log(1 - pi) + negative_binomial(e, y, d) - mp.log(-mp.expm1(none))
+
+
+def beta(e, y, phi):
+    a, b = phi / (1 + mp.exp(-e)), phi / (1 + mp.exp(e))
+    log_gammas = mp.loggamma(phi) - mp.loggamma(a) - mp.loggamma(b)
+    return log_gammas + (a - 1) * mp.log(y) + (b - 1) * mp.log1p(-y)
+
+
 CASES = {
     "probit": (Probit(), LABELS, lambda e, y: mp.log(mp.ncdf(y * e))),
     "logistic": (Logistic(), LABELS, lambda e, y: -mp.log1p(mp.exp(-y * e))),
@@ -182,6 +210,17 @@ CASES = {
         np.clip(REALS, -1.2, 4.4),
         lambda e, y: censored(e, y, mp.mpf(0.6)),
     ),
+    "beta": (Beta(4.3), SHARES, lambda e, y: beta(e, y, mp.mpf(4.3))),
+    "zero_inflated": (
+        ZeroInflated(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        lambda e, y: zero_inflated(e, y, mp.mpf(0.75), mp.mpf(0.3)),
+    ),
+    "hurdle": (
+        Hurdle(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        lambda e, y: hurdle(e, y, mp.mpf(0.75), mp.mpf(0.3)),
+    ),
 }
 PARAMETERS = {
     "gaussian": (
@@ -212,6 +251,13 @@ PARAMETERS = {
         )
         for law, link in (("weibull", "weibull"), ("loglogistic", "logit"), ("lognormal", "probit"))
     },
+    "beta": (Beta(4.3), SHARES, beta),
+    "zero_inflated": (
+        ZeroInflated(NegativeBinomial(0.75, exposure=2.5), 0.3),
+        COUNTS,
+        zero_inflated,
+    ),
+    "hurdle": (Hurdle(NegativeBinomial(0.75, exposure=2.5), 0.3), COUNTS, hurdle),
 }
 
 
@@ -259,7 +305,8 @@ def test_batched_value_and_gradient_agree_with_the_derivatives(name):
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_parameter_gradients_against_high_precision(name):
     likelihood, y, exact = PARAMETERS[name]
-    values = [entry.setting for entry in likelihood.entries()]
+    entries = likelihood.entries()
+    values = [coordinate_of(entry.setting, entry.coordinate) for entry in entries]
     found = likelihood.parameter_gradient(np.stack([ETA, ETA[::-1]]), y)
     assert found.shape == (2, len(values))
     with mp.workdps(40):
@@ -267,7 +314,11 @@ def test_parameter_gradients_against_high_precision(name):
             for k in range(len(values)):
 
                 def total(t, k=k, eta=eta):
-                    at = [mp.mpf(v) * (mp.exp(t) if j == k else 1) for j, v in enumerate(values)]
+                    moved = [mp.mpf(v) + (t if j == k else 0) for j, v in enumerate(values)]
+                    at = [
+                        mp.exp(v) if entry.coordinate == LOG else 1 / (1 + mp.exp(-v))
+                        for v, entry in zip(moved, entries, strict=True)
+                    ]
                     pairs = zip(eta, y, strict=True)
                     return sum(exact(mp.mpf(float(e)), mp.mpf(float(c)), *at) for e, c in pairs)
 
@@ -475,3 +526,45 @@ def test_gamma_of_any_shape(shape):
             by_log = mp.diff(lambda t, e=e, one=one: gamma(e, one, mp.exp(t)), mp.log(shape))
             found = likelihood.parameter_gradient(eta[k : k + 1], y[k : k + 1])
             assert float(found[0]) == pytest.approx(float(by_log), rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("precision", [0.05, 30.0, 900.0, 1.1e3, 1e8])
+def test_beta_of_any_precision(precision):
+    """Value, derivatives 1-3 and the slope by log precision against 60 digits, in both tails and narrow."""
+    eta = np.array([-300.0, -40.0, 40.0, 300.0, -0.3, 2.0])
+    y = np.array([1e-12, 0.5, 0.03, 1.0 - 1e-9, 0.5, 0.5])
+    y[4:] = expit(eta[4:] + np.array([1.2, -0.7]) / np.sqrt(precision))
+    likelihood = Beta(precision)
+    found = likelihood.derivatives(eta, y)
+    by_log = np.concatenate(
+        [
+            likelihood.parameter_gradient(e, one)
+            for e, one in zip(eta[:, None], y[:, None], strict=True)
+        ]
+    )
+    compiled = [
+        log_likelihood(likelihood_code(likelihood, y[k : k + 1]), eta[k : k + 1], 0.0)
+        for k in range(len(y))
+    ]
+    noise = 1e-14 * max(1.0, precision**0.5)  # of y itself, one rounding of a log
+    with mp.workdps(60):
+        for k in range(len(y)):
+            e, one, phi = (mp.mpf(float(v)) for v in (eta[k], y[k], precision))
+            exact = [mp.diff(lambda t, one=one, phi=phi: beta(t, one, phi), e, j) for j in range(4)]
+            for j in range(4):
+                assert found[j][k] == pytest.approx(float(exact[j]), rel=1e-11, abs=noise), (j, k)
+            assert compiled[k] == pytest.approx(float(exact[0]), rel=1e-11, abs=noise)
+            slope = mp.diff(lambda t, e=e, one=one: beta(e, one, mp.exp(t)), mp.log(phi))
+            assert by_log[k] == pytest.approx(float(slope), rel=1e-11, abs=noise), k
+
+
+def test_information_of_beta_is_the_expected_curvature():
+    with mp.workdps(25):
+        phi, e = mp.mpf(4.3), mp.mpf(0.4)
+
+        def weighted(y):
+            return -mp.diff(lambda t: beta(t, y, phi), e, 2) * mp.exp(beta(e, y, phi))
+
+        expected = float(mp.quad(weighted, [0, 0.01, 0.5, 0.99, 1]))
+    found = Beta(4.3).information(np.array([0.4]), np.array([0.9]))
+    assert found == pytest.approx([expected], rel=1e-10)

@@ -13,6 +13,8 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood, NegativeBinomial
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import SurrogateSlice
 from gpmcflow.samplers.sampling import sample
@@ -101,3 +103,61 @@ def test_predictions_that_are_refused():
     draws, _ = drawn(Overdispersed(), "prior-white")
     with pytest.raises(InputError, match=r"predict: the likelihood of these draws .*give model="):
         predict(draws, NEW)
+
+
+class Lapses(Likelihood):
+    """Labels 0 and 1 with probability sigma(eta) of a 1, but for lapses, which are all 0."""
+
+    parameters, probabilities = ("lapse",), ("lapse",)
+
+    def __init__(self, lapse):
+        self.lapse = lapse
+        self.__post_init__()
+
+    def derivatives(self, eta, y):
+        q, lapse = expit(-eta), self.number("lapse")
+        ones = (
+            np.log1p(-lapse) - np.logaddexp(0.0, -eta),
+            q,
+            -q * (1 - q),
+            -q * (1 - q) * (2 * q - 1),
+        )
+        w = (1 - lapse) * q / (lapse + (1 - lapse) * q)  # no lapse, given a 0
+        g = w * (q - 1)
+        zeros = np.log(lapse + (1 - lapse) * q), g, g * q - g * (1 - q + g), 0.0 * eta
+        return tuple(np.where(y > 0, *pair) for pair in zip(ones, zeros, strict=True))
+
+    def parameter_gradient(self, eta, y):
+        q, lapse = expit(-eta), self.number("lapse")
+        by_logit = lapse * (1 - lapse) * (1 - q) / (lapse + (1 - lapse) * q)
+        return np.where(y > 0, -lapse, by_logit).sum(-1)[..., None]
+
+    def simulate(self, rng, eta):
+        return np.where(
+            rng.random(np.shape(eta)) < (1 - self.number("lapse")) * expit(eta), 1.0, 0.0
+        )
+
+
+def test_a_probability_among_the_parameters_of_an_own_likelihood():
+    """Its coordinate is the logit: densities, gradients, starts and results."""
+    prior = Hyperprior("beta", {"a": 2.0, "b": 5.0}, scale="probability")
+    X, y = np.linspace(0.0, 1.0, 8), np.tile([0.0, 1.0], 4)
+    model = GPModel(X, y, SquaredExponential(LENGTH, 1.0), Lapses(prior))
+    assert model.names == ("length_scale", "lapse")
+    theta = model.theta_of({"length_scale": 1.0, "lapse": 0.2})
+    assert theta == pytest.approx([0.0, np.log(0.25)])
+    assert model.natural(theta)["lapse"] == pytest.approx(0.2)
+    with pytest.raises(InputError, match=r"lapse is 1.0; allowed: a number between 0 and 1"):
+        model.theta_of({"length_scale": 1.0, "lapse": 1.0})
+    with pytest.raises(InputError, match=r"lapse is 1.5; allowed: a number between 0 and 1, or a"):
+        Lapses(1.5)
+    density = JointDensity(model, FrozenSites(np.full(8, 0.3), np.linspace(-0.2, 0.2, 8)))
+    x, z, step = np.array([0.3, -0.6]), np.linspace(-1.0, 1.0, density.n_z), 1e-5
+    slopes = [
+        (density.evaluate(x + h, z).rest - density.evaluate(x - h, z).rest) / (2 * step)
+        for h in step * np.eye(2)
+    ]
+    assert density.evaluate(x, z).slope_x == pytest.approx(slopes, rel=1e-6)
+    draws = sample(model, SurrogateSlice(), n_chains=1, n_draws=20, n_warmup=5, start=theta)
+    found = draws.posterior
+    np.testing.assert_allclose(found["lapse"], expit(found["theta"][..., 1]), rtol=1e-14)

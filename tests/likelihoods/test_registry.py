@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -28,9 +29,15 @@ from gpmcflow.studies.stated_models import likelihood_of
 WIDE = Hyperprior.log_uniform(0.1, 10.0)
 
 
+def fields_of(kind):
+    return [field.name for field in fields(kind)]
+
+
 def test_likelihoods_by_name():
     assert likelihood("gaussian", noise_sd=0.2) == Gaussian(0.2)
+    counts = {"base": "poisson"}
     needed = {"binomial": {"trials": 3}, "ordinal": {"levels": 3}}
+    needed |= {"zero_inflated": counts, "hurdle": counts}
     for name, kind in LIKELIHOODS.items():
         made = likelihood(name, **needed.get(name, {}))
         assert type(made) is kind

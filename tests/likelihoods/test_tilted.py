@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from gpmcflow.likelihoods import (
+    Beta,
     Binomial,
     Gamma,
     Gaussian,
+    Hurdle,
     Likelihood,
     Logistic,
     NegativeBinomial,
@@ -18,6 +20,7 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
     Survival,
+    ZeroInflated,
 )
 from gpmcflow.likelihoods.tilted import central_moments_to_cumulants, tilted_mode, tilted_shape
 from tests.each import for_each
@@ -504,3 +507,47 @@ def test_an_infinite_slope_at_the_lower_end_is_no_straight_line(variance):
     check(
         Gamma(1.7), y, 0.5, variance, exact_tilted(log_density, 0.5, variance, sorted(cuts)), 1e-8
     )
+
+
+# likelihood, y, where the maximum of its factor is, and its width there
+SHIFTS = (-1.0, 1.0, 9.0)  # slopes of exponential tails
+OTHERS = {
+    "beta": (Beta(6.0), 0.9, 2.0, 0.9),
+    "narrow beta": (Beta(1e4), 0.3, -0.85, 0.02),
+    "beta with horns": (Beta(0.3), 1e-6, -1.1, 1.0),
+    "zero": (ZeroInflated(Poisson(2.5), 0.3), 0.0, -1.0, 1.0),
+    "zero that is hardly ever of the other kind": (ZeroInflated(Poisson(), 1e-8), 0.0, 2.9, 0.06),
+    "zero-inflated count": (ZeroInflated(NegativeBinomial(0.3), 0.05), 150.0, 5.0, 1.0),
+    "hurdle": (Hurdle(NegativeBinomial(0.3), 0.05), 1.0, -1.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("variance", [1e-6, 0.02, 1.0, 400.0, 1e6])
+@pytest.mark.parametrize("distance", [-8.0, 0.0, 3.0, 40.0])
+@pytest.mark.parametrize("name", OTHERS)
+def test_cavity_and_data_of_others_that_are_not_log_concave(name, variance, distance):
+    """Against 60 times as many panels: where tails are exponential the mode is far from both."""
+    likelihood, y, centre, width = OTHERS[name]
+    sd = variance**0.5
+    mean = centre - distance * max(width, sd)
+    reach = np.sinh(np.linspace(-18.0, 18.0, 2001)) * width * 1e-2
+    grown = [centre + reach, mean + reach * sd / width]
+    shifts = [mean + variance * s + sd * np.linspace(-12.0, 12.0, 500) for s in SHIFTS]
+    edges = np.unique(np.concatenate([*grown, *shifts]))
+    x, weight = np.polynomial.legendre.leggauss(20)
+    middle, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * (edges[1:] - edges[:-1])
+    eta = (middle[:, None] + half[:, None] * x).ravel()
+    log_p = likelihood.derivatives(eta[:, None], np.array([y]))[0][:, 0]
+    logs = log_p - 0.5 * (eta - mean) ** 2 / variance
+    top = logs.max()
+    mass = np.exp(logs - top) * (half[:, None] * weight).ravel()
+    z = mass.sum()
+    shift = mass @ (eta - mean) / z
+    r = (1.0 - mass @ (eta - mean - shift) ** 2 / z / variance) / variance
+    want = [top + np.log(z / np.sqrt(2.0 * np.pi * variance)), shift / variance, r]
+    log_z, alpha, found = (
+        float(part[0]) for part in likelihood.tilted(*(np.array([e]) for e in (y, mean, variance)))
+    )
+    assert log_z == pytest.approx(want[0], rel=1e-9, abs=1e-9)
+    assert alpha == pytest.approx(want[1], rel=1e-7, abs=1e-7 / sd)
+    assert found == pytest.approx(want[2], rel=1e-6, abs=1e-7 / variance)

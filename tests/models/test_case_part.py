@@ -8,10 +8,12 @@ from scipy.special import expit, log_expit
 
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    Beta,
     Binomial,
     CensoredGaussian,
     Gamma,
     Gaussian,
+    Hurdle,
     Logistic,
     LogNormal,
     NegativeBinomial,
@@ -20,6 +22,7 @@ from gpmcflow.likelihoods import (
     Probit,
     StudentT,
     Survival,
+    ZeroInflated,
 )
 from gpmcflow.models import case_part
 from gpmcflow.models.case_part import CasePart
@@ -42,6 +45,9 @@ SETTINGS = {
     "survival": Survival(scale=0.7, event=np.arange(N) % 3 - 1.0),
     "ordinal": Ordinal(cutpoints=(-0.6, 0.5, 1.9)),
     "censored_gaussian": CensoredGaussian(0.6, below=np.linspace(-2.0, -0.5, N), above=0.9),
+    "beta": Beta(4.3),
+    "zero_inflated": ZeroInflated(Poisson(exposure=np.linspace(0.5, 2.0, N)), 0.3),
+    "hurdle": Hurdle(NegativeBinomial(1.3, exposure=np.linspace(0.5, 2.0, N)), 0.3),
 }
 
 

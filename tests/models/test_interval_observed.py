@@ -214,13 +214,11 @@ def test_bad_input_in_one_line(make, message):
 
 def test_a_wide_interval_has_the_tilted_moments_of_a_fine_grid():
     """Ends 60 scales apart are two bends: log Z, alpha and r by brute force."""
-    likelihood = gp.Survival("loglogistic", 0.05, until=np.exp([3.0, 3.0]))
-    y, mean, variance = np.ones(2), np.array([1.0, 4.0]), np.array([4.0, 0.3])
+    likelihood = gp.Survival("loglogistic", 0.05, until=np.full(3, np.exp(3.0)))
+    y, mean, variance = np.ones(3), np.array([1.0, 4.0, -14.0]), np.array([4.0, 0.3, 0.5])
     found = likelihood.tilted(y, mean, variance)
-    for i in range(2):
-        eta = np.linspace(
-            mean[i] - 11 * variance[i] ** 0.5, mean[i] + 11 * variance[i] ** 0.5, 400_001
-        )
+    for i in range(3):  # the last one's mode is 14 cavity deviations up a tail, far from both ends
+        eta = np.linspace(-22.0, 24.0, 1_000_001)
         weight = np.exp(
             likelihood.take(slice(i, i + 1)).derivatives(eta[:, None], y[:1])[0][:, 0]
             - 0.5 * (eta - mean[i]) ** 2 / variance[i]

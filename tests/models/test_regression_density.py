@@ -30,7 +30,7 @@ from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import Parameter
+from gpmcflow.parameters.parameter import Parameter, coordinate_of
 
 N, WIDE = 40, Hyperprior("norm", {"loc": -0.2, "scale": 1.3})
 GAMMA = Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")
@@ -113,8 +113,8 @@ each = pytest.mark.parametrize("case", CASES)
 
 def theta_of(case: str) -> np.ndarray:
     model, values, _, _ = CASES[case]
-    is_log = model.parameters.is_log[model.free]
-    return np.array([np.log(v) if log else v for v, log in zip(values, is_log, strict=True)])
+    kinds = [model.parameters.coordinates[place] for place in model.free]
+    return np.array([coordinate_of(v, kind) for v, kind in zip(values, kinds, strict=True)])
 
 
 @each

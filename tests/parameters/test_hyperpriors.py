@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import gamma, kstest
+from scipy.special import betaln, logit
+from scipy.stats import beta, gamma, kstest, norm
 
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
@@ -18,7 +19,11 @@ PRIORS = {
     "cut normal": Hyperprior("norm", {"loc": 0.3, "scale": 1.0}, scale="natural"),
     "bounded": Hyperprior("uniform", {"loc": 0.5, "scale": 2.0}, scale="natural"),
     "t": Hyperprior("t", {"df": 4.0, "loc": 1.0}),
+    "logit": Hyperprior("norm", {"loc": -1.0, "scale": 1.5}, scale="logit"),
+    "beta": Hyperprior("beta", {"a": 1.5, "b": 3.0}, scale="probability"),
+    "part": Hyperprior("uniform", {"loc": 0.2, "scale": 0.5}, scale="probability"),
 }
+OF_PROBABILITIES = {name for name, prior in PRIORS.items() if prior.of_probability}
 
 
 @pytest.fixture(params=PRIORS)
@@ -51,12 +56,29 @@ def test_the_jacobian_of_the_natural_scale():
     assert PRIORS["gamma"].log_density(np.log(0.4)) == pytest.approx(expected, rel=1e-14)
 
 
-def test_of_h_in_another_unit(prior):
+@pytest.mark.parametrize("name", sorted(set(PRIORS) - OF_PROBABILITIES))
+def test_of_h_in_another_unit(name):
+    prior = PRIORS[name]
     weeks = prior.divided(7.0)
     theta = prior.quantile(np.array([0.05, 0.4, 0.9]))
     assert weeks.quantile(np.array([0.05, 0.4, 0.9])) == pytest.approx(theta - np.log(7.0))
     for t in theta:
         assert weeks.log_density(t - np.log(7.0)) == pytest.approx(prior.log_density(t))
+
+
+def test_the_jacobian_of_a_probability():
+    expected = beta(1.5, 3.0).logpdf(0.2) + np.log(0.2 * 0.8)
+    assert PRIORS["beta"].log_density(logit(0.2)) == pytest.approx(expected, rel=1e-14)
+    assert PRIORS["logit"].log_density(0.5) == norm(-1.0, 1.5).logpdf(0.5)
+
+
+def test_a_probability_keeps_its_digits_near_0_and_1():
+    """A beta's tails are c h^a and c (1 - h)^b, so theta is straight in the log of the tail."""
+    prior = Hyperprior("beta", {"a": 0.4, "b": 0.3}, scale="probability")
+    for theta in (-80.0, 80.0):
+        log_c = -betaln(0.4, 0.3)
+        assert prior.log_density(theta) == pytest.approx(log_c - (0.4, 0.3)[theta > 0] * 80.0)
+        assert prior.transform(prior.to_normal(theta))[0] == pytest.approx(theta, rel=1e-12)
 
 
 def test_standard_normal_coordinates(prior):
@@ -82,6 +104,9 @@ def test_bounds_are_known():
     assert PRIORS["uniform"].log_density(np.log(10.0) + 1e-9) == -np.inf
     assert PRIORS["bounded"].log_density(0.0) == pytest.approx(-np.log(2.0))
     assert PRIORS["uniform"].width == pytest.approx(np.log(100.0))
+    assert PRIORS["beta"].support == (-np.inf, np.inf)
+    assert PRIORS["part"].support == pytest.approx((np.log(0.25), np.log(7 / 3)))
+    assert PRIORS["part"].log_density(np.log(0.25) - 1e-9) == -np.inf
     assert PRIORS["norm"].width == pytest.approx(0.5 * 2 * 2.5758293035489)
 
 
@@ -104,8 +129,10 @@ def test_from_a_config():
         ({"distribution": "gamma"}, "parameter 'a' is missing"),
         ({"distribution": "norm", "parameters": {"sd": 1.0}}, "parameter: unknown name 'sd'"),
         ({"distribution": "norm", "parameters": {"scale": -1.0}}, "out of its range"),
-        ({"distribution": "norm", "scale": "logarithmic"}, "did you mean 'log'"),
+        ({"distribution": "norm", "scale": "natrual"}, "did you mean 'natural'"),
         ({"distribution": "uniform", "parameters": {"loc": -2.0}, "scale": "natural"}, "no probability"),
+        ({"distribution": "gamma", "parameters": {"a": 2.0}, "scale": "probability"}, "allowed: beta"),
+        ({"distribution": "uniform", "parameters": {"scale": 2}, "scale": "probability"}, "allowed: beta"),
         ({"name": "norm"}, "setting: unknown name 'name'"),
         ({}, "distribution"),
         ("norm", "allowed: a number, or a hyperprior"),

@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import gamma, kstest, norm
+from scipy.special import expit, log_expit
+from scipy.stats import beta, gamma, kstest, norm
 
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter
+from gpmcflow.parameters.parameter import IDENTITY, LOGIT, Entry, Parameter
 from gpmcflow.parameters.space import ParameterSpace
 
 LENGTH = Hyperprior("norm", {"loc": 0.3, "scale": 0.7})
 GAMMA = Hyperprior("gamma", {"a": 2.0, "scale": 0.3}, scale="natural")
 WIDE = Hyperprior.log_uniform(0.1, 10.0)
+SHARE = Hyperprior("beta", {"a": 1.5, "b": 4.0}, scale="probability")
 SHARED = Parameter("ell", WIDE)
 
 SPACE = ParameterSpace(
@@ -21,33 +23,38 @@ SPACE = ParameterSpace(
         ("", [Entry("mean", LENGTH, IDENTITY), Entry("shift", -3.0, IDENTITY)]),
         ("", []),
         ("noise", [Entry("scale", Parameter("ell", WIDE)), Entry("df", GAMMA)]),
+        ("", [Entry("share", SHARE, LOGIT), Entry("odd", 0.2, LOGIT)]),
     ]
 )
-THETA = np.array([0.4, -0.2, 1.5, -0.7])
+THETA = np.array([0.4, -0.2, 1.5, -0.7, -2.0])
 
 
 def test_order_names_and_places():
     assert SPACE.all_names == (
         "trend.length_scale", "trend.signal_sd", "ell", "season.period", "mean", "shift", "noise.df",
+        "share", "odd",
     )  # fmt: skip
-    assert SPACE.names == ("trend.length_scale", "ell", "mean", "noise.df")
-    assert SPACE.free.tolist() == [0, 2, 4, 6]
-    assert (SPACE.size, SPACE.dim) == (7, 4)
-    places = [SPACE.places(k).tolist() for k in range(5)]
-    assert places == [[0, 1], [2, 3, 2], [4, 5], [], [2, 6]]
+    assert SPACE.names == ("trend.length_scale", "ell", "mean", "noise.df", "share")
+    assert SPACE.free.tolist() == [0, 2, 4, 6, 7]
+    assert (SPACE.size, SPACE.dim) == (9, 5)
+    places = [SPACE.places(k).tolist() for k in range(6)]
+    assert places == [[0, 1], [2, 3, 2], [4, 5], [], [2, 6], [7, 8]]
     assert SPACE.places(3).dtype == int
-    assert SPACE.free_priors == (LENGTH, WIDE, LENGTH, GAMMA)
-    assert SPACE.priors[::2] == (LENGTH, WIDE, LENGTH, GAMMA)
-    assert SPACE.priors[1::2] == pytest.approx((np.log(2.0), np.log(12.0), -3.0))
+    assert SPACE.free_priors == (LENGTH, WIDE, LENGTH, GAMMA, SHARE)
+    assert tuple(SPACE.priors[k] for k in SPACE.free) == SPACE.free_priors
+    fixed = [SPACE.priors[k] for k in (1, 3, 5, 8)]
+    assert fixed == pytest.approx([np.log(2.0), np.log(12.0), -3.0, np.log(0.25)])
 
 
 def test_coordinates_and_units():
     full = SPACE.full(THETA)
-    assert full == pytest.approx([0.4, np.log(2.0), -0.2, np.log(12.0), 1.5, -3.0, -0.7])
+    expected = [0.4, np.log(2.0), -0.2, np.log(12.0), 1.5, -3.0, -0.7, -2.0, np.log(0.25)]
+    assert full == pytest.approx(expected)
     e = np.exp
     assert SPACE.natural(THETA) == pytest.approx(
         {"trend.length_scale": e(0.4), "trend.signal_sd": 2.0, "ell": e(-0.2), "season.period": 12.0,
-         "mean": 1.5, "shift": -3.0, "noise.df": e(-0.7)}, rel=1e-15,
+         "mean": 1.5, "shift": -3.0, "noise.df": e(-0.7), "share": e(-2.0) / (1.0 + e(-2.0)), "odd": 0.2},
+        rel=1e-15,
     )  # fmt: skip
 
 
@@ -56,14 +63,15 @@ def test_density_counts_a_shared_parameter_once():
         norm(0.3, 0.7).logpdf([0.4, 1.5]).sum()  # the identity coordinate has no Jacobian
         - np.log(np.log(100.0))
         + gamma(2.0, scale=0.3).logpdf(np.exp(-0.7)) - 0.7
+        + beta(1.5, 4.0).logpdf(expit(-2.0)) + log_expit(-2.0) + log_expit(2.0)
     )  # fmt: skip
     assert SPACE.log_prior(THETA) == pytest.approx(expected, rel=1e-14)
-    assert SPACE.log_prior([0.4, np.log(10.1), 1.5, -0.7]) == -np.inf
+    assert SPACE.log_prior([0.4, np.log(10.1), 1.5, -0.7, -2.0]) == -np.inf
 
 
 def test_density_and_transform_are_one_prior():
     """phi(x) = p(theta) dtheta/dx for all coordinates, the slopes by differences."""
-    x = np.array([-1.2, 0.8, 2.1, -0.4])
+    x = np.array([-1.2, 0.8, 2.1, -0.4, 1.3])
     theta, slopes = SPACE.normal.theta(x)
     each = [prior.transform(v)[0] for prior, v in zip(SPACE.free_priors, x, strict=True)]
     assert np.allclose(theta, each, rtol=1e-14)
@@ -88,12 +96,13 @@ def test_draws():
     theta = np.array([SPACE.draw_prior(rng) for _ in range(1500)])
     assert kstest(theta[:, 0], norm(0.3, 0.7).cdf).pvalue > 1e-3
     assert kstest(np.exp(theta[:, 3]), gamma(2.0, scale=0.3).cdf).pvalue > 1e-3
+    assert kstest(expit(theta[:, 4]), beta(1.5, 4.0).cdf).pvalue > 1e-3
     x = np.array([SPACE.to_normal(t) for t in theta])
     assert kstest(x.ravel(), "norm").pvalue > 1e-3
-    assert np.max(np.abs(np.corrcoef(x.T) - np.eye(4))) < 0.1
+    assert np.max(np.abs(np.corrcoef(x.T) - np.eye(5))) < 0.1
     central = np.array([SPACE.draw_prior(rng, central=0.5) for _ in range(200)])
     assert np.max(np.abs([SPACE.to_normal(t) for t in central])) < norm.ppf(0.75)
-    assert SPACE.to_normal(SPACE.prior_median()) == pytest.approx(np.zeros(4), abs=1e-14)
+    assert SPACE.to_normal(SPACE.prior_median()) == pytest.approx(np.zeros(5), abs=1e-14)
 
 
 def test_nothing_free():
@@ -136,12 +145,21 @@ BAD = {
     ),
     "two coordinates": (
         [_one("a", "sd", SHARED), _one("", "mean", SHARED, IDENTITY)],
-        r"sd of a and mean of group 2 share Parameter 'ell', which is positive in one only",
+        r"sd of a and mean of group 2 share Parameter 'ell', whose coordinates differ, log and identity",
     ),
     "not positive": ([_one("a", "sd", 0.0)], r"parameter a\.sd is 0\.0; allowed: a positive number"),
     "not finite": ([_one("", "mean", np.inf, IDENTITY)], r"parameter mean is inf; allowed: a finite number"),
     "shared and negative": ([_one("a", "sd", Parameter("s", -1.0))], r"parameter s is -1\.0; allowed"),
-    "coordinate": ([_one("a", "sd", 1.0, "logit")], r"parameter sd: .*'logit'"),
+    "coordinate": ([_one("a", "sd", 1.0, "probit")], r"parameter sd: .*'probit'"),
+    "no probability": ([_one("", "share", 1.0, LOGIT)], r"share is 1\.0; allowed: a number between 0 and 1"),
+    "a prior of a positive number": (
+        [_one("", "share", LENGTH, LOGIT)],
+        r"parameter share is a probability, its hyperprior .*scale='log'\); allowed: .*'logit' or 'prob",
+    ),
+    "a prior of a probability": (
+        [_one("a", "sd", SHARE)],
+        r"parameter a\.sd is a positive number, its hyperprior .*; allowed: .* scale 'log' or 'natural'",
+    ),
 }  # fmt: skip
 
 
@@ -154,7 +172,9 @@ def test_bad_groups(groups, message):
 
 @pytest.mark.parametrize("method", ["full", "natural"])
 def test_theta_of_another_shape(method):
-    message = r"theta has shape \(3,\); allowed: \(4,\): trend.length_scale, ell, mean, noise.df"
+    message = (
+        r"theta has shape \(3,\); allowed: \(5,\): trend.length_scale, ell, mean, noise.df, share"
+    )
     with pytest.raises(InputError, match=message):
         getattr(SPACE, method)(np.zeros(3))
 

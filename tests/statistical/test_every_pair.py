@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
-from scipy.stats import binom, gamma, lognorm, nbinom, norm, poisson, t, weibull_min
+from scipy.stats import beta, binom, gamma, lognorm, nbinom, norm, poisson, t, weibull_min
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
@@ -53,6 +53,7 @@ def normal_log(median: float, sd: float) -> gp.Hyperprior:
 
 
 FREE = normal_log(0.6, 0.7)
+SHARE = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.7}, scale="logit")
 # parameters off their defaults, and what takes their place where hyperparameters are free
 FIXED = {
     "probit": {},
@@ -67,6 +68,9 @@ FIXED = {
     "survival": {"scale": 0.6},
     "ordinal": {"cutpoints": (-0.5, 0.9)},
     "censored_gaussian": {"noise_sd": 0.6, "below": -0.2, "above": 1.0},
+    "beta": {"precision": 6.0},
+    "zero_inflated": {"base": {"poisson": {"exposure": 1.7}}, "probability": 0.3},
+    "hurdle": {"base": {"negative_binomial": {"size": 2.5, "exposure": 1.7}}, "probability": 0.3},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -79,6 +83,9 @@ FREED = {
     "survival": {"scale": FREE},
     "ordinal": {"cutpoints": None, "levels": 3},
     "censored_gaussian": {"noise_sd": FREE, "below": -0.2, "above": 1.0},
+    "beta": {"precision": normal_log(6.0, 0.7)},
+    "zero_inflated": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
+    "hurdle": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -93,7 +100,17 @@ Y = {
     "survival": [4.1, 0.8, 1.6],
     "ordinal": [3.0, 1.0, 2.0],
     "censored_gaussian": [1.0, -0.2, 0.5],
+    "beta": [0.8, 0.1, 0.45],
+    "zero_inflated": [0.0, 5.0, 1.0],
+    "hurdle": [0.0, 5.0, 1.0],
 }
+
+
+def _truncated_negative_binomial(eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    law = nbinom(2.5, 2.5 / (2.5 + 1.7 * np.exp(eta)))
+    return law.logpmf(y) - law.logsf(0)
+
+
 # log p(y_i | eta_i) from SciPy alone
 LOG_LIKELIHOODS = {
     "probit": lambda eta, y: log_ndtr(y * eta),
@@ -114,6 +131,15 @@ LOG_LIKELIHOODS = {
         [y <= -0.2, y >= 1.0],
         [norm.logcdf(-0.2, eta, 0.6), norm.logsf(1.0, eta, 0.6)],
         norm.logpdf(y, eta, 0.6),
+    ),
+    "beta": lambda eta, y: beta.logpdf(y, 6.0 * expit(eta), 6.0 * expit(-eta)),
+    "zero_inflated": lambda eta, y: np.where(
+        y == 0,
+        np.log(0.3 + 0.7 * np.exp(-1.7 * np.exp(eta))),
+        np.log(0.7) + poisson.logpmf(y, 1.7 * np.exp(eta)),
+    ),
+    "hurdle": lambda eta, y: np.where(
+        y == 0, np.log(0.3), np.log(0.7) + _truncated_negative_binomial(eta, np.maximum(y, 1.0))
     ),
 }
 
@@ -199,7 +225,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 9 * len(LATENT_SAMPLERS) + 9 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 12 * len(LATENT_SAMPLERS) + 12 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -256,7 +282,7 @@ STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
-FITTED = {"negative_binomial", "binomial", "student_t", "gamma"}
+FITTED = {"negative_binomial", "binomial", "student_t", "gamma", "beta", "zero_inflated", "hurdle"}
 
 
 @pytest.fixture(autouse=True)
@@ -463,7 +489,9 @@ def quadrature(name: str, jitter: float = JITTER) -> float:
     """log p(y) by the trapezoid rule over whitened latents, on a tensor grid."""
     K = SIGNAL**2 * np.exp(-0.5 * (X[:, None] - X) ** 2 / LENGTH**2)
     L = np.linalg.cholesky(K + jitter * np.diag(np.diag(K)))
-    step = 0.14 if name == "student_t" else 0.25  # at half of it the same to 2e-8
+    step = (
+        0.25 if fixed_model(name).likelihood.log_concave else 0.14
+    )  # at half of it the same to 2e-8
     axis = np.arange(-8.0, 8.0, step)
     xi = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3)
     xi = xi[(xi**2).sum(1) < 64.0]
@@ -491,6 +519,9 @@ OFF = {
     "survival": {"ep": -0.00219339, "laplace": -0.053425},
     "ordinal": {"ep": 0.00002202, "laplace": -0.03513012},
     "censored_gaussian": {"ep": 0.00038284, "laplace": -0.02435201},
+    "beta": {"ep": -0.00009399, "laplace": -0.09830491},
+    "zero_inflated": {"ep": 0.00010996, "laplace": 0.04763474},
+    "hurdle": {"ep": 0.00000233, "laplace": -0.02737758},
 }
 NEAR = 1e-6
 
@@ -511,7 +542,9 @@ def test_evidence_of_fits(name, method):
 def test_a_dropped_determinant_or_jitter_is_caught(name, monkeypatch):
     assert abs(quadrature(name, jitter=0.0) - exact_evidence(name)) > 500 * NEAR
     monkeypatch.setattr(GaussianSites, "log_det", 0.0)
-    methods = ["ep"] + ["laplace"] * (name != "student_t")  # which takes one of its own
+    methods = ["ep"] + ["laplace"] * fixed_model(
+        name
+    ).likelihood.log_concave  # others take one of their own
     assert all(miss(name, method) > 1e5 * NEAR for method in methods)
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -22,6 +21,7 @@ from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import LOG, LOGIT, own_units
 from gpmcflow.pipeline.config import (
     check_config,
     load_schema,
@@ -52,6 +52,7 @@ PLACES = {
     "start": "<parameter>",
     "priors": "<hyperprior>",
     "likelihood": "<likelihood>",
+    "base": "<likelihood>",
     "<likelihood>": "<setting>",
 }
 
@@ -209,8 +210,10 @@ def test_readme_has_the_default_hyperpriors():
     assert {row[0] for row in rows} == set(default_hyperpriors())
     for name, loc, scale, median, low, high in rows:
         prior = default_hyperpriors()[name]
-        assert prior == Hyperprior("norm", {"loc": float(loc), "scale": float(scale)})
-        shown = [f"{np.exp(prior.quantile(p)):.2g}" for p in (0.5, 0.025, 0.975)]
+        coordinate = LOGIT if name == "probability" else LOG
+        assert prior == Hyperprior("norm", {"loc": float(loc), "scale": float(scale)}, coordinate)
+        quantiles = [own_units(prior.quantile(p), coordinate) for p in (0.5, 0.025, 0.975)]
+        shown = [f"{value:.2g}" for value in quantiles]
         assert [median, low, high] == shown, name
 
 

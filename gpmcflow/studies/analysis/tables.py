@@ -13,6 +13,7 @@ from scipy.special import expit
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.datasets.encoding import Encoding
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.parameters.parameter import own_units
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
 from gpmcflow.studies.analysis.effects import RATIOS, Effect, Sweep, effect
@@ -229,8 +230,7 @@ def hyperparameters(
         own, units = parameters(results[name].draws), units_of_parameters(model, encoding)
         for k, parameter in enumerate(model.names):
             prior = np.asarray(model.parameters.free_priors[k].quantile(levels))
-            if model.parameters.is_log[model.free[k]]:
-                prior = np.exp(prior)
+            prior = own_units(prior, model.parameters.coordinates[model.free[k]])
             posterior = np.quantile(own[parameter.replace("/", "_")].values, levels)
             quantiles = zip(("q025", "q50", "q975"), prior, posterior, strict=True)
             row = {"model": name, "parameter": parameter}
