@@ -14,6 +14,7 @@ from typing import Any
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.beta import Beta
+from gpmcflow.likelihoods.beta_binomial import BetaBinomial
 from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.gamma import Gamma
 from gpmcflow.likelihoods.gaussian import Gaussian
@@ -41,14 +42,15 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
         Beta,
         ZeroInflated,
         Hurdle,
+        BetaBinomial,
     )
 }
 
 BASES = (Poisson.name, NegativeBinomial.name)  # of counts with many zeros
 
 __all__ = [
-    "LIKELIHOODS", "Beta", "Binomial", "Gamma", "Gaussian", "Hurdle", "Likelihood", "LogNormal", "Logistic",
-    "NegativeBinomial", "Poisson", "Probit", "StudentT", "ZeroInflated",
+    "LIKELIHOODS", "Beta", "BetaBinomial", "Binomial", "Gamma", "Gaussian", "Hurdle", "Likelihood",
+    "LogNormal", "Logistic", "NegativeBinomial", "Poisson", "Probit", "StudentT", "ZeroInflated",
     "likelihood",
 ]  # fmt: skip
 

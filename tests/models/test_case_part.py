@@ -9,6 +9,7 @@ from scipy.special import expit, log_expit
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Beta,
+    BetaBinomial,
     Binomial,
     Gamma,
     Gaussian,
@@ -41,6 +42,7 @@ SETTINGS = {
     "gamma": Gamma(1.7),
     "beta": Beta(4.3),
     "zero_inflated": ZeroInflated(Poisson(exposure=np.linspace(0.5, 2.0, N)), 0.3),
+    "beta_binomial": BetaBinomial(np.arange(1, N + 1), 4.3),
     "hurdle": Hurdle(NegativeBinomial(1.3, exposure=np.linspace(0.5, 2.0, N)), 0.3),
 }
 
