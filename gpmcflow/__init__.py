@@ -14,6 +14,7 @@ _HOME = {
     "approximate": "approximations.approximate",
     "BasisFunctions": "covariances.basis_functions",
     "Beta": "likelihoods",
+    "BetaBinomial": "likelihoods",
     "Binomial": "likelihoods",
     "Categorical": "covariances.leaves",
     "CensoredGaussian": "likelihoods",

@@ -38,6 +38,7 @@ from gpmcflow.evidence.nested_annealing import nested_annealing as nested_anneal
 from gpmcflow.execution import Execution as Execution
 from gpmcflow.execution import workers as workers
 from gpmcflow.likelihoods import Beta as Beta
+from gpmcflow.likelihoods import BetaBinomial as BetaBinomial
 from gpmcflow.likelihoods import Binomial as Binomial
 from gpmcflow.likelihoods import CensoredGaussian as CensoredGaussian
 from gpmcflow.likelihoods import Gamma as Gamma

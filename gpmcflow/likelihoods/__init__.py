@@ -14,6 +14,7 @@ from typing import Any
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.beta import Beta
+from gpmcflow.likelihoods.beta_binomial import BetaBinomial
 from gpmcflow.likelihoods.binomial import Binomial
 from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
 from gpmcflow.likelihoods.gamma import Gamma
@@ -47,15 +48,16 @@ LIKELIHOODS: dict[str, type[Likelihood]] = {
         Beta,
         ZeroInflated,
         Hurdle,
+        BetaBinomial,
     )
 }
 
 BASES = (Poisson.name, NegativeBinomial.name)  # of counts with many zeros
 
 __all__ = [
-    "LIKELIHOODS", "Beta", "Binomial", "CensoredGaussian", "Gamma", "Gaussian", "Hurdle", "Likelihood",
-    "LogNormal", "Logistic", "NegativeBinomial", "Ordinal", "Poisson", "Probit", "StudentT", "Survival",
-    "ZeroInflated", "likelihood",
+    "LIKELIHOODS", "Beta", "BetaBinomial", "Binomial", "CensoredGaussian", "Gamma", "Gaussian", "Hurdle",
+    "Likelihood", "LogNormal", "Logistic", "NegativeBinomial", "Ordinal", "Poisson", "Probit", "StudentT",
+    "Survival", "ZeroInflated", "likelihood",
 ]  # fmt: skip
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import expit
 
-from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood
-from gpmcflow.likelihoods.counts import validate_counts
-from gpmcflow.likelihoods.logistic import Logistic
+from gpmcflow.likelihoods.base import CompiledValue
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
+from gpmcflow.likelihoods.trials import TrialsLikelihood
 
 
 def _value(head, f, y, constants, phi):  # constants are trials
@@ -38,7 +36,7 @@ def _factors(head, eta, out, y, constants, phi):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Binomial(Likelihood):
+class Binomial(TrialsLikelihood):
     """Binomial likelihood with logit link: y successes of N trials.
 
     log p = log C(N, y) + y log p + (N - y) log q, p = 1 / (1 + exp(-eta)), q = 1 - p.
@@ -63,34 +61,11 @@ class Binomial(Likelihood):
     """
 
     trials: int | np.ndarray
-    constants = ("trials",)
-    standard_sites = "laplace"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        wrong = np.flatnonzero(self.trials != np.floor(self.trials))
-        if wrong.size:
-            raise InputError(
-                f"Binomial likelihood: trials is {np.ravel(self.trials)[wrong[0]]:g} in case {wrong[0]}; "
-                "allowed: whole numbers 1, 2, ..."
-            )
-
-    def validate(self, y: np.ndarray) -> None:
-        """Raise `InputError` unless y holds counts, none above its trials."""
-        super().validate(y)
-        validate_counts(self.name, y)
-        wrong = np.flatnonzero(y > self.trials)
-        if wrong.size:
-            i = wrong[0]
-            raise InputError(
-                f"binomial likelihood: y[{i}] is {y[i]:g} of {np.broadcast_to(self.trials, y.shape)[i]:g} "
-                "trials; allowed: at most all"
-            )
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, y q - (N - y) p, -N p q, -N p q (q - p)."""
         p, q, rest = expit(eta), expit(-eta), self.trials - y
-        value = self._constant(y) - y * np.logaddexp(0.0, -eta) - rest * np.logaddexp(0.0, eta)
+        value = self._log_choices(y) - y * np.logaddexp(0.0, -eta) - rest * np.logaddexp(0.0, eta)
         second = -self.trials * p * q
         return value, y * q - rest * p, second, second * (q - p)
 
@@ -98,23 +73,12 @@ class Binomial(Likelihood):
         """Successes of N trials with probability sigma(eta)."""
         return rng.binomial(np.asarray(self.trials, int), expit(eta)).astype(np.float64)
 
-    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
-        """Probability of success sigma(eta), the mean of one trial."""
-        return expit(eta)
-
-    def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Probability of success, as of logistic data."""
-        return Logistic().mean_response(mean, variance)
-
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Trials are constants."""
         trials = np.full((1, len(y)), self.trials)
-        return CompiledValue(_value, trials, np.empty(0), float(np.sum(self._constant(y))))
+        return CompiledValue(_value, trials, np.empty(0), float(np.sum(self._log_choices(y))))
 
     def factor_loop(self, y: np.ndarray) -> FactorLoop:
         """As `compiled`."""
         trials = np.full((1, len(y)), self.trials)
-        return FactorLoop(_factors, trials, np.empty(0), self._constant(y))
-
-    def _constant(self, y: np.ndarray) -> np.ndarray:
-        return gammaln(self.trials + 1.0) - gammaln(y + 1.0) - gammaln(self.trials - y + 1.0)
+        return FactorLoop(_factors, trials, np.empty(0), self._log_choices(y))

@@ -59,7 +59,7 @@ def _values_and_slopes(eta, y, log_exposure, d, constant, value, slope):
 
 
 class _Truncated(NamedTuple):
-    """Of a base given y > 0, beside `ZeroTerms`: k = s / (1 - p0(0)), the slope of x + log(1 - p0(0)), ..."""
+    """`ZeroTerms`, and what a base given y > 0 needs besides: k = s / (1 - p0(0)), (..., n)."""
 
     x: np.ndarray
     each: np.ndarray

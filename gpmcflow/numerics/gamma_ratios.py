@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, zeta
 
-from gpmcflow.numerics.code_cache import compiled_elementwise
+from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 
 _LOG_2PI = math.log(2.0 * math.pi)
 LARGE = 1e3  # above it, four terms of Stirling's series are exact to rounding
@@ -55,6 +55,32 @@ def digamma_less(z: np.ndarray, log_z: np.ndarray) -> np.ndarray:
     r = 1.0 / np.where(large, z, 1.0)
     series = r * (0.5 - r * (1.0 / 12.0 - r * r / 120.0))
     return np.where(large, series, digamma(1.0 + z) - log_z)
+
+
+def polygamma_gaps(d: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """psi(d + y) - psi(d) and the same of psi' and psi'', for d >= 1, y >= 0, elementwise."""
+    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
+    first = digamma_ratio(d, y) + np.log1p(y / d)
+    second = zeta(2.0, d + y) - zeta(2.0, d)
+    third = 2.0 * (zeta(3.0, d) - zeta(3.0, d + y))
+    large = d > LARGE
+    if large.any():
+        a, b = 1.0 / d[large], 1.0 / (d[large] + y[large])
+        gap, sum_, product = y[large] * a * b, a + b, a * b  # gap is a - b
+        squares, cubes = sum_**2 - product, sum_ * (sum_**2 - 2.0 * product)
+        second[large] = -gap * (1.0 + sum_ / 2.0 + squares / 6.0)
+        third[large] = gap * (sum_ + squares + cubes / 2.0)
+    return first, second, third
+
+
+@compiled
+def log_gamma_gap(d, y):
+    """`log_gamma_ratio` of numbers, for compiled loops."""
+    if d < LARGE:
+        return math.lgamma(d + y) - math.lgamma(d)
+    e = d + y
+    series = (1.0 / 12.0 - 1.0 / (360.0 * e * e)) / e - (1.0 / 12.0 - 1.0 / (360.0 * d * d)) / d
+    return y * math.log(d) + (e - 0.5) * math.log1p(y / d) - y + series
 
 
 def log1p_less(x: np.ndarray) -> np.ndarray:

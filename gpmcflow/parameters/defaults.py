@@ -29,7 +29,7 @@ def default_hyperpriors() -> Mapping[str, Hyperprior]:
         "scale": _log_normal(-1.0, 1.0),  # of Student-t noise
         "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom
         "size": _log_normal(1.0, 1.5),  # of a negative binomial, 0.14 to 51
-        "precision": _log_normal(2.0, 1.0),  # of a beta distribution, 1 to 52
+        "precision": _log_normal(2.0, 1.0),  # of a beta or a beta-binomial, 1 to 52
         "probability": Hyperprior("norm", {"loc": -1.0, "scale": 1.5}, "logit"),  # 0.02 to 0.87
         "shape": _log_normal(1.0, 1.0),  # of a gamma distribution, 0.38 to 19
         "survival.scale": _log_normal(-0.5, 0.75),  # of log times, 0.14 to 2.6

@@ -14,6 +14,7 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Beta,
+    BetaBinomial,
     Binomial,
     CensoredGaussian,
     Gamma,
@@ -38,6 +39,7 @@ COUNTS = np.array([0.0, 3.0, 1.0, 0.0, 7.0, 2.0, 150.0])
 REALS = np.array([-1.2, 0.4, 3.0, 0.0, -2.0, 9.5, 4.4])
 
 AMOUNTS = np.array([1.2e-3, 0.4, 3.0, 0.05, 2.0, 9.5, 440.0])
+OF_9 = np.array([0.0, 9.0, 3.0, 1.0, 7.0, 5.0, 8.0])
 SHARES = np.array([1e-4, 0.3, 0.5, 0.97, 0.02, 0.8, 0.999])
 TRIALS = np.array([1.0, 3.0, 5.0, 2.0, 9.0, 4.0, 200.0])
 EXPOSURE = np.array([0.3, 2.5, 1.0, 7.0, 0.01, 3.0, 40.0])
@@ -133,6 +135,13 @@ _SEEN = (1, 0, 1, -1, 0, 12.0, 1)
 _GROUPED = np.where(REALS == 3.0, 3.5, np.nan)
 
 
+def beta_binomial(e, y, phi, n=9):
+    a, b = phi / (1 + mp.exp(-e)), phi / (1 + mp.exp(e))
+    log_beta = mp.loggamma(y + a) + mp.loggamma(n - y + b) - mp.loggamma(n + phi)
+    log_gammas = mp.loggamma(phi) - mp.loggamma(a) - mp.loggamma(b)
+    return mp.log(mp.binomial(n, y)) + log_beta + log_gammas
+
+
 def zero_inflated(e, y, d, pi):
     if y > 0:
         return mp.log(1 - pi) + negative_binomial(e, y, d)
@@ -174,7 +183,7 @@ CASES = {
     ),
     "binomial": (
         Binomial(9),
-        np.array([0.0, 9.0, 3.0, 1.0, 7.0, 5.0, 8.0]),
+        OF_9,
         partial(binomial, n=9),
     ),
     "student_t": (
@@ -221,6 +230,7 @@ CASES = {
         COUNTS,
         lambda e, y: hurdle(e, y, mp.mpf(0.75), mp.mpf(0.3)),
     ),
+    "beta_binomial": (BetaBinomial(9, 4.3), OF_9, lambda e, y: beta_binomial(e, y, mp.mpf(4.3))),
 }
 PARAMETERS = {
     "gaussian": (
@@ -258,6 +268,7 @@ PARAMETERS = {
         zero_inflated,
     ),
     "hurdle": (Hurdle(NegativeBinomial(0.75, exposure=2.5), 0.3), COUNTS, hurdle),
+    "beta_binomial": (BetaBinomial(9, 4.3), OF_9, beta_binomial),
 }
 
 
@@ -431,8 +442,9 @@ def test_constants_of_each_case():
     [
         (NegativeBinomial(1e6, exposure=0.4), Poisson(0.4), np.minimum(COUNTS, 9.0)),
         (StudentT(0.7, 1e6), Gaussian(0.7), REALS[:5]),
+        (BetaBinomial(9, 1e6), Binomial(9), OF_9),
     ],
-    ids=["negative binomial", "student t"],
+    ids=["negative binomial", "student t", "beta-binomial"],
 )
 def test_limits(many, limit, y):
     eta = np.clip(ETA, -2.0, 2.0)[: len(y)]
@@ -568,3 +580,87 @@ def test_information_of_beta_is_the_expected_curvature():
         expected = float(mp.quad(weighted, [0, 0.01, 0.5, 0.99, 1]))
     found = Beta(4.3).information(np.array([0.4]), np.array([0.9]))
     assert found == pytest.approx([expected], rel=1e-10)
+
+
+TAILS = [-300.0, -40.0, -7.0, -0.3, 2.0, 40.0, 300.0]
+
+
+@pytest.mark.parametrize("precision", [0.05, 30.0, 1.1e3, 1e8])
+@pytest.mark.parametrize("trials", [1, 12, 5000])
+def test_beta_binomial_of_any_precision(precision, trials):
+    """Value, derivatives 1-3 and the slope by log precision against 60 digits, in both tails."""
+    likelihood = BetaBinomial(trials, precision)
+    with mp.workdps(60):
+        for count in {0, 1, trials // 3, trials}:
+            for eta in TAILS:
+                at, y = np.array([eta]), np.array([float(count)])
+                e, k, phi = mp.mpf(eta), mp.mpf(count), mp.mpf(precision)
+                log_p = partial(beta_binomial, y=k, phi=phi, n=trials)
+                exact = [float(mp.diff(log_p, e, j)) for j in range(4)]
+                found = [float(part[0]) for part in likelihood.derivatives(at, y)]
+                assert found[0] == pytest.approx(exact[0], rel=1e-11, abs=1e-12 * trials**0.5)
+                assert found[1:] == pytest.approx(exact[1:], rel=1e-10, abs=1e-13 * trials)
+                value = log_likelihood(likelihood_code(likelihood, y), at, 0.0)
+                assert value == pytest.approx(exact[0], rel=1e-11, abs=1e-12 * trials**0.5)
+                slope = mp.diff(
+                    lambda t, e=e, k=k: beta_binomial(e, k, mp.exp(t), trials), mp.log(phi)
+                )
+                by_log = float(likelihood.parameter_gradient(at, y)[0])
+                assert by_log == pytest.approx(float(slope), rel=1e-10, abs=1e-13 * trials)
+
+
+@pytest.mark.parametrize("size", [None, 0.02, 0.75, 1e6])
+@pytest.mark.parametrize("probability", [1e-12, 0.3, 1.0 - 1e-6])
+@pytest.mark.parametrize(("kind", "exact"), [(ZeroInflated, zero_inflated), (Hurdle, hurdle)])
+def test_counts_with_zeros_in_both_tails(kind, exact, size, probability):
+    """Value, derivatives 1-3 and slopes by logit pi and log size against 60 digits; no size is Poisson."""
+    base = Poisson(2.5) if size is None else NegativeBinomial(size, 2.5)
+    likelihood = kind(base, probability)
+    with mp.workdps(60):
+        d, pi = mp.mpf(1e40 if size is None else size), mp.mpf(probability)
+        for eta in (-300.0, -30.0, -2.0, 0.0, 1.0, 3.5, 20.0):
+            for count in (0.0, 1.0, 2.0, 150.0):
+                at, y, e, k = np.array([eta]), np.array([count]), mp.mpf(eta), mp.mpf(count)
+                log_p = partial(exact, y=k, d=d, pi=pi)
+                with mp.workdps(120):
+                    want = [float(mp.diff(log_p, e, j)) for j in range(4)]
+                found = [float(part[0]) for part in likelihood.derivatives(at, y)]
+                assert found == pytest.approx(want, rel=1e-11, abs=3e-14), (eta, count)
+                value, slope = likelihood.log_density_and_gradient(at, y)
+                assert [float(value), float(slope[0])] == pytest.approx(
+                    want[:2], rel=1e-11, abs=3e-14
+                )
+                compiled = log_likelihood(likelihood_code(likelihood, y), at, 0.0)
+                assert compiled == pytest.approx(want[0], rel=1e-11, abs=3e-14)
+                slopes = [
+                    mp.diff(
+                        lambda t, e=e, k=k: exact(e, k, d, 1 / (1 + mp.exp(-t))),
+                        mp.log(pi / (1 - pi)),
+                    )
+                ]
+                if size is not None:
+                    slopes.insert(
+                        0, mp.diff(lambda t, e=e, k=k: exact(e, k, mp.exp(t), pi), mp.log(d))
+                    )
+                by = likelihood.parameter_gradient(at, y).tolist()
+                assert by == pytest.approx([float(v) for v in slopes], rel=1e-10, abs=3e-14)
+
+
+@pytest.mark.parametrize("name", ["zero_inflated", "hurdle", "beta_binomial"])
+@pytest.mark.parametrize("eta", [-3.0, 0.4, 2.0])
+def test_information_is_the_expected_curvature(name, eta):
+    likelihood = CASES[name][0]
+    counts = np.arange(10.0 if name == "beta_binomial" else 3000.0)
+    at = np.full(counts.shape, eta)
+    value, _, second, _ = likelihood.derivatives(at, counts)
+    found = likelihood.information(at[:1], counts[:1])
+    assert found == pytest.approx([-np.exp(value) @ second], rel=1e-10)
+
+
+def test_the_information_of_many_trials_stands_in_for_the_sum():
+    """Beyond 200 trials a closed form takes its place: positive, and near it."""
+    eta, y = np.linspace(-4.0, 4.0, 9), np.zeros(9)
+    for precision in (0.5, 5.0, 500.0):
+        summed = BetaBinomial(200, precision).information(eta, y)
+        closed = BetaBinomial(201, precision).information(eta, y)
+        assert np.all((closed > 0.3 * summed) & (closed < 3.0 * summed))

@@ -12,6 +12,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Beta,
+    BetaBinomial,
     Binomial,
     CensoredGaussian,
     Gamma,
@@ -59,6 +60,8 @@ CASES = {
     "beta": Beta(4.3),
     "zero_inflated": ZeroInflated(Poisson(2.5), 0.3),
     "hurdle": Hurdle(Poisson(2.5), 0.3),
+    "beta_binomial": BetaBinomial(9, 4.3),
+    "beta-binomial, trials": BetaBinomial(np.arange(1, N + 1), 4.3),
     "zero-inflated negative binomial": ZeroInflated(NegativeBinomial(1.7, PER_CASE), 0.2),
     "hurdle negative binomial": Hurdle(NegativeBinomial(0.6, PER_CASE), 0.2),
     "gaussian, known noise": Gaussian(PER_CASE),

@@ -11,6 +11,7 @@ from scipy.stats import nbinom
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
+    BetaBinomial,
     Binomial,
     Gaussian,
     Logistic,
@@ -36,7 +37,7 @@ def fields_of(kind):
 def test_likelihoods_by_name():
     assert likelihood("gaussian", noise_sd=0.2) == Gaussian(0.2)
     counts = {"base": "poisson"}
-    needed = {"binomial": {"trials": 3}, "ordinal": {"levels": 3}}
+    needed = {"binomial": {"trials": 3}, "beta_binomial": {"trials": 3}, "ordinal": {"levels": 3}}
     needed |= {"zero_inflated": counts, "hurdle": counts}
     for name, kind in LIKELIHOODS.items():
         made = likelihood(name, **needed.get(name, {}))
@@ -107,6 +108,11 @@ def test_a_free_parameter_has_no_value():
         ("gaussian", {"noise": 1.0}, r"likelihood gaussian: setting: .*did you mean 'noise_sd'"),
         ("probit", {"noise_sd": 1.0}, r"likelihood probit: setting: unknown name 'noise_sd'"),
         ("binomial", {}, r"setting 'trials' is missing"),
+        (
+            "beta_binomial",
+            {"precision": 2.0},
+            r"likelihood beta_binomial: setting 'trials' is missing",
+        ),
         ("student_t", {"df": {"distribution": "nrom"}}, r"df: .*did you mean 'norm'"),
     ],
 )
@@ -132,6 +138,14 @@ def test_wrong_settings_by_name(name, settings, message):
         (lambda: Binomial([3, 2.5]), r"trials is 2.5 in case 1; allowed: whole numbers"),
         (lambda: Poisson(np.ones(3)).validate(np.ones(2)), r"exposure has 3 entries, y has 2"),
         (lambda: Gaussian(np.ones(3)).validate(np.ones(2)), r"noise_sd has 3 entries, y has 2"),
+        (
+            lambda: BetaBinomial([3, 2.5]),
+            r"BetaBinomial likelihood: trials is 2.5 in case 1; allowed",
+        ),
+        (
+            lambda: BetaBinomial(3).validate(np.array([4.0])),
+            r"beta_binomial likelihood: y\[0\] is 4 of 3",
+        ),
         (lambda: Binomial([3, 3, 3]).validate(np.ones(2)), r"trials has 3 entries, y has 2"),
         (lambda: Binomial(3).validate(np.array([1.0, 4.0])), r"y\[1\] is 4 of 3 trials"),
         (lambda: Binomial([3, 2]).validate(np.array([3.0, 3.0])), r"y\[1\] is 3 of 2 trials"),

@@ -8,6 +8,7 @@ import pytest
 
 from gpmcflow.likelihoods import (
     Beta,
+    BetaBinomial,
     Binomial,
     Gamma,
     Gaussian,
@@ -515,6 +516,8 @@ OTHERS = {
     "beta": (Beta(6.0), 0.9, 2.0, 0.9),
     "narrow beta": (Beta(1e4), 0.3, -0.85, 0.02),
     "beta with horns": (Beta(0.3), 1e-6, -1.1, 1.0),
+    "beta-binomial": (BetaBinomial(12, 2.0), 3.0, -1.0, 0.6),
+    "all of many": (BetaBinomial(500, 0.7), 500.0, 4.0, 2.0),
     "zero": (ZeroInflated(Poisson(2.5), 0.3), 0.0, -1.0, 1.0),
     "zero that is hardly ever of the other kind": (ZeroInflated(Poisson(), 1e-8), 0.0, 2.9, 0.06),
     "zero-inflated count": (ZeroInflated(NegativeBinomial(0.3), 0.05), 150.0, 5.0, 1.0),

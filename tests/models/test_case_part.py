@@ -9,6 +9,7 @@ from scipy.special import expit, log_expit
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     Beta,
+    BetaBinomial,
     Binomial,
     CensoredGaussian,
     Gamma,
@@ -47,6 +48,7 @@ SETTINGS = {
     "censored_gaussian": CensoredGaussian(0.6, below=np.linspace(-2.0, -0.5, N), above=0.9),
     "beta": Beta(4.3),
     "zero_inflated": ZeroInflated(Poisson(exposure=np.linspace(0.5, 2.0, N)), 0.3),
+    "beta_binomial": BetaBinomial(np.arange(1, N + 1), 4.3),
     "hurdle": Hurdle(NegativeBinomial(1.3, exposure=np.linspace(0.5, 2.0, N)), 0.3),
 }
 

@@ -24,6 +24,7 @@ LIKELIHOODS = {
         gp.ZeroInflated(gp.Poisson(2.0), 0.3),
     ),
     "hurdle": (gp.Hurdle(gp.Poisson(2.0)), ("probability",), gp.Hurdle(gp.Poisson(2.0), 0.3)),
+    "beta-binomial": (gp.BetaBinomial(9), ("precision",), gp.BetaBinomial(9, 8.0)),
     "hurdle over two parameters": (
         gp.Hurdle(gp.NegativeBinomial()),
         ("size", "probability"),
@@ -95,6 +96,14 @@ def test_simulated_counts_have_the_density(kind, base, eta):
     many = expected > 20.0
     cells = np.array([[*v[many], n - v[many].sum()] for v in (seen, expected)])
     assert chisquare(*cells).pvalue > 1e-5
+
+
+@pytest.mark.parametrize("precision", [0.4, 6.0])
+def test_simulated_successes_have_the_density(precision):
+    likelihood, n, counts = gp.BetaBinomial(9, precision), 40_000, np.arange(10.0)
+    y = likelihood.simulate(np.random.default_rng(1), np.full(n, 0.7))
+    expected = n * np.exp(likelihood.derivatives(np.full(10, 0.7), counts)[0])
+    assert chisquare(np.bincount(y.astype(int), minlength=10), expected).pvalue > 1e-5
 
 
 @pytest.mark.parametrize("base", BASES, ids=repr)

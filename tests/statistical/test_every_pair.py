@@ -20,7 +20,18 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit, log_ndtr, logsumexp
-from scipy.stats import beta, binom, gamma, lognorm, nbinom, norm, poisson, t, weibull_min
+from scipy.stats import (
+    beta,
+    betabinom,
+    binom,
+    gamma,
+    lognorm,
+    nbinom,
+    norm,
+    poisson,
+    t,
+    weibull_min,
+)
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
@@ -71,6 +82,7 @@ FIXED = {
     "beta": {"precision": 6.0},
     "zero_inflated": {"base": {"poisson": {"exposure": 1.7}}, "probability": 0.3},
     "hurdle": {"base": {"negative_binomial": {"size": 2.5, "exposure": 1.7}}, "probability": 0.3},
+    "beta_binomial": {"trials": 4, "precision": 6.0},
 }
 FREED = {
     "poisson": {"exposure": 5.0},
@@ -86,6 +98,10 @@ FREED = {
     "beta": {"precision": normal_log(6.0, 0.7)},
     "zero_inflated": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
     "hurdle": {"base": {"poisson": {"exposure": 5.0}}, "probability": SHARE},
+    "beta_binomial": {
+        "trials": np.array([4.0, 5.0, 6.0, 4.0, 5.0, 6.0]),
+        "precision": normal_log(6.0, 0.7),
+    },
 }
 Y = {
     "probit": [1.0, -1.0, 1.0],
@@ -103,6 +119,7 @@ Y = {
     "beta": [0.8, 0.1, 0.45],
     "zero_inflated": [0.0, 5.0, 1.0],
     "hurdle": [0.0, 5.0, 1.0],
+    "beta_binomial": [1.0, 4.0, 2.0],
 }
 
 
@@ -141,6 +158,7 @@ LOG_LIKELIHOODS = {
     "hurdle": lambda eta, y: np.where(
         y == 0, np.log(0.3), np.log(0.7) + _truncated_negative_binomial(eta, np.maximum(y, 1.0))
     ),
+    "beta_binomial": lambda eta, y: betabinom.logpmf(y, 4, 6.0 * expit(eta), 6.0 * expit(-eta)),
 }
 
 
@@ -225,7 +243,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 12 * len(LATENT_SAMPLERS) + 12 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 13 * len(LATENT_SAMPLERS) + 13 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -282,7 +300,16 @@ STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
-FITTED = {"negative_binomial", "binomial", "student_t", "gamma", "beta", "zero_inflated", "hurdle"}
+FITTED = {
+    "negative_binomial",
+    "binomial",
+    "student_t",
+    "gamma",
+    "beta",
+    "zero_inflated",
+    "hurdle",
+    "beta_binomial",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -521,6 +548,7 @@ OFF = {
     "censored_gaussian": {"ep": 0.00038284, "laplace": -0.02435201},
     "beta": {"ep": -0.00009399, "laplace": -0.09830491},
     "zero_inflated": {"ep": 0.00010996, "laplace": 0.04763474},
+    "beta_binomial": {"ep": -0.00019024, "laplace": -0.07539668},
     "hurdle": {"ep": 0.00000233, "laplace": -0.02737758},
 }
 NEAR = 1e-6
