@@ -161,7 +161,7 @@ def _rug(
     low, high = axes.get_ylim()
     height = 0.035 * (high - low)
     foot = np.full(len(x), low + 0.2 * height)
-    if kind in ("positive", "real"):
+    if kind in ("positive", "survival", "real"):
         axes.plot(x, y, ".", color=MUTED, markersize=2.6, alpha=0.75, zorder=0)
         return
     if kind == "binary":
@@ -191,12 +191,12 @@ def _limits(
     if kind == "binomial":
         return -0.02, 1.02
     low, high = min(effects["low"].min(), base), max(effects["high"].max(), base)
-    if kind in ("positive", "real") and not rug.empty:
+    if kind in ("positive", "survival", "real") and not rug.empty:
         ends = rug["outcome"].quantile([0.005, 0.995])
         low, high = min(low, ends.iloc[0]), max(high, ends.iloc[1])
     if kind == "counts":
         return 0.0 - 0.06 * high, 1.06 * high
-    if kind == "positive":  # no room below 0, which no amount has
+    if kind in ("positive", "survival"):  # no room below 0, which no amount has
         return max(low - 0.04 * (high - low), -0.02 * high), high + 0.04 * (high - low)
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 

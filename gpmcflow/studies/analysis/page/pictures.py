@@ -39,9 +39,12 @@ def _map(analysis: Analysis):
             "how far the truth may lie from the map, as a factor up or down",
             "Uncertainty (95 %): within a factor of",
         ),
-        "positive": (
-            "how far the truth may lie from the map, as a factor up or down",
-            "Uncertainty (95 %): within a factor of",
+        **dict.fromkeys(
+            ("positive", "survival"),
+            (
+                "how far the truth may lie from the map, as a factor up or down",
+                "Uncertainty (95 %): within a factor of",
+            ),
         ),
         "real": (
             "how far the truth may lie from the map, up or down",
@@ -82,7 +85,8 @@ def _curve(analysis: Analysis):
     curve, rug = analysis["curve"].sort_values("value"), _rug(analysis)
     used = analysis["relevance"]["column"]
     name = used.iloc[0] if len(used) else ""
-    parts = [f"{words.capital(analysis.response)}. Line: mean; inner band: its 95 % interval."]
+    line = "median" if analysis.kind == "survival" else "mean"
+    parts = [f"{words.capital(analysis.response)}. Line: {line}; inner band: its 95 % interval."]
     if analysis.kind == "binary":
         parts[0] = parts[0].replace("inner band", "band")
         if len(rug):
@@ -93,7 +97,7 @@ def _curve(analysis: Analysis):
     else:
         parts.append("Outer band: 95 % interval of one new row.")
         if len(rug):
-            parts.append(f"Dots: {_some(analysis, rug, len(rug))}.")
+            parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
     caption = " ".join(parts)
     panel = curve_panel(
         f"{analysis.info['name']}-curve",
@@ -113,7 +117,7 @@ def _effects(analysis: Analysis):
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
         "Line or dots: average over the rows; band or bars: its 95 % interval; dashes: "
-        f"{'share' if analysis.shares else 'average'} of all rows, {_base(analysis)}.",
+        f"{'share' if analysis.shares else analysis.typical} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -123,6 +127,8 @@ def _effects(analysis: Analysis):
                 f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
                 f"bottom ({some})."
             )
+        elif analysis.kind == "survival":
+            parts.append(_ends(first))
         elif analysis.measured:
             parts.append(f"Grey dots: measured rows ({some}).")
         else:
@@ -150,6 +156,17 @@ def _effects(analysis: Analysis):
         caption=caption,
     )
     return figure(panels, caption)
+
+
+def _ends(rug: pd.DataFrame) -> str:
+    """What the dots of times are: those whose end was seen; nothing where every row is drawn."""
+    n = int(rug["outcome"].notna().sum())
+    if n == len(rug):
+        return ""
+    return (
+        f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
+        "were followed, and are not drawn."
+    )
 
 
 def _base(analysis: Analysis) -> str:
