@@ -45,6 +45,7 @@ from gpmcflow.studies.analysis.scores import (
 )
 from gpmcflow.studies.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
 from gpmcflow.studies.analysis.summaries import Places
+from gpmcflow.studies.analysis.survival_curves import curves_of
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of
 
@@ -137,6 +138,10 @@ def write_report(
     if places.grid is not None:
         kind, table = tables.grid(answer, places.grid, whole)
         made[kind] = table
+    if whole.target.kind == "survival":
+        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
+        if (longer := curves_of(answer, effects, ends, whole)) is not None:
+            made["survival"] = longer
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:

@@ -36,6 +36,7 @@ from gpmcflow.studies.analysis.effects import (
     typical_of,
 )
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
+from gpmcflow.studies.analysis.survival_curves import average_survival, times_of
 
 N_EFFECTS = 120  # settings of the hyperparameters whose effects of columns are drawn
 N_AVERAGES = 480  # joint draws of an effect, shared among them
@@ -123,7 +124,8 @@ def describe(
 ) -> xr.DataTree:
     """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
 
-    With a column of times also fitted, means at the learning rows. Responses are in natural units.
+    With a column of times also fitted, means at the learning rows; of times to an end also survival, shares
+    that last longer by column. Responses are in natural units.
     ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
     """
     data, kind = places.data, places.data.target.kind
@@ -139,6 +141,8 @@ def describe(
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
+    longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
+    times = times_of(data) if longer else np.empty(0)
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
@@ -151,6 +155,10 @@ def describe(
             parts[name].append(predictor.moments(X))
         if learnt is not None and k in shifted:
             fitted.append(predictor.moments(learnt).mean.mean(0))
+        if longer and k in shifted:
+            for shares, sweep, X in zip(longer, places.swept, joint, strict=True):
+                natural = times / data.target.scale
+                shares.append(average_survival(predictor, X, len(sweep.values), natural))
         if k in drawn:
             linear = kind == "real"
             likelihood = predictor.likelihood
@@ -181,6 +189,10 @@ def describe(
         values = _natural(data, from_link(over_all, kind))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
+        )
+    for shares, sweep in zip(longer, places.swept, strict=bool(longer)):
+        groups[f"survival/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"longer": (("time", "value"), np.mean(shares, axis=0))}, {"time": times}
         )
     if fitted:
         mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))

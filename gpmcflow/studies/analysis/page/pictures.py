@@ -8,9 +8,14 @@ from gpmcflow.studies.analysis.effects import MOST_LEVELS
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import Section, figure, join
 from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
-from gpmcflow.studies.analysis.page.panels import base_name, curve_panel, effect_panels
+from gpmcflow.studies.analysis.page.panels import (
+    base_name,
+    curve_panel,
+    effect_panels,
+    survival_panel,
+)
 from gpmcflow.studies.analysis.page.places import doubt_sentence
-from gpmcflow.studies.analysis.page.results import Analysis
+from gpmcflow.studies.analysis.page.results import Analysis, label
 from gpmcflow.studies.analysis.page.standing import NONE, place_leads, place_of
 
 
@@ -27,6 +32,8 @@ def picture(analysis: Analysis) -> Section | None:
             body = join([body, _map(analysis)])
     else:
         return None
+    if not analysis["survival"].empty:
+        body = join([body, _survival(analysis)])
     return Section("picture", "The picture", body)
 
 
@@ -108,6 +115,22 @@ def _curve(analysis: Analysis):
         caption=caption,
     )
     return figure([panel], caption)
+
+
+def _survival(analysis: Analysis):
+    strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
+    name = label(strongest["column"])
+    caption = (
+        f"Share that lasts longer than a time, as predicted on average with {name} at "
+        f"{strongest['high']} (solid) and at {strongest['low']} (dashed), other things equal. Grey steps: "
+        "all rows by Kaplan-Meier, which allows for those not seen to end."
+    )
+    key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
+    ends = (strongest["high"], strongest["low"])
+    return figure(
+        [survival_panel(key, analysis["survival"], ends, analysis.with_unit(time), caption)],
+        caption,
+    )
 
 
 def _effects(analysis: Analysis):

@@ -40,6 +40,7 @@ _OPTIONAL = {
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
+    "survival": ("of", "time", "longer"),
     "reach": ("direction", "distance", "low", "high"),
     "evidence": (
         *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
@@ -53,7 +54,7 @@ _OPTIONAL = {
     ),
 }
 _NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
-_TEXT = {"effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
+_TEXT = {"survival": ["of"], "effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
 
 
 @dataclass(frozen=True)

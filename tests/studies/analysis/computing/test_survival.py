@@ -19,6 +19,7 @@ from gpmcflow.studies.analysis.fitting import fit, summarise
 from gpmcflow.studies.analysis.page.judging import survival_shares, times_fit
 from gpmcflow.studies.analysis.scores import _constant, _cross_validated, _error
 from gpmcflow.studies.analysis.summaries import Places
+from gpmcflow.studies.analysis.survival_curves import kaplan_meier
 from gpmcflow.studies.analysis.tables import grid
 
 from ..reading import text_of
@@ -165,6 +166,29 @@ def test_scores_are_densities_of_ends_and_probabilities_of_the_others(done):
     assert (shown[~censored] < np.log(table["survival"][~censored]) + 5.0).all()
 
 
+def test_curves_of_the_strongest_column_beside_all_rows(done):
+    _, run = done
+    shares = read(run, "survival").groupby("of", sort=False)
+    low, high = read(run, "relevance").loc[0, ["low", "high"]]
+    assert list(shares.groups) == [low, high, "all rows"]
+    curves = {name: part.sort_values("time") for name, part in shares}
+    for curve in curves.values():
+        assert (np.diff(curve["longer"]) <= 0.0).all()
+    assert (curves[high]["longer"].to_numpy() >= curves[low]["longer"].to_numpy()).all()
+    middle = read(run, "relevance").loc[0, "change"]
+    at_half = {
+        name: np.interp(-0.5, -curve["longer"], curve["time"]) for name, curve in curves.items()
+    }
+    assert at_half[high] / at_half[low] == pytest.approx(middle, rel=0.25)
+    assert at_half[low] < at_half["all rows"] < at_half[high]
+
+
+def test_kaplan_meier_by_hand():
+    ends, share = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0, 5.0]), np.array([1, 1, 0, 0, 1.0]))
+    np.testing.assert_array_equal(ends, [1.0, 2.0, 5.0])
+    np.testing.assert_allclose(share, [4 / 5, 3 / 5, 0.0])
+
+
 def test_sentences_of_the_report(done):
     _, run = done
     text = text_of((run.folder / "report.html").read_text(encoding="utf-8"))
@@ -180,6 +204,7 @@ def test_sentences_of_the_report(done):
     assert "Are the predicted times calibrated? Yes, as far as 40 rows can show." in text
     assert "by Kaplan-Meier" in text
     assert "over " in text
+    assert "Share that lasts longer than a time" in text
     assert "times to an end, Weibull" in text
     for word in ("typically off by", "expected weeks", "exposure", "lie inside their", "measured"):
         assert word not in text.split("Technical tables")[0]
