@@ -160,7 +160,7 @@ def describe(
                 natural = times / data.target.scale
                 shares.append(average_survival(predictor, X, len(sweep.values), natural))
         if k in drawn:
-            linear = kind == "real"
+            linear = kind in ("real", "survival")
             likelihood = predictor.likelihood
             own = replace(
                 predictor, likelihood=likelihood if linear else _without_units(likelihood)

@@ -37,7 +37,7 @@ def columns_answer(analysis: Analysis) -> Markup:
         clear, weak = [], clear + weak
         opening = Markup(
             "These rows cannot tell whether the model predicts {} better than the {}."
-        ).format(italic(analysis.target), analysis.typical)
+        ).format(italic(analysis.target), analysis.overall)
     return sentences(
         [
             opening,

@@ -139,8 +139,8 @@ def _effects(analysis: Analysis):
     names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
-        "Line or dots: average over the rows; band or bars: its 95 % interval; dashes: "
-        f"{'share' if analysis.shares else analysis.typical} of all rows, {_base(analysis)}.",
+        f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
+        f"{'share' if analysis.shares else analysis.overall} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -190,6 +190,10 @@ def _ends(rug: pd.DataFrame) -> str:
         f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
         "were followed, and are not drawn."
     )
+
+
+def _mean(analysis: Analysis) -> str:
+    return "geometric mean" if analysis.kind == "survival" else "average"
 
 
 def _base(analysis: Analysis) -> str:

@@ -93,6 +93,11 @@ class Analysis:
         return "median" if self.kind in ("positive", "survival") else "average"
 
     @property
+    def overall(self) -> str:
+        """What the base of all rows is."""
+        return "median" if self.kind == "survival" else "average"
+
+    @property
     def target(self) -> str:
         """Name of the outcome, for reading."""
         return label(self.info["target"]["name"])

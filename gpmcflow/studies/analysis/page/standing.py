@@ -61,7 +61,7 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     average = (
         f"always giving the overall share, {words.percent(value)}"
         if analysis.shares
-        else f"the {analysis.typical}, {words.number(value)}{error_unit(analysis)}"
+        else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
     )
     return Markup(
         "The model predicts {} {} than {}, so nothing below should be read as an effect."

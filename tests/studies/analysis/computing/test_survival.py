@@ -145,6 +145,9 @@ def test_effects_are_time_ratios_that_censoring_does_not_bias(done):
     dose = changes.loc["dose"]
     assert dose["change_low"] < ratio < dose["change_high"]
     assert dose["change"] == pytest.approx(ratio, rel=0.25)
+    curves = read(run, "effects").query("column == 'dose'").astype({"value": float})
+    at_50 = np.interp(50.0, curves["value"], curves["mean"])
+    assert at_50 == pytest.approx(50.0 * np.log(2.0) ** 0.5 * np.exp(0.25), rel=0.2)  # a median
     arm = changes.loc["arm", "change"]
     assert max(arm, 1.0 / arm) == pytest.approx(np.exp(0.5), rel=0.3)
 
