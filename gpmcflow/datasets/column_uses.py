@@ -92,19 +92,23 @@ def target_found(column: Column, target: Target) -> str:
     """Return the words for what the target column holds."""
     if target.kind == "binary":
         return f"{target.positive}, {target.negative}"
-    if target.kind in ("positive", "real"):
+    if target.kind in ("positive", "survival", "real"):
         return column.contents
     return f"whole numbers, {_range(column)}"
 
 
 def unit_found(column: Column) -> str:
-    """Return the words for what the column of exposures or trials holds."""
+    """Return the words for what the column of exposures, trials or events holds."""
     gaps = f", {column.n_missing} missing" if column.n_missing else ""
+    if column.values is None:
+        return column.contents
     return f"number, {_range(column)}{gaps}"
 
 
 def unit_done(name: str, target: Target) -> str:
-    """Return the words for what exposures or trials do."""
+    """Return the words for what exposures, trials or events do."""
+    if target.kind == "survival":
+        return f"{target.positive}: the end was seen; {target.negative}: it had not ended yet"
     if target.kind == "binomial":
         return f"the number of trials behind each {target.name}"
     return f"effort: twice the {name}, twice the {target.name} expected"
@@ -143,6 +147,7 @@ def _target_done(target: Target) -> str:
         "counts": "the outcome, as a count",
         "binomial": f"the outcome, successes out of {target.unit}",
         "positive": "the outcome, on the log scale",
+        "survival": "the outcome: time to the end, or how long it was followed without one",
         "real": "the outcome",
     }[target.kind]
 

@@ -11,7 +11,7 @@ from typing import Any
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.csv_table import SEPARATORS
 
-KINDS = ("binary", "counts", "binomial", "positive", "real")
+KINDS = ("binary", "counts", "binomial", "positive", "survival", "real")
 INCOMPLETE = ("fill", "drop")
 DECIMALS = (".", ",")
 
@@ -21,8 +21,9 @@ class TableSettings:
     """How a CSV file is read.
 
     `csv` (path) and `target` (column) are required. `positive` is the value of the target that
-    counts as 1; `outcome` one of "binary", "counts", "binomial", "positive", "real", or None: by
-    the target.
+    counts as 1; `outcome` one of "binary", "counts", "binomial", "positive", "survival", "real", or
+    None: by the target. `event` names the column that says whether the end of a time was seen, which
+    its value `event_value` does.
     `drop`, `categorical` name columns that are not used, or are categories whatever they hold;
     `groups` those of names of subjects and the like, which only a term group(column) uses.
     `missing` are the words for "no value"; `incomplete` says what becomes of a row with a missing
@@ -44,6 +45,8 @@ class TableSettings:
     incomplete: str = "fill"
     exposure: str | None = None
     trials: str | None = None
+    event: str | None = None
+    event_value: Any = None
     coordinates: tuple[str, ...] = ()
     test_fraction: float = 0.2
     test_by: str | None = None
@@ -53,8 +56,8 @@ class TableSettings:
 
     @property
     def unit(self) -> str | None:
-        """The column that counts belong to: exposure or trials."""
-        return self.exposure or self.trials
+        """The column that belongs to the outcome: exposure, trials or event."""
+        return self.exposure or self.trials or self.event
 
 
 def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings, list[str]]:
@@ -83,6 +86,11 @@ def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings
             f"{where}: exposure and trials are both given; counts have an exposure, successes "
             "out of a number have trials; keep one"
         )
+    if settings.event and (settings.exposure or settings.trials):
+        key = "exposure" if settings.exposure else "trials"
+        problems.append(
+            f"{where}: {key} and event are both given; counts have {key}, times have an event; keep one"
+        )
     return settings, problems
 
 
@@ -98,6 +106,7 @@ def column_problems(settings: TableSettings, columns: Iterable[str], where: str)
         "groups": settings.groups,
         "exposure": (settings.exposure,) if settings.exposure else (),
         "trials": (settings.trials,) if settings.trials else (),
+        "event": (settings.event,) if settings.event else (),
         "coordinates": settings.coordinates,
         "test_by": (settings.test_by,) if settings.test_by else (),
     }
@@ -149,6 +158,8 @@ _ALLOWED = {
     "incomplete": "fill (middle value) or drop (rows are not used)",
     "exposure": "the name of a column",
     "trials": "the name of a column",
+    "event": "the name of a column",
+    "event_value": "one value of the column event",
     "coordinates": "two columns, such as [easting, northing]",
     "test_fraction": "a number from 0 to below 1",
     "test_by": "the name of a column",
@@ -174,7 +185,7 @@ def _read(name: str, value: Any) -> Any:
         return tuple(text_of(item) for item in listed)
     if isinstance(value, (list, tuple, Mapping)):
         return None
-    if name == "positive":
+    if name in ("positive", "event_value"):
         return value
     if name == "test_fraction":
         good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1

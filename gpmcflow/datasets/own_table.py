@@ -34,8 +34,8 @@ class Part(NamedTuple):
 
     `row` (case) are lines of the file; `X` (case, input); `y` as the model takes it (-1 and +1,
     counts, standardised numbers) and `outcome` in natural units (0 and 1, counts, numbers), None
-    for new rows; `unit` exposures or trials, or None; `table` the cells as text, ids first; `note`
-    what is to be said of each row, "" if nothing.
+    for new rows; `unit` exposures, trials or events (1, 0), or None; `table` the cells as text, ids
+    first; `note` what is to be said of each row, "" if nothing.
     """
 
     row: np.ndarray
@@ -107,7 +107,8 @@ def prepare_table(
         if by.kind in ("constant", "empty"):
             problems.append(f"{where}.test_by: column {by.name} has no groups; {by.contents}")
     if new_table is not None:
-        needed = [*used, *([chosen.unit] if chosen.unit in columns else [])]
+        unit = chosen.exposure or chosen.trials  # new rows have no event
+        needed = [*used, *([unit] if unit in columns else [])]
         problems += _lacking(new_table, needed)
     if chosen.target not in columns:
         raise InputErrors(problems)
@@ -122,7 +123,15 @@ def prepare_table(
         raise InputErrors(problems)
     use = row_uses(table, columns, chosen, outcome, used, seed)
     learning, held_out = np.flatnonzero(use == "learning"), np.flatnonzero(use == "held out")
+    units = None if unit is None else target.unit_values(unit)
     _check_learning(table, target, outcome, learning, held_out, where)
+    if target.kind == "survival" and not units[learning].any():
+        raise InputErrors(
+            [
+                f"{table.path.name}: none of the {len(learning)} rows to learn from has ended ({target.unit} "
+                f"{target.positive}); add rows, or change {where}.test_fraction, {where}.test_by or the seed"
+            ]
+        )
     target = target.standardised_by(outcome[learning])
     codes = fit_codes(columns, used, learning, chosen)
     ids = tuple(name for name, use in uses.items() if use == "id")
@@ -131,7 +140,9 @@ def prepare_table(
     )
     _check_names(table, encoding)
     parts = [
-        _part(encoding, table.take(places), outcome[places], unit and unit.values[places])
+        _part(
+            encoding, table.take(places), outcome[places], None if units is None else units[places]
+        )
         if len(places)
         else None
         for places in (learning, held_out)
@@ -208,7 +219,7 @@ def _lacking(table: CsvTable, needed: list[str]) -> list[str]:
 
 
 def _new_part(encoding: Encoding, table: CsvTable) -> Part:
-    unit = encoding.target.unit
+    unit = None if encoding.target.kind == "survival" else encoding.target.unit
     problems = _lacking(table, [*encoding.columns, *([unit] if unit else [])])
     if problems:
         raise InputErrors(problems)
@@ -244,7 +255,7 @@ def _part(
     X, notes = encoding.encode(table)
     target = encoding.target
     shown = [name for name in encoding.ids if name in table.columns]
-    shown += encoding.columns + ([target.unit] if target.unit else [])
+    shown += encoding.columns + ([target.unit] if unit is not None else [])
     cells = pd.DataFrame({name: table.columns[name] for name in shown}, dtype=object)
     y = None if outcome is None else target.model_values(outcome)
     return Part(table.rows, X, y, outcome, unit, cells, notes)

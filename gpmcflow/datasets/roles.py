@@ -168,8 +168,8 @@ class Reading:
     """The kind of outcome that a file holds, and the kind of model that it gets.
 
     `kind` is one of "real", "positive", "counts", "binary", "binomial", "classes", "grades", "share" and
-    "survival"; `model` is the one of "real", "positive", "counts", "binary" and "binomial" that is nearest,
-    and `why` says what that model does not see, "" where the two are the same.
+    "survival"; `model` is the one of "real", "positive", "survival", "counts", "binary" and "binomial" that
+    is nearest, and `why` says what that model does not see, "" where the two are the same.
     """
 
     kind: str
@@ -233,7 +233,12 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if whole and few and STATUS.search(column.name.lower()) and not words & COUNT_WORDS - {"death"}:
         return Reading("classes", "binary", "one class against the rest")
     if values.min() >= 0 and DURATIONS.search(column.name.lower()) and status:
-        why = f"cases that {yaml_text(status[0])} marks as not ended are taken as ended"
+        if values.min() > 0:
+            return Reading("survival", "survival")
+        why = (
+            f"a time of 0 has no logarithm, so cases that {yaml_text(status[0])} marks as not ended are "
+            "taken as ended; correct these cells and run gpmcflow new again"
+        )
         return Reading("survival", "real", why)
     if whole and few and words & GRADE_WORDS and not words & COUNT_WORDS:
         return Reading("grades", "real", "the grades are taken as numbers with equal steps")

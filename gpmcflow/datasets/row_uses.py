@@ -24,7 +24,7 @@ def row_uses(
     seed: int,
 ) -> np.ndarray:
     """Return the use of each case: "learning", "held out", "no outcome", "no <column>" of the
-    exposure, trials or a coordinate, "<column> 0" of an exposure or trials, or "incomplete"."""
+    exposure, trials, event or a coordinate, "<column> 0" of an exposure or trials, or "incomplete"."""
     use = np.full(len(table.rows), "learning", dtype=object)
     if settings.incomplete == "drop":
         for name in used:
@@ -32,7 +32,7 @@ def row_uses(
     for name in (*settings.coordinates[::-1], settings.unit):  # a made-up place or effort misleads
         if name:
             use[columns[name].missing] = f"no {name}"
-    if settings.unit:
+    if settings.exposure or settings.trials:
         use[idle_rows(columns[settings.unit], outcome)] = f"{settings.unit} 0"
     use[np.isnan(outcome)] = "no outcome"
     usable = np.flatnonzero(use == "learning")

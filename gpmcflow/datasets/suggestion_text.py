@@ -26,6 +26,7 @@ LIKELIHOODS = {
     "counts": "negative_binomial where counts vary more than Poisson's, else poisson",
     "binomial": "successes out of a number of trials",
     "positive": "normal noise of the logarithm; gamma is the other choice",
+    "survival": "Weibull times; {survival: {law: loglogistic}} or lognormal are the other choices",
     "real": "a number with noise; student_t if there are outliers",
 }
 
@@ -33,6 +34,7 @@ KIND_WORDS = {
     "counts": "whole numbers 0, 1, 2, ...; or real",
     "binomial": "successes out of a number of trials",
     "positive": "an amount above 0, on the log scale; or real, with likelihood: gaussian",
+    "survival": "a time above 0, some of which had not ended yet",
     "real": "any number",
 }
 
@@ -211,6 +213,15 @@ def _units(suggestion: Suggestion) -> list[str]:
     settings, target = suggestion.settings, suggestion.target
     if settings.unit is None:
         return []
+    if target.kind == "survival":
+        column = suggestion.columns[settings.event]
+        ends = column.labels == target.positive
+        others = int((~column.missing & ~ends).sum())
+        return [
+            f"  event: {yaml_text(settings.event)}   # says which times had ended",
+            f"  event_value: {yaml_text(target.positive)}   # the end was seen ({int(ends.sum())} rows); "
+            f"{target.negative}: it had not ended yet ({others} rows); change it if that is wrong",
+        ]
     key = "exposure" if settings.exposure else "trials"
     words = unit_done(settings.unit, target)
     return [f"  {key}: {yaml_text(settings.unit)}   # {words}; take it out if that is wrong"]

@@ -28,7 +28,7 @@ from gpmcflow.datasets.columns import (
 )
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
 from gpmcflow.datasets.large_models import LargeModels
-from gpmcflow.datasets.own_settings import TableSettings, unknown
+from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.roles import (
     Reading,
@@ -49,7 +49,7 @@ from gpmcflow.datasets.roles import (
 )
 from gpmcflow.datasets.seasons import Season, find_season
 from gpmcflow.datasets.suggestion_text import config_text, models_of
-from gpmcflow.datasets.target import Target, code_target
+from gpmcflow.datasets.target import Target, code_target, ended
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -59,7 +59,7 @@ MORE_MISSING = {
     ".", "..", "-", "--", "*", "n/a", "n.a.", "na", "nan", "none", "null", "missing", "unknown", "#n/a",
     "<na>", "nd", "n.d.", "not available", "(null)",
 }  # fmt: skip
-STATUS_DROPPED = "status: how cases ended, which no model uses yet"
+STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
 OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
 MANY_NAMES = 10  # groups of which some can be held out
@@ -111,7 +111,7 @@ class Suggestion:
                 use = "dropped"
             by_use.setdefault(use, []).append(self._short(column, use))
         lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
-        unit = "trials" if self.target.kind == "binomial" else "exposure"
+        unit = {"binomial": "trials", "survival": "event"}.get(self.target.kind, "exposure")
         labels = {
             "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
             "dates": "dates", "groups": "groups", "dropped": "dropped",
@@ -141,6 +141,8 @@ class Suggestion:
             }
             stated = self.dropped.get(column.name)
             return f"{column.name} ({stated or why.get(column.kind, column.kind)})"
+        if use == "unit" and self.target.kind == "survival":
+            gaps = f"{self.target.positive} where the end was seen"
         words = [f"{len(column.levels)} levels"] if use == "categories" else []
         words += [_group_sizes(column)] if use == "groups" else []
         words += [gaps] if gaps else []
@@ -311,13 +313,18 @@ def _roles(
         if len(counts) <= MOST_LEVELS:
             positive = max(sorted(counts), key=lambda level: counts[level])
     status = find_status(others) if reading.kind == "survival" else []
-    drop = dict.fromkeys(status, STATUS_DROPPED)
+    event = None
+    if reading.model == "survival":  # two values say most plainly which times had ended
+        event = min(status, key=lambda name: len(_levels(others[name])))
+    drop = dict.fromkeys([name for name in status if name != event], STATUS_DROPPED)
     settings = replace(
         settings,
         outcome=reading.model,
         positive=positive,
         trials=trials,
         exposure=exposure,
+        event=event,
+        event_value=None if event is None else ended(_levels(others[event])),
         coordinates=places,
         drop=tuple(drop),
     )
@@ -341,6 +348,10 @@ def _roles(
     groups = find_groups(columns, free)
     codes = find_codes(columns, [name for name in free if name not in groups])
     return replace(settings, groups=tuple(groups), categorical=tuple(codes)), reading, drop
+
+
+def _levels(column: Column) -> list[str]:
+    return sorted(set(column.labels[~column.missing].tolist()))
 
 
 def _season(
@@ -370,6 +381,7 @@ def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
             "binary": "probit",
             "binomial": "binomial",
             "positive": "log_normal",
+            "survival": "survival",
             "real": "gaussian",
         }[kind]
     unit = np.ones(len(outcome)) if exposure is None else exposure.values
@@ -395,6 +407,12 @@ def _notes(
         lines.append(f"{shown} read as no value in every column; see missing")
     if reading.why:
         lines.append(f"{settings.target} holds {KINDS_IN_WORDS[reading.kind]}; {reading.why}")
+    if settings.event and len(levels := _levels(columns[settings.event])) > 2:
+        lines.append(
+            f"{settings.event} has {len(levels)} values ({', '.join(levels)}): only "
+            f"{text_of(settings.event_value)} is taken as an end, all others as not ended yet; see "
+            "event_value"
+        )
     if leak := find_leak(columns, inputs, outcome):
         lines.append(leak_words(leak, settings.target))
     free = [columns[name] for name in inputs if columns[name].kind in ("number", "whole")]
@@ -419,8 +437,10 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
     if target.kind == "binary":
         n = int(values.sum())
         text = f"{target.positive} {n}, {target.negative} {len(values) - n}"
-    elif target.kind in ("positive", "real"):
-        article = "a positive number" if target.kind == "positive" else "a number"
+    elif target.kind in ("positive", "survival", "real"):
+        article = {"positive": "a positive number", "survival": "a time"}.get(
+            target.kind, "a number"
+        )
         text = f"{article}, {values.min():.6g} to {values.max():.6g}"
     else:
         text = f"a count, {values.min():g} to {values.max():g}, mean {values.mean():.3g}"

@@ -16,6 +16,11 @@ from gpmcflow.datasets.roles import is_counted
 
 # A few words for yes that the alphabet does not put behind their no.
 YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
+# And for an end that was seen.
+END_WORDS = {
+    "dead", "died", "death", "deceased", "event", "failed", "failure", "ended", "relapse", "relapsed",
+    "progression", "churned", "left", "broken", "observed", "uncensored",
+}  # fmt: skip
 SHOWN_CLASSES = 6
 
 
@@ -23,9 +28,10 @@ SHOWN_CLASSES = 6
 class Target:
     """How the target column is coded.
 
-    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial", "positive" or "real" (the
-    model's y is (value - `shift`) / `scale`; of positive amounts the scale is their geometric mean, and there
-    is no shift). `unit` names the column of exposures or trials.
+    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial", "positive", "survival" or "real"
+    (the model's y is (value - `shift`) / `scale`; of positive amounts and times the scale is their geometric
+    mean, and there is no shift). `unit` names the column of exposures, trials or events; of times `positive`
+    is the value there where the end was seen.
     """
 
     name: str
@@ -38,7 +44,7 @@ class Target:
 
     def standardised_by(self, outcome: np.ndarray) -> Target:
         """Return the target with shift and scale by the learning rows, if it is an amount or a real one."""
-        if self.kind == "positive":
+        if self.kind in ("positive", "survival"):
             return replace(self, scale=float(np.exp(np.log(outcome).mean())))
         if self.kind != "real":
             return self
@@ -49,8 +55,14 @@ class Target:
         """Return y as models take it: -1 and +1, counts, or numbers about a typical one."""
         if self.kind == "binary":
             return 2.0 * outcome - 1.0
-        measured = self.kind in ("positive", "real")
+        measured = self.kind in ("positive", "survival", "real")
         return (outcome - self.shift) / self.scale if measured else outcome
+
+    def unit_values(self, unit: Column) -> np.ndarray:
+        """Exposures or trials as they are; of events 1 where the end was seen, else 0. NaN where missing."""
+        if self.kind != "survival":
+            return unit.values
+        return np.where(unit.missing, np.nan, unit.labels == self.positive)
 
 
 def guess_kind(target: Column, settings: TableSettings) -> str:
@@ -64,6 +76,8 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
         return "binomial"
     if settings.exposure:
         return "counts"
+    if settings.event:
+        return "survival"
     values = target.values
     different = len(set(target.labels[_read(target, settings.positive)].tolist()))
     if different == 2 or settings.positive is not None or values is None:
@@ -106,16 +120,23 @@ def code_target(
                 f"{where}.positive: found {settings.positive!r}, and the outcome is {target.kind}; "
                 "only a binary outcome has one; leave it out"
             )
-        if target.kind == "positive":
+        if target.kind in ("positive", "survival"):
             with np.errstate(invalid="ignore"):
                 bad = values <= 0
             if bad.any():
-                problems.append(row_problem(table, column.name, bad, _not_positive))
+                says = _not_positive if target.kind == "positive" else _no_time
+                problems.append(row_problem(table, column.name, bad, says))
         elif target.kind != "real":
             with np.errstate(invalid="ignore"):
                 bad = (values < 0) | (values != np.floor(values)) & np.isfinite(values)
             if bad.any():
                 problems.append(row_problem(table, column.name, bad, _no_count))
+    if target.kind == "survival" and settings.event in columns:
+        positive, negative, problem = event_classes(
+            columns[settings.event], settings.event_value, where
+        )
+        target = replace(target, positive=positive, negative=negative)
+        problems += problem
     return target, values, problems
 
 
@@ -131,6 +152,8 @@ def unit_problems(
     With `outcome`, successes above the number of trials are among it, and rows in which nothing came of
     nothing are not: see `idle_rows`.
     """
+    if kind == "survival":
+        return []  # see `event_classes`
     values = unit.values
     if values is None or unit.kind in ("empty", "date"):
         return [f"column {unit.name}: found {unit.contents}; {_unit_words(kind)} are needed"]
@@ -165,6 +188,45 @@ def idle_rows(unit: Column, outcome: np.ndarray) -> np.ndarray:
     return (unit.values == 0) & (outcome == 0)
 
 
+def event_classes(
+    column: Column, value: Any, where: str
+) -> tuple[str | None, str | None, list[str]]:
+    """Return the label of an ended time, that of the others, and what is wrong with the events."""
+    counts = Counter(column.labels[~column.missing].tolist())
+    classes = sorted(counts, key=lambda label: (-counts[label], label))
+    shown = ", ".join(f"{label} {counts[label]}" for label in classes[:SHOWN_CLASSES])
+    shown += ", ..." if len(classes) > SHOWN_CLASSES else ""
+    if value is not None:
+        chosen = _positive(value, classes)
+        if chosen is None:
+            return None, None, [
+                f'{where}.event_value: found {text_of(value)!r}, which column {column.name} does not hold '
+                f"({shown or 'no cell filled in'}), so no end was seen; name the value of a time that ended"
+            ]  # fmt: skip
+    elif len(classes) == 2:
+        chosen = ended(classes)
+    elif len(classes) < 2:
+        always = f'is always "{classes[0]}"' if classes else "has no cell filled in"
+        return None, None, [
+            f"{where}.event: column {column.name} {always}; allowed: two values, one of them where the end "
+            "was seen; name another column, or if all ends were seen write outcome: positive without event"
+        ]  # fmt: skip
+    else:
+        return None, None, [
+            f"{where}.event: column {column.name} has {len(classes)} values ({shown}); allowed: two; correct "
+            f"the cells, or name the value of a time that ended, all others as not ended: event_value: "
+            f'"{ended(classes)}"'
+        ]  # fmt: skip
+    rest = [label for label in classes if label != chosen]
+    return chosen, rest[0] if len(rest) == 1 else f"not {chosen}", []
+
+
+def ended(classes: list[str]) -> str:
+    """Return the value that most likely says that the end of a time was seen: a word for it, or the last."""
+    words = [label for label in classes if label.lower() in YES_WORDS | END_WORDS]
+    return words[0] if len(words) == 1 else max(classes, key=_order)
+
+
 def _unit_words(kind: str) -> str:
     return "whole numbers from 1" if kind == "binomial" else "positive numbers"
 
@@ -173,6 +235,13 @@ def _not_positive(cell: str) -> str:
     return (
         f'"{cell}" is not above 0, and a positive outcome is modelled on the log scale; correct the cell '
         "or write outcome: real and likelihood: gaussian"
+    )
+
+
+def _no_time(cell: str) -> str:
+    return (
+        f'"{cell}" is not above 0, and a time has to be; correct the cell (half a day for an end on the '
+        "first day) or empty it"
     )
 
 
@@ -193,6 +262,20 @@ def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[
         problems.append(
             f"{where}.trials: the outcome is {kind}, and only a binomial one has trials; "
             "leave it out or write outcome: binomial"
+        )
+    if settings.event and kind != "survival":
+        problems.append(
+            f"{where}.event: the outcome is {kind}, and only times to an end have an event; leave it out "
+            "or write outcome: survival"
+        )
+    if kind == "survival" and not settings.event:
+        problems.append(
+            f"{where}.event: a survival outcome needs the column that says whether the end was seen; name "
+            "it, or if all ends were seen write outcome: positive"
+        )
+    if settings.event_value is not None and not settings.event:
+        problems.append(
+            f"{where}.event_value: found {settings.event_value!r} without event; name its column there"
         )
     if kind == "binomial" and not settings.trials:
         problems.append(f"{where}.trials: a binomial outcome needs the column of trials; name it")

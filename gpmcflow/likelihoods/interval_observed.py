@@ -34,6 +34,9 @@ from gpmcflow.numerics.normal_tail import (
 
 NORMAL, LOGISTIC, EXTREME_VALUE = range(3)
 _LARGEST = 700.0  # exponent
+_HOPELESS = (
+    300.0  # that of a cumulative hazard: beyond, the likelihood is 0, and its square overflows
+)
 _WIDE = 8.0  # times s: an interval whose two ends are two places for quadrature
 # nodes and weights of an interval over which the density changes by a factor of a few
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -168,7 +171,7 @@ def _logistic(a, b):
 @numba.njit(error_model="numpy")
 def _extreme_value(a, b):
     # F(b) - F(a) = exp(-A) (1 - exp(-D)), A = exp(a), D = exp(b) - exp(a)
-    A = np.exp(a)  # inf where the likelihood is 0
+    A = np.exp(min(a, _HOPELESS))
     if a == b:
         return a - A, A - 1.0, -A, A, a * (A - 1.0) - 1.0, 0.0, 0.0
     if b == np.inf:

@@ -156,6 +156,12 @@ class Survival(IntervalObserved, PositiveLikelihood):
                 return -np.exp(a)
             return log_expit(-a) if self.law == "loglogistic" else log_ndtr(-a)
 
+    def conditional_median(self, eta: np.ndarray) -> np.ndarray:
+        """exp(eta) (log 2)^s under the Weibull law, else exp(eta)."""
+        factor = math.log(2.0) ** self.s if self.law == "weibull" else 1.0
+        with np.errstate(over="ignore"):
+            return factor * np.exp(eta)
+
     def has_moment(self, order: int) -> bool:
         """Whether s times the order is below 1 under the log-logistic law; always under the others."""
         return self.law != "loglogistic" or self.s * order < 1.0

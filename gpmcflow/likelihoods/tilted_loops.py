@@ -193,6 +193,9 @@ def _shapes(
             w = min(w, s) if origin == bend and w == w else s
             first = np.arcsinh(s / w * np.sinh((min(origin, mode) - REACH * sd - origin) / s))
             last = np.arcsinh(s / w * np.sinh((max(origin, mode) + REACH * sd - origin) / s))
+            if not np.isfinite(last - first):  # where no derivative is a number
+                out[:, i] = np.nan
+                continue
             m = int(np.ceil((last - first) / STEP)) + 1
             if m > size:
                 size = 2 * m

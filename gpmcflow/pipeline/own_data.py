@@ -179,7 +179,8 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
         yield f"  {len(unseen)} name a category not seen before ({unseen[0]}): see column note"
     if outside:
         yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
-    first, middle = table.iloc[0], "q50" if info["target"]["kind"] == "positive" else "mean"
+    first, amounts = table.iloc[0], ("positive", "survival")
+    middle = "q50" if info["target"]["kind"] in amounts else "mean"
     shown = (
         f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
         if info["target"]["kind"] == "binary"

@@ -122,9 +122,17 @@ def model_of(found, folder, name=None):
 def test_durations_beside_a_status(tmp_path):
     time, status = RNG.integers(5, 400, N), RNG.integers(0, 3, N)
     found = seen(tmp_path, "time", time=time, status=status, age=noise())
-    assert found.reading.kind == "survival"
-    assert "status" in found.reading.why
-    assert found.settings.drop == ("status",)
+    assert (found.reading.kind, found.reading.model, found.reading.why) == ("survival",) * 2 + ("",)
+    assert (found.settings.event, found.settings.event_value, found.settings.drop) == (
+        *("status", "2"),
+        (),
+    )
+    (line,) = [note for note in found.notes if "status" in note]
+    assert "3 values (0, 1, 2): only 2 is taken as an end" in line
+    zero = seen(tmp_path, "time", time=time - time.min(), status=status, age=np.sin(np.arange(N)))
+    assert (zero.reading.kind, zero.reading.model) == ("survival", "real")
+    assert "a time of 0 has no logarithm" in zero.reading.why
+    assert zero.settings.drop == ("status",)
     other = seen(tmp_path, "status", time=time, status=status, age=noise())
     assert (other.reading.kind, other.settings.exposure) == ("classes", None)
 
@@ -271,7 +279,8 @@ def test_names_of_rows_and_ends_of_cases(tmp_path):
     spell = RNG.integers(1, 30, N)
     censors = {f"censor{k}": RNG.integers(0, 2, N) for k in (1, 2)}
     found = seen(tmp_path, "spell", spell=spell, **censors, age=noise())
-    assert (found.reading.kind, found.settings.drop) == ("survival", tuple(censors))
+    assert (found.reading.kind, found.settings.event) == ("survival", "censor1")
+    assert found.settings.drop == ("censor2",)
 
 
 def test_counts_without_a_zero_and_small_words_of_effort(tmp_path):

@@ -230,3 +230,16 @@ def test_a_wide_interval_has_the_tilted_moments_of_a_fine_grid():
         assert found[0][i] == pytest.approx(log_z, abs=1e-8)
         assert mean[i] + variance[i] * found[1][i] == pytest.approx(centre, abs=1e-7)
         assert variance[i] * (1.0 - variance[i] * found[2][i]) == pytest.approx(spread, rel=1e-7)
+
+
+@pytest.mark.parametrize("scale", [0.003, 0.03])
+@pytest.mark.parametrize("variance", [0.1, 4.0])
+def test_times_hopelessly_far_from_the_cavity_have_the_tilted_mean_of_a_grid(scale, variance):
+    """The square of a cumulative hazard overflows there."""
+    own, y, mean = gp.Survival(scale=scale, event=[1, 0]), np.array([20.0, 20.0]), -8.0
+    alpha, _ = own.tilted_site(y, np.full(2, mean), np.full(2, variance))
+    eta = np.linspace(np.log(20.0) - 1.0, np.log(20.0) + 4.0, 200_001)[:, None]
+    log_p = own.derivatives(eta, y)[0] - 0.5 * (eta - mean) ** 2 / variance
+    weight = np.exp(log_p - log_p.max(0))
+    expected = ((weight * eta).sum(0) / weight.sum(0) - mean) / variance
+    np.testing.assert_allclose(alpha, expected, rtol=1e-4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import xarray as xr
 
 from gpmcflow.evidence.model_evidence import model_evidence
@@ -24,7 +23,7 @@ def evidence_of(
     draws: xr.DataTree,
     settings: Mapping,
     *,
-    scale: float,
+    log_units: float,
     seed: int,
     key: tuple,
     execution: Execution | None = None,
@@ -34,7 +33,7 @@ def evidence_of(
     Observations and log likelihoods by case, all of standardised outcomes, stand beside the draws themselves.
 
     Draws of `JointSplitHMC` bring their pilot along, and a bridge costs values of the density alone; others
-    have none, and a pilot runs for each chain. ``scale`` is that of the outcomes: one standardised unit.
+    have none, and a pilot runs for each chain. ``log_units`` is the sum of `Rows.log_units`.
     """
     tree = model_evidence(
         model,
@@ -47,9 +46,8 @@ def evidence_of(
         key=key,
         execution=execution,
     )
-    shift = -model.n_cases * np.log(scale)
     for name in LOG_DENSITIES.keys() & tree.children.keys():
         group = tree[name].to_dataset()
-        natural = {each: group[each] + shift for each in LOG_DENSITIES[name]}
+        natural = {each: group[each] - log_units for each in LOG_DENSITIES[name]}
         tree[name] = xr.DataTree(group.assign(natural))
     return tree.drop_nodes("observed_data")

@@ -10,6 +10,7 @@ from scipy.optimize import linprog, minimize
 from scipy.special import digamma, gammaln
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
+from gpmcflow.likelihoods import Survival
 from gpmcflow.likelihoods.counts import LARGEST_RATE
 from gpmcflow.studies.analysis.data import Data, Rows
 
@@ -22,7 +23,11 @@ SIMPLE = {
     "student_t": "Student-t regression",
     "positive": "log-linear regression",
     "gamma": "gamma regression",
+    "weibull": "Weibull regression",
+    "loglogistic": "log-logistic regression",
+    "lognormal": "log-normal regression",
 }
+LARGEST_ETA = 40.0  # of a regression of times, about their geometric mean
 LARGEST_LOG = 300.0  # of a prediction far outside the learning rows
 SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
 MOST_SEPARABLE = 5000  # rows that are looked at for a plane between two classes
@@ -35,15 +40,16 @@ class Baseline(NamedTuple):
     role: str  #: "simple" or "base"
     mean: (
         np.ndarray
-    )  #: expected outcome; of a binary one the probability, of a positive one the median (m,)
+    )  #: expected outcome; of a binary one the probability, of amounts and times the median (m,)
     log_density: np.ndarray  #: of what was observed (m,)
 
 
 def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     """The base rate, and a regression on all inputs, both fitted to the learning rows.
 
-    Their response is that of the ``likelihood``: negative binomial, Student-t, or gamma, by maximum
-    likelihood. Positive outcomes are regressed on the log scale, all densities are of the outcome itself.
+    Their response is that of the ``likelihood``, by maximum likelihood: negative binomial, Student-t, gamma,
+    or the law of times. Positive outcomes are regressed on the log scale, all densities are of the outcome
+    itself.
     """
     kind, learning = data.target.kind, data.learning
     weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
@@ -53,6 +59,8 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         return _heavy_tailed(learning, rows)
     if likelihood == "gamma":
         return _of_gamma(learning, rows)
+    if kind == "survival":
+        return _of_times(learning, rows, likelihood or "weibull")
     if kind == "positive":
         return _of_logs(learning, rows)
     if kind == "real":
@@ -155,6 +163,32 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
         name = SIMPLE["gamma"] if role == "simple" else "base rate"
         law = stats.gamma(a, scale=mean / a)
         found.append(Baseline(name, role, law.median(), law.logpdf(rows.outcome)))
+    return found
+
+
+def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
+    """Accelerated failure times by maximum likelihood, with inputs and without; censored times as such."""
+    centre, found = np.log(learning.outcome).mean(), []
+    y, y_new = (part.outcome / np.exp(centre) for part in (learning, rows))
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], Survival(law, float(np.exp(at[-1])), event=learning.unit)
+            value, first, *_ = own.derivatives(np.clip(eta, -LARGEST_ETA, LARGEST_ETA), y)
+            slope = np.append(X.T @ first, own.parameter_gradient(eta, y))
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, np.log(y), rcond=None)[0]
+        spread = np.log(np.std(np.log(y) - X @ line) + 1e-3)
+        start = np.append(line, np.clip(spread, -2.0, 2.0))
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 3.0)]
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        own = Survival(law, float(np.exp(at[-1])), event=rows.unit)
+        density = own.derivatives(eta, y_new)[0] - centre * rows.unit
+        name = SIMPLE[law] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, np.exp(centre) * own.conditional_median(eta), density))
     return found
 
 

@@ -32,11 +32,23 @@ class Rows(NamedTuple):
     X: pd.DataFrame  #: inputs (m, p)
     y: np.ndarray | None  #: as the model takes it (m,)
     outcome: np.ndarray | None  #: in natural units (m,)
-    unit: np.ndarray | None  #: exposures or trials (m,)
+    unit: np.ndarray | None  #: exposures, trials or events (m,)
 
     def units(self, kind: str) -> dict[str, np.ndarray]:
-        """Exposures or trials by name, as likelihoods and `predict` take them."""
-        return {} if self.unit is None else {UNITS[kind]: self.unit}
+        """Exposures or trials by name, as `predict` takes them: what is known beforehand."""
+        return {UNITS[kind]: self.unit} if self.unit is not None and kind in UNITS else {}
+
+    def constants(self, kind: str) -> dict[str, np.ndarray]:
+        """Exposures, trials or events by name, as likelihoods of observations take them."""
+        return {"event": self.unit} if kind == "survival" else self.units(kind)
+
+    def log_units(self, target: Target) -> np.ndarray:
+        """What is subtracted from log densities of y to have those of the outcome in natural units (m,).
+
+        That a time is longer than a censored one has a probability, which has no units.
+        """
+        seen = self.unit if target.kind == "survival" else np.ones(len(self.row))
+        return seen * np.log(target.scale)
 
 
 class Data(NamedTuple):

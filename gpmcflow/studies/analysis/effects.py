@@ -11,9 +11,10 @@ from scipy.special import expit, logit
 
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.likelihoods import Likelihood, Survival
 from gpmcflow.studies.analysis.data import Data
 
-RATIOS = ("counts", "positive")  # outcomes under a log link, whose changes are ratios
+RATIOS = ("counts", "positive", "survival")  # outcomes under a log link, whose changes are ratios
 N_ROWS = 400  # learning rows that averages are taken over
 N_JOINT = 40  # of them, whose latent values are drawn jointly: the spread of an average
 N_POINTS = 14  # of a curve, beside the ends of the usual range
@@ -146,14 +147,16 @@ def sampled_averages(
 
     The latent function at all rows is drawn jointly, so that averages and their differences have the
     uncertainty of the function between the cases. ``linear``: the response is the latent value itself, and
-    averages of it are drawn as such.
+    averages of it are drawn as such; of times, whose logarithm it is, they are geometric means of medians.
     """
     g = len(sweep.values)
     over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
     mean, covariance = predictor.joint(X, over_rows if linear else None)
     root = _root(covariance)
     eta = mean[:1] + rng.standard_normal((n_draws, root.shape[1])) @ root.T
-    return eta if linear else predictor.likelihood.conditional_mean(eta) @ over_rows.T
+    if linear:
+        return typical_of(predictor.likelihood, eta) if _timed(predictor) else eta
+    return predictor.likelihood.conditional_mean(eta) @ over_rows.T
 
 
 def _root(covariance: np.ndarray) -> np.ndarray:
@@ -185,16 +188,28 @@ def average_level(predictor: Predictor, sweep: Sweep, X: np.ndarray, *, linear: 
 
 
 def _responses(predictor: Predictor, X: np.ndarray, g: int, linear: bool) -> tuple[np.ndarray, str]:
-    """Expected response of each row (g, rows), and its link; rates at the mean of their logs.
+    """Expected response of each row (g, rows), of times the log of the median, and its link.
 
-    The mean of a rate may be infinite under a log link.
+    Rates are those at the mean of their logs: the mean of a rate may be infinite under a log link.
     """
     eta, likelihood = predictor.moments(X), predictor.likelihood
     if linear:
-        return eta.mean.mean(0).reshape(g, -1), "real"
+        level = np.log(typical_of(likelihood, np.zeros(()))) if _timed(predictor) else 0.0
+        return eta.mean.mean(0).reshape(g, -1) + level, "real"
     if likelihood.log_link:
         return likelihood.conditional_mean(eta.mean).mean(0).reshape(g, -1), "counts"
     return eta.mean_response().reshape(g, -1), "binary"
+
+
+def _timed(predictor: Predictor) -> bool:
+    return isinstance(predictor.likelihood, Survival)
+
+
+def typical_of(likelihood: Likelihood, eta: np.ndarray) -> np.ndarray:
+    """What the response at eta is told by: the median of a time, else the mean."""
+    if isinstance(likelihood, Survival):
+        return likelihood.conditional_median(eta)
+    return likelihood.conditional_mean(eta)
 
 
 def on_link(average: np.ndarray, kind: str) -> np.ndarray:

@@ -101,7 +101,7 @@ def _evidence(
 
     With basis functions of more than `MOST_WORK` it is that of EP, which an alarm says.
     """
-    shift = -len(model.y) * np.log(data.target.scale)
+    shift = -float(data.learning.log_units(data.target).sum())
     if too_much_annealing(model, settings):
         alarm = (
             f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"

@@ -28,6 +28,7 @@ LIKELIHOODS = {  # by the kind of outcome; the first is taken unless another is 
     "counts": ("poisson", "negative_binomial"),
     "binomial": ("binomial",),
     "positive": ("log_normal", "gamma"),
+    "survival": ("survival",),
     "real": ("gaussian", "student_t"),
 }
 CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
@@ -78,7 +79,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             f"{', '.join(LIKELIHOODS[kind])}"
         )
     own = settings["models"][name].get("likelihood") or settings["likelihood"]
-    for unit in ("exposure", "trials"):
+    for unit in ("exposure", "trials", "event"):
         if isinstance(own, Mapping) and unit in (own.get(likelihood.name) or {}):
             raise InputError(
                 f"{path}.likelihood: found {unit} among the settings of {likelihood.name}; allowed: the name "
@@ -104,7 +105,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         if mean not in priors:
             raise unknown_name(f"{path}.mean", mean, priors)
         mean = priors[mean]
-    likelihood = likelihood.with_constants(**learning.units(kind))
+    likelihood = likelihood.with_constants(**learning.constants(kind))
     try:
         model = GPModel(learning.X, learning.y, covariance, likelihood, mean, structure=structure)
     except InputError as error:
@@ -140,6 +141,8 @@ def overall_level(rows: Rows, likelihood: str) -> float:
         return 0.0
     if likelihood == "gamma":
         return float(np.log(rows.y.mean()))
+    if likelihood == "survival":  # the mean of exponential times, some of them censored
+        return float(np.log(rows.y.sum() / rows.unit.sum()))
     unit = np.ones(len(rows.outcome)) if rows.unit is None else rows.unit
     rate = rows.outcome.sum() / unit.sum()
     if likelihood in LIKELIHOODS["counts"]:

@@ -71,7 +71,7 @@ def prepare(
     use = stated.pop("use", None)
     if use is not None:
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
-        kept |= {stated[key] for key in ("exposure", "trials") if stated.get(key)}
+        kept |= {stated[key] for key in ("exposure", "trials", "event") if stated.get(key)}
         path = user_path(stated["csv"], folder)
         columns = list(read_table(path, read_settings(stated, where)[0].separator).columns)
         for column in use:

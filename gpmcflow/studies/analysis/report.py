@@ -17,6 +17,7 @@ from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.datasets.seasons import calendar_name, find_season
 from gpmcflow.execution import chain_generators
+from gpmcflow.likelihoods import Survival
 from gpmcflow.storage import (
     load_results,
     read_csv,
@@ -28,7 +29,7 @@ from gpmcflow.storage import (
 from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 from gpmcflow.storage.input_files import user_path
 from gpmcflow.studies.analysis import tables
-from gpmcflow.studies.analysis.baselines import separated
+from gpmcflow.studies.analysis.baselines import baselines, separated
 from gpmcflow.studies.analysis.checks import checks
 from gpmcflow.studies.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.studies.analysis.evidence_tables import evidence_table, ladder_table
@@ -44,6 +45,7 @@ from gpmcflow.studies.analysis.scores import (
 )
 from gpmcflow.studies.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
 from gpmcflow.studies.analysis.summaries import Places
+from gpmcflow.studies.analysis.survival_curves import curves_of
 from gpmcflow.studies.frame.job import Job
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of
 
@@ -58,7 +60,8 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         trees = {kind: load_results(path) for kind, path in paths.items()}
         seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
         statement = model_statement(settings, model, data.target.kind)
-        likelihood = likelihood_of(statement, f"models.{model}").name
+        stated = likelihood_of(statement, f"models.{model}")
+        likelihood = stated.law if isinstance(stated, Survival) else stated.name
         own = (trees.get(kind) for kind in ("posterior", "summary"))
         results[model] = Results(
             statement["covariance"],
@@ -135,6 +138,10 @@ def write_report(
     if places.grid is not None:
         kind, table = tables.grid(answer, places.grid, whole)
         made[kind] = table
+    if whole.target.kind == "survival":
+        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
+        if (longer := curves_of(answer, effects, ends, whole)) is not None:
+            made["survival"] = longer
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
@@ -161,11 +168,20 @@ def write_report(
         "shown": shown,
         "shown_columns": [*map(beside_predictions, _first(effects, data))][:N_SHOWN_COLUMNS],
         "map_average": tables.map_average(made["map"], made["points"]) if "map" in made else None,
+        **_of_times(whole, results[shown].likelihood),
         "yaml": config,
         "made_of": made_of(folder, kept),
     }
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
     write_result_text(build_page(folder, facts), folder / "report.html")
+
+
+def _of_times(whole: Data, likelihood: str) -> dict[str, Any]:
+    """Of times to an end: how many were seen, and the median time of all rows."""
+    if whole.target.kind != "survival":
+        return {}
+    base = next(b for b in baselines(whole, whole.learning, likelihood) if b.role == "base")
+    return {"n_ended": int(whole.learning.unit.sum()), "base": float(base.mean[0])}
 
 
 def _first(effects: Mapping, data: Data) -> list[str]:

@@ -237,15 +237,18 @@ def typical_response(group: xr.Dataset) -> np.ndarray:
 
 
 def predicted(group: xr.Dataset, kind: str) -> np.ndarray:
-    """What each row's outcome is predicted to be (m,): the median of a positive one, else the mean."""
-    if kind == "positive":
+    """What each row's outcome is predicted to be (m,): the median of amounts and times, else the mean."""
+    if kind in ("positive", "survival"):
         return group["response_quantile"].sel(quantile=0.5).values
     return typical_response(group)
 
 
 def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
-    """Number wrong of a binary outcome; mean absolute error of counts and amounts; else root mean square."""
-    if mean is None:
+    """Number wrong of a binary outcome; mean absolute error of counts and amounts; else root mean square.
+
+    None of times: how far a prediction is off is not known of one that has not ended.
+    """
+    if mean is None or kind == "survival":
         return {"error": np.nan, "error_se": np.nan}
     outcome, n = rows.outcome, len(rows.outcome)
     if kind == "binary":

@@ -113,7 +113,7 @@ def evidence(job: Job) -> xr.DataTree:
         step.model,
         load_results(job.input.draws),
         step.settings["evidence"],
-        scale=step.data.target.scale,
+        log_units=float(step.data.learning.log_units(step.data.target).sum()),
         execution=step.execution(),
         **step.streams,
     )

@@ -33,8 +33,10 @@ from gpmcflow.studies.analysis.effects import (
     place_sweep,
     sampled_averages,
     sweeps,
+    typical_of,
 )
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
+from gpmcflow.studies.analysis.survival_curves import average_survival, times_of
 
 N_EFFECTS = 120  # settings of the hyperparameters whose effects of columns are drawn
 N_AVERAGES = 480  # joint draws of an effect, shared among them
@@ -122,7 +124,8 @@ def describe(
 ) -> xr.DataTree:
     """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
 
-    With a column of times also fitted, means at the learning rows. Responses are in natural units.
+    With a column of times also fitted, means at the learning rows; of times to an end also survival, shares
+    that last longer by column. Responses are in natural units.
     ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
     """
     data, kind = places.data, places.data.target.kind
@@ -138,6 +141,8 @@ def describe(
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
+    longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
+    times = times_of(data) if longer else np.empty(0)
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
@@ -150,8 +155,12 @@ def describe(
             parts[name].append(predictor.moments(X))
         if learnt is not None and k in shifted:
             fitted.append(predictor.moments(learnt).mean.mean(0))
+        if longer and k in shifted:
+            for shares, sweep, X in zip(longer, places.swept, joint, strict=True):
+                natural = times / data.target.scale
+                shares.append(average_survival(predictor, X, len(sweep.values), natural))
         if k in drawn:
-            linear = kind == "real"
+            linear = kind in ("real", "survival")
             likelihood = predictor.likelihood
             own = replace(
                 predictor, likelihood=likelihood if linear else _without_units(likelihood)
@@ -180,6 +189,10 @@ def describe(
         values = _natural(data, from_link(over_all, kind))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
+        )
+    for shares, sweep in zip(longer, places.swept, strict=bool(longer)):
+        groups[f"survival/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"longer": (("time", "value"), np.mean(shares, axis=0))}, {"time": times}
         )
     if fitted:
         mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
@@ -218,6 +231,7 @@ def _blocks(cells: Sweep | None) -> list[Sweep]:
 
 def _without_units(likelihood: Likelihood) -> Likelihood:
     units = {name: 1.0 for name in ("exposure", "trials") if name in likelihood.constants}
+    units |= dict.fromkeys(likelihood.of_observation)
     return likelihood.with_constants(**units) if units else likelihood
 
 
@@ -245,7 +259,7 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
             table["rate_quantile"] = np.exp(table["latent_quantile"])
-        if kind == "positive":
+        if kind in ("positive", "survival"):
             levels = expected_quantiles(part, list(table["quantile"].values))
             table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
         return table
@@ -255,21 +269,29 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         table[name] = table[name] * target.scale + target.shift
     table["response_sd"] = table["response_sd"] * target.scale
     if rows is not None and rows.y is not None:
-        density = log_predictive_density(eta, rows.y)
-        table["log_density"] = ("new_case", density - np.log(target.scale))
+        density = log_predictive_density(_observed(eta, rows.constants(kind)), rows.y)
+        table["log_density"] = ("new_case", density - rows.log_units(target))
+        if kind == "survival":  # how likely it was to last longer than seen
+            longer = _observed(eta, {"event": np.zeros(len(rows.y))})
+            table["survival"] = ("new_case", np.exp(log_predictive_density(longer, rows.y)))
     return table.rename(new_case="case")
 
 
+def _observed(eta: Conditional, constants: dict[str, np.ndarray]) -> Conditional:
+    return eta._replace(likelihoods=[own.with_constants(**constants) for own in eta.likelihoods])
+
+
 def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
-    """Quantiles of E[y | eta] under a log link (level, m), as eta and the likelihood's parameters vary."""
-    over_median = [float(own.conditional_mean(np.zeros(1))[0]) for own in eta.likelihoods]
-    shifted = eta._replace(mean=eta.mean + np.log(over_median)[:, None])
+    """Quantiles of E[y | eta], or of a time's median, under a log link (level, m), as eta and the
+    likelihood's parameters vary."""
+    at_zero = [float(typical_of(own, np.zeros(1))[0]) for own in eta.likelihoods]
+    shifted = eta._replace(mean=eta.mean + np.log(at_zero)[:, None])
     return np.exp(shifted.quantiles(levels))
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
     """The tree with group leave_one_out (case: log_density in natural units, pareto_k), and its method."""
-    density = loo.log_density - np.log(data.target.scale)
+    density = loo.log_density - data.learning.log_units(data.target)
     variables = {"log_density": ("case", density), "pareto_k": ("case", loo.pareto_k)}
     attributes = {"by": loo.by, "ep_difference": loo.ep_difference}
     tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables, attrs=attributes))

@@ -46,7 +46,9 @@ def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     table = predictions(group, data, rows.row)
     table.insert(1, "outcome", rows.outcome)
     if rows.unit is not None:
-        table["unit"] = rows.unit
+        table["event" if data.target.kind == "survival" else "unit"] = rows.unit
+    if "survival" in group:
+        table["survival"] = group["survival"].values
     if "share" in group:
         shares = group["share"].values
         names = [*(f"p_{count}" for count in range(len(shares) - 1)), "p_more"]
@@ -128,11 +130,13 @@ def curves(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFr
 
 
 def rug(columns: list[str], data: Data) -> pd.DataFrame:
-    """Values of some columns in learning rows, beside the outcomes."""
+    """Values of some columns in learning rows, beside the outcomes; nan where the end was not seen."""
     learning, encoding = data.learning, data.encoding
     chosen = np.unique(np.linspace(0, len(learning.row) - 1, N_RUG).astype(int))
     unit = np.ones(len(learning.row)) if learning.unit is None else learning.unit
     scale = unit if data.target.kind in ("counts", "binomial") else np.ones(len(unit))
+    if data.target.kind == "survival":
+        scale = np.where(unit > 0.0, 1.0, np.nan)
     outcome = (learning.outcome / scale)[chosen]
     parts = []
     for column in columns:
@@ -178,13 +182,15 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
         low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
     elif kind == "binomial":
         low, high = expit(latent["q025"]), expit(latent["q975"])
-    elif kind == "positive":
+    elif kind in ("positive", "survival"):
         low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
     elif kind == "real":
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
     else:
         low, high = quantiles["q025"], quantiles["q975"]
     mean = typical_response(group)  # which may lie outside its own quantiles
+    if kind == "survival":
+        mean = group["level_quantile"].sel(quantile=0.5).values
     limits = {"mean": mean, "low": np.minimum(low, mean), "high": np.maximum(high, mean)}
     coordinates = list(data.encoding.coordinates)
     if coordinates:
@@ -201,9 +207,11 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
 
 
 def points(data: Data) -> pd.DataFrame:
-    """Places of the learning rows, and their outcomes per unit."""
+    """Places of the learning rows, and their outcomes per unit; of times nan where the end was not seen."""
     learning, encoding = data.learning, data.encoding
     unit = 1.0 if learning.unit is None else learning.unit
+    if data.target.kind == "survival":
+        unit = np.where(unit > 0.0, 1.0, np.nan)
     places = [encoding.natural(n, learning.X[n].to_numpy()) for n in encoding.coordinates]
     return pd.DataFrame({"x": places[0], "y": places[1], "outcome": learning.outcome / unit})
 

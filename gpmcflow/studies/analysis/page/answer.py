@@ -28,6 +28,7 @@ from gpmcflow.studies.analysis.page.standing import (
     nothing_learnt,
     one_class,
     place_leads,
+    what_came,
 )
 
 
@@ -126,8 +127,12 @@ def _score(analysis: Analysis) -> Markup:
         )
     elif base is not None:
         more = shown["test_score"] - base["test_score"]
-        order = ("the model", f"the {analysis.typical} alone")[:: 1 if more > 0 else -1]
-        parts.append(f"{opening}, what was measured was {words.likelier(abs(more), *order)}.")
+        alone = f"the {analysis.typical} alone"
+        if analysis.kind == "survival":
+            alone = "one law for all rows"
+        order = ("the model", alone)[:: 1 if more > 0 else -1]
+        came = what_came(analysis)
+        parts.append(f"{opening}, {came} was {words.likelier(abs(more), *order)}.")
     parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:
         parts.append("That is too few rows to judge by.")

@@ -36,8 +36,8 @@ def columns_answer(analysis: Analysis) -> Markup:
     if against_base(analysis) == "unsure":
         clear, weak = [], clear + weak
         opening = Markup(
-            "These rows cannot tell whether the model predicts {} better than the average."
-        ).format(italic(analysis.target))
+            "These rows cannot tell whether the model predicts {} better than the {}."
+        ).format(italic(analysis.target), analysis.overall)
     return sentences(
         [
             opening,
@@ -127,7 +127,10 @@ def _size(analysis: Analysis, shift: Change, first: bool) -> str:
         up = value >= 1
         if not up:
             value, low, high = 1 / value, 1 / high, 1 / low
-        return f"{'higher' if up else 'lower'} by a factor of {words.interval(value, low, high, first=first)}"
+        higher, lower = (
+            ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
+        )
+        return f"{higher if up else lower} by a factor of {words.interval(value, low, high, first=first)}"
     up = value >= 0
     if not up:
         value, low, high = -value, -high, -low
@@ -148,6 +151,10 @@ def _overall(analysis: Analysis) -> Markup:
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
         return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
     per = f" per {analysis.unit}" if analysis.unit and analysis.kind == "counts" else ""
+    if analysis.kind == "survival":
+        return Markup("The median of all rows is {}{}.").format(
+            words.number(base), error_unit(analysis)
+        )
     return Markup("The average is {}{}{}.").format(words.number(base), error_unit(analysis), per)
 
 

@@ -10,6 +10,7 @@ from scipy import stats
 
 _LEVELS = {"q025": 0.025, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q975": 0.975}
 N_GROUPS = 5
+FEWEST_AT_RISK = 5  # rows that were followed further
 DOUBTFUL = 0.05  # a verdict is withheld below this probability of what was seen
 
 
@@ -109,6 +110,41 @@ def quantile_shares(judged: pd.DataFrame) -> list[QuantileShare]:
             QuantileShare(level, share, max(share - spread, 0.0), min(share + spread, 1.0))
         )
     return shares
+
+
+def survival_shares(judged: pd.DataFrame) -> list[QuantileShare]:
+    """Share of rows that ended before the predicted quantiles, allowing for those that were not seen to end.
+
+    If the model is right, 1 - S of its own time is uniform, where S is the predicted probability of lasting
+    longer: its distribution by Kaplan & Meier (1958), with Greenwood's errors. Levels that hardly any row
+    was followed to are left out.
+    """
+    u = 1.0 - judged["survival"].to_numpy(float)
+    order = np.lexsort((-judged["event"].to_numpy(float), u))
+    u, event = u[order], judged["event"].to_numpy(float)[order]
+    at_risk = np.arange(len(u), 0, -1)
+    longer = np.cumprod(1.0 - event / at_risk)
+    terms = np.divide(event, at_risk * (at_risk - event), out=np.zeros(len(u)), where=at_risk > 1)
+    spread = 2.0 * longer * np.sqrt(np.cumsum(terms))
+    shares = []
+    for level in _LEVELS.values():
+        k = int(np.searchsorted(u, level, side="right"))
+        if len(u) - k < FEWEST_AT_RISK:
+            break
+        share, error = (1.0 - longer[k - 1], spread[k - 1]) if k else (0.0, 0.0)
+        shares.append(QuantileShare(level, share, max(share - error, 0.0), min(share + error, 1.0)))
+    return shares
+
+
+def times_fit(judged: pd.DataFrame) -> tuple[bool, float]:
+    """Whether as many ends were seen as the model expects until each row was left, and how many those are.
+
+    The sum of the cumulative hazards -log S has the variance of the number of ends.
+    """
+    expected = float(-np.log(judged["survival"].clip(lower=1e-300)).sum())
+    seen = float(judged["event"].sum())
+    chance = 2.0 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))
+    return bool(chance >= DOUBTFUL), expected
 
 
 def count_bins(judged: pd.DataFrame) -> list[CountBin]:

@@ -53,7 +53,7 @@ def grid_of(table: pd.DataFrame, kind: str) -> Grid:
 def unsure_above(grid: Grid, kind: str) -> float:
     """Doubt above which a place is hatched: a factor of 2, or a half interval as large as the map's
     own variation, and more where that would hatch over a fifth of the map."""
-    floors = {"counts": 2.0, "positive": 2.0, "binary": 0.15, "binomial": 0.15}
+    floors = {**dict.fromkeys(RATIOS, 2.0), "binary": 0.15, "binomial": 0.15}
     floor = floors.get(kind, float(np.nanstd(grid.mean)))
     return float(f"{max(floor, float(np.nanquantile(grid.doubt, _LEAST_SURE))):.2g}")
 

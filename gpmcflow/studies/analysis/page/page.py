@@ -76,12 +76,14 @@ def page_style() -> str:
 
 def _file_line(analysis: Analysis) -> str:
     info, target = analysis.info, analysis.info["target"]
+    name = analysis.with_unit(target["name"])
     outcome = {
         "binary": f"{analysis.target}, {target['positive']} or {target['negative']}",
-        "positive": analysis.with_unit(target["name"]),
-        "real": analysis.with_unit(target["name"]),
+        "positive": name,
+        "survival": f"{name}, ended where {target['unit']} is {target['positive']}",
+        "real": name,
     }.get(analysis.kind, analysis.target)
-    if target.get("unit"):
+    if target.get("unit") and analysis.kind != "survival":
         unit = label(target["unit"])
         outcome += (
             f" out of {unit}" if analysis.kind == "binomial" else f", with {unit} as exposure"

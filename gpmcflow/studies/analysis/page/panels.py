@@ -127,6 +127,27 @@ def curve_panel(
         return canvas.svg(key, caption)
 
 
+def survival_panel(
+    key: str, shares: pd.DataFrame, ends: tuple[str, str], time: str, caption: str
+) -> Markup:
+    """Shares that last longer than a time: predicted at two values of a column, and of all rows as seen."""
+    with Canvas(250) as canvas:
+        axes = canvas.axes(50, 26, 16, 44)
+        seen = shares[~shares["of"].isin(ends)]
+        axes.step(seen["time"], seen["longer"], where="post", color=MUTED, linewidth=1)
+        for end, dashes in zip(ends, ("-", (0, (4, 3))), strict=True):
+            part = shares[shares["of"] == end].sort_values("time")
+            axes.plot(part["time"], part["longer"], color=ACCENT, linewidth=1.8, linestyle=dashes)
+        axes.set_ylim(-0.02, 1.04)
+        axes.set_xlim(0.0, float(shares["time"].max()))
+        axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
+        percent_axis(axes.yaxis)
+        few_ticks(axes, y=None)
+        top_left(axes, "share that lasts longer")
+        axes.set_xlabel(wrapped(time, 48, 1))
+        return canvas.svg(key, caption)
+
+
 def _date_axis(axes: Axes, days: np.ndarray) -> None:
     """Ticks at days, told by their months where there are many, by times of day where there are few."""
     width = np.ptp(days)
@@ -161,7 +182,7 @@ def _rug(
     low, high = axes.get_ylim()
     height = 0.035 * (high - low)
     foot = np.full(len(x), low + 0.2 * height)
-    if kind in ("positive", "real"):
+    if kind in ("positive", "survival", "real"):
         axes.plot(x, y, ".", color=MUTED, markersize=2.6, alpha=0.75, zorder=0)
         return
     if kind == "binary":
@@ -191,12 +212,12 @@ def _limits(
     if kind == "binomial":
         return -0.02, 1.02
     low, high = min(effects["low"].min(), base), max(effects["high"].max(), base)
-    if kind in ("positive", "real") and not rug.empty:
+    if kind in ("positive", "survival", "real") and not rug.empty:
         ends = rug["outcome"].quantile([0.005, 0.995])
         low, high = min(low, ends.iloc[0]), max(high, ends.iloc[1])
     if kind == "counts":
         return 0.0 - 0.06 * high, 1.06 * high
-    if kind == "positive":  # no room below 0, which no amount has
+    if kind in ("positive", "survival"):  # no room below 0, which no amount has
         return max(low - 0.04 * (high - low), -0.02 * high), high + 0.04 * (high - low)
     return low - 0.04 * (high - low), high + 0.04 * (high - low)
 

@@ -8,9 +8,14 @@ from gpmcflow.studies.analysis.effects import MOST_LEVELS
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import Section, figure, join
 from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
-from gpmcflow.studies.analysis.page.panels import base_name, curve_panel, effect_panels
+from gpmcflow.studies.analysis.page.panels import (
+    base_name,
+    curve_panel,
+    effect_panels,
+    survival_panel,
+)
 from gpmcflow.studies.analysis.page.places import doubt_sentence
-from gpmcflow.studies.analysis.page.results import Analysis
+from gpmcflow.studies.analysis.page.results import Analysis, label
 from gpmcflow.studies.analysis.page.standing import NONE, place_leads, place_of
 
 
@@ -27,6 +32,8 @@ def picture(analysis: Analysis) -> Section | None:
             body = join([body, _map(analysis)])
     else:
         return None
+    if not analysis["survival"].empty:
+        body = join([body, _survival(analysis)])
     return Section("picture", "The picture", body)
 
 
@@ -39,9 +46,12 @@ def _map(analysis: Analysis):
             "how far the truth may lie from the map, as a factor up or down",
             "Uncertainty (95 %): within a factor of",
         ),
-        "positive": (
-            "how far the truth may lie from the map, as a factor up or down",
-            "Uncertainty (95 %): within a factor of",
+        **dict.fromkeys(
+            ("positive", "survival"),
+            (
+                "how far the truth may lie from the map, as a factor up or down",
+                "Uncertainty (95 %): within a factor of",
+            ),
         ),
         "real": (
             "how far the truth may lie from the map, up or down",
@@ -82,7 +92,8 @@ def _curve(analysis: Analysis):
     curve, rug = analysis["curve"].sort_values("value"), _rug(analysis)
     used = analysis["relevance"]["column"]
     name = used.iloc[0] if len(used) else ""
-    parts = [f"{words.capital(analysis.response)}. Line: mean; inner band: its 95 % interval."]
+    line = "median" if analysis.kind == "survival" else "mean"
+    parts = [f"{words.capital(analysis.response)}. Line: {line}; inner band: its 95 % interval."]
     if analysis.kind == "binary":
         parts[0] = parts[0].replace("inner band", "band")
         if len(rug):
@@ -93,7 +104,7 @@ def _curve(analysis: Analysis):
     else:
         parts.append("Outer band: 95 % interval of one new row.")
         if len(rug):
-            parts.append(f"Dots: {_some(analysis, rug, len(rug))}.")
+            parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
     caption = " ".join(parts)
     panel = curve_panel(
         f"{analysis.info['name']}-curve",
@@ -106,14 +117,30 @@ def _curve(analysis: Analysis):
     return figure([panel], caption)
 
 
+def _survival(analysis: Analysis):
+    strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
+    name = label(strongest["column"])
+    caption = (
+        f"Share that lasts longer than a time, as predicted on average with {name} at "
+        f"{strongest['high']} (solid) and at {strongest['low']} (dashed), other things equal. Grey steps: "
+        "all rows by Kaplan-Meier, which allows for those not seen to end."
+    )
+    key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
+    ends = (strongest["high"], strongest["low"])
+    return figure(
+        [survival_panel(key, analysis["survival"], ends, analysis.with_unit(time), caption)],
+        caption,
+    )
+
+
 def _effects(analysis: Analysis):
     effects, rug = analysis["effects"], _rug(analysis)
     target = analysis.info["target"]
     names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
-        "Line or dots: average over the rows; band or bars: its 95 % interval; dashes: "
-        f"{'share' if analysis.shares else 'average'} of all rows, {_base(analysis)}.",
+        f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
+        f"{'share' if analysis.shares else analysis.overall} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -123,6 +150,8 @@ def _effects(analysis: Analysis):
                 f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
                 f"bottom ({some})."
             )
+        elif analysis.kind == "survival":
+            parts.append(_ends(first))
         elif analysis.measured:
             parts.append(f"Grey dots: measured rows ({some}).")
         else:
@@ -150,6 +179,21 @@ def _effects(analysis: Analysis):
         caption=caption,
     )
     return figure(panels, caption)
+
+
+def _ends(rug: pd.DataFrame) -> str:
+    """What the dots of times are: those whose end was seen; nothing where every row is drawn."""
+    n = int(rug["outcome"].notna().sum())
+    if n == len(rug):
+        return ""
+    return (
+        f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
+        "were followed, and are not drawn."
+    )
+
+
+def _mean(analysis: Analysis) -> str:
+    return "geometric mean" if analysis.kind == "survival" else "average"
 
 
 def _base(analysis: Analysis) -> str:

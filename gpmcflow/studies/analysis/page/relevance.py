@@ -92,6 +92,7 @@ def _introduction(analysis: Analysis) -> str:
     what = {
         "counts": f"The factor by which the {analysis.response} changes",
         "positive": f"The factor by which the {analysis.response} changes",
+        "survival": f"The factor by which the {analysis.response} changes",
         "real": f"How much the {analysis.response} changes",
     }.get(analysis.kind, f"How many points the {analysis.response} changes")
     return (

@@ -22,6 +22,8 @@ from gpmcflow.studies.analysis.page.judging import (
     probabilities_fit,
     probability_groups,
     quantile_shares,
+    survival_shares,
+    times_fit,
 )
 from gpmcflow.studies.analysis.page.results import ENOUGH_ROWS, Analysis
 from gpmcflow.studies.analysis.page.standing import one_class
@@ -29,6 +31,7 @@ from gpmcflow.studies.analysis.page.standing import one_class
 _HEADINGS = {
     "binary": "Are the probabilities calibrated?",
     "counts": "Do the counts vary as the model says?",
+    "survival": "Are the predicted times calibrated?",
 }
 
 
@@ -47,6 +50,8 @@ def reliability(analysis: Analysis) -> Section:
         body = _calibration(analysis, judged)
     elif analysis.kind == "counts" and "p_0" in judged:
         body = _counts(analysis, judged)
+    elif analysis.kind == "survival":
+        body = _times(analysis, judged)
     else:
         body = _intervals(analysis, judged)
     return Section("reliability", heading, body)
@@ -156,6 +161,31 @@ def _intervals(analysis: Analysis, judged) -> Markup:
             )
         )
     return join([paragraph(text), figure(panels, caption)])
+
+
+def _times(analysis: Analysis, judged) -> Markup:
+    n, ended = len(judged), int(judged["event"].sum())
+    shares, (as_many, expected) = survival_shares(judged), times_fit(judged)
+    apart = [s for s in shares if not s.low <= s.level <= s.high and s.high > s.low]
+    good = as_many and len(apart) <= 1
+    parts = [
+        f"The model expects {words.rows(round(expected))} to end while they were followed; {ended} did."
+    ]
+    if middle := next((s for s in shares if s.level == 0.5), None):
+        parts.append(
+            f"Half should end by their predicted median; {words.percent(middle.share)} do (95 % interval "
+            f"{words.percent_range(middle.low, middle.high)}), allowing for those not seen to end."
+        )
+    text = sentences([_verdict(analysis, n, good), *parts])
+    if not shares:
+        return paragraph(text)
+    caption = (
+        "Share of held-out rows that ended before each predicted quantile "
+        f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
+        "not seen to end; dashes: as it should be; bars: two standard errors."
+    )
+    panel = quantile_panel(f"{analysis.info['name']}-quantiles", shares, caption)
+    return join([paragraph(text), figure([panel], caption)])
 
 
 def _direction(narrow: Mapping[int, bool]) -> str:

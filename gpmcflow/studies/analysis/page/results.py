@@ -12,6 +12,7 @@ import pandas as pd
 
 from gpmcflow.errors import InputError
 from gpmcflow.storage import read_csv
+from gpmcflow.studies.analysis.effects import RATIOS
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _NEEDED = {
@@ -39,6 +40,7 @@ _OPTIONAL = {
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
+    "survival": ("of", "time", "longer"),
     "reach": ("direction", "distance", "low", "high"),
     "evidence": (
         *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
@@ -52,7 +54,7 @@ _OPTIONAL = {
     ),
 }
 _NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
-_TEXT = {"effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
+_TEXT = {"survival": ["of"], "effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Analysis:
 
     @property
     def kind(self) -> str:
-        """``binary``, ``counts``, ``binomial``, ``positive`` or ``real``."""
+        """``binary``, ``counts``, ``binomial``, ``positive``, ``survival`` or ``real``."""
         return self.info["target"]["kind"]
 
     @property
@@ -77,18 +79,23 @@ class Analysis:
 
     @property
     def measured(self) -> bool:
-        """Whether the outcome is a measurement, positive or any number."""
-        return self.kind in ("positive", "real")
+        """Whether the outcome is a measurement: positive, a time, or any number."""
+        return self.kind in ("positive", "survival", "real")
 
     @property
     def ratios(self) -> bool:
         """Whether the page reports changes of the response as factors."""
-        return self.kind in ("counts", "positive")
+        return self.kind in RATIOS
 
     @property
     def typical(self) -> str:
         """What all rows have in common without a model, and what a model gives for a row of that kind."""
-        return "median" if self.kind == "positive" else "average"
+        return "median" if self.kind in ("positive", "survival") else "average"
+
+    @property
+    def overall(self) -> str:
+        """What the base of all rows is."""
+        return "median" if self.kind == "survival" else "average"
 
     @property
     def target(self) -> str:
@@ -111,6 +118,8 @@ class Analysis:
             return f"expected share of {self.target} among {label(target['unit'])}"
         if self.kind == "counts":
             return f"expected {self.target}" + (f" per {self.unit}" if self.unit else "")
+        if self.kind == "survival":
+            return f"median {self.target}"
         return f"expected {self.target}"
 
     @property

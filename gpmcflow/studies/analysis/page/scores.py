@@ -80,6 +80,8 @@ def _introduction(analysis: Analysis) -> Markup:
         )
         if _has_errors(analysis)
         else "",
+        "survival": "A row counts by the density of its time if its end was seen, else by the probability of "
+        "lasting longer than it was followed.",
         "real": Markup(
             "The <i>typical error</i> is the root of the mean squared difference between prediction "
             "and outcome."
@@ -98,7 +100,7 @@ def _introduction(analysis: Analysis) -> Markup:
         ),
     )
     exposed = ""
-    if analysis.info["target"].get("unit"):
+    if analysis.info["target"].get("unit") and analysis.kind != "survival":
         exposed = f"All of them know {label(analysis.info['target']['unit'])}."
     shown = Markup("This page shows {}{}.").format(
         bold(analysis.shown["name"]),
@@ -159,6 +161,9 @@ def _short(name: str) -> str:
         "Student-t regression": "Student-t regr.",
         "log-linear regression": "log-linear regr.",
         "gamma regression": "gamma regr.",
+        "Weibull regression": "Weibull regr.",
+        "log-logistic regression": "log-logistic regr.",
+        "log-normal regression": "log-normal regr.",
     }
     return known.get(name, name)
 

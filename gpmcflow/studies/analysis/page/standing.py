@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
+from gpmcflow.studies.analysis.effects import RATIOS
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import italic
 from gpmcflow.studies.analysis.page.results import Analysis, label
@@ -17,6 +18,7 @@ _WHAT_CAME = {
     "counts": "what was counted",
     "binomial": "what was counted",
     "positive": "what was measured",
+    "survival": "what was seen",
     "real": "what was measured",
 }
 CLEAR, WEAK, NONE = "clear", "weak evidence", "no clear effect"
@@ -59,7 +61,7 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     average = (
         f"always giving the overall share, {words.percent(value)}"
         if analysis.shares
-        else f"the average, {words.number(value)}{error_unit(analysis)}"
+        else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
     )
     return Markup(
         "The model predicts {} {} than {}, so nothing below should be read as an effect."
@@ -145,7 +147,7 @@ class Change(NamedTuple):
 
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
-        return abs(math.log(self.value)) if kind in ("counts", "positive") else abs(self.value)
+        return abs(math.log(self.value)) if kind in RATIOS else abs(self.value)
 
 
 def changes(analysis: Analysis) -> list[Change]:

@@ -117,7 +117,7 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         )
         value, low, high = words.around(value, row["q025"], row["q975"])
         return [bold(words.probability(value)), words.percent_range(low, high)]
-    if analysis.kind == "positive":
+    if analysis.kind in ("positive", "survival"):
         middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
         return [bold(middle), f"{low} to {high}"]
     if analysis.kind == "real":
@@ -143,7 +143,9 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
     if analysis.kind == "binary":
         target = analysis.info["target"]
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
-    if analysis.kind == "positive":
+    if analysis.kind == "survival" and not row["event"]:
+        return f"over {words.number(row['outcome'])}"
+    if analysis.kind in ("positive", "survival"):
         return words.number(row["outcome"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
@@ -151,6 +153,11 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
+    if analysis.kind == "survival":
+        return (
+            "Each prediction is the median: the end is as likely to come after it as before. Each interval "
+            "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
+        )
     if analysis.kind == "positive":
         return (
             "Each prediction is the median: the outcome is as likely to be above it as below. Each "
@@ -193,7 +200,7 @@ def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
     values = (
         frame["probability"]
         if analysis.kind == "binary" and "probability" in frame
-        else frame["q50" if analysis.kind == "positive" else "mean"]
+        else frame["q50" if analysis.typical == "median" else "mean"]
     )
     low, high = values.quantile([0.25, 0.75])
     if analysis.kind == "binary":
@@ -255,6 +262,12 @@ def _balance(analysis: Analysis) -> str:
         return (
             f"Of the {words.rows(used)} with an outcome, {words.fixed(positive, 0)} have "
             f"“{target['positive']}” and {words.fixed(used - positive, 0)} have “{target['negative']}”."
+        )
+    if analysis.kind == "survival":
+        used, seen = info["n_used"], info["n_ended"]
+        return (
+            f"Of the {words.rows(used)} with a time, {words.fixed(seen, 0)} had ended ({target['unit']} "
+            f"{target['positive']}) and {words.fixed(used - seen, 0)} had not."
         )
     return ""
 

@@ -37,6 +37,7 @@ _FILES = {
     "effects": "average response as the most relevant columns are set to values",
     "curve": "average response over the input, with bands",
     "map": "response, interval and doubt on a grid",
+    "survival": "share that lasts longer, at the two ends of the strongest column and of all rows",
     "reach": "distances over which places stay similar",
     "models": "evidence, scores, standard errors, sampler, seconds",
     "hyperparameters": "prior and posterior of every parameter",

@@ -25,6 +25,7 @@ SETTINGS = {
     "counts": {"target": "count", "exposure": "hours", "coordinates": ["east", "north"]},
     "binomial": {"target": "sick", "trials": "tested"},
     "positive": {"target": "price", "outcome": "positive"},
+    "survival": {"target": "weeks", "outcome": "survival", "event": "died"},
     "real": {"target": "yield"},
     "many": {"target": "yield"},
 }
@@ -47,6 +48,16 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
         town = rng.choice(["north", "south"], n)
         price = 300 * np.exp(0.5 * z + 0.6 * (town == "north") + 0.4 * rng.standard_normal(n))
         return pd.DataFrame({"area": x, "town": town, "price": np.round(price, 1)})
+    if kind == "survival":  # twice as long a standard deviation of the dose; 40 % not seen to end
+        arm = rng.choice(["new", "old"], n)
+        time = (
+            50 * np.exp(np.log(2.0) * z + 0.5 * (arm == "new")) * rng.standard_exponential(n) ** 0.5
+        )
+        followed = 80 * rng.standard_exponential(n)
+        weeks, died = np.minimum(time, followed), np.where(time <= followed, "yes", "no")
+        return pd.DataFrame(
+            {"dose": x, "arm": arm, "weeks": np.ceil(10 * weeks) / 10, "died": died}
+        )
     if kind == "real":
         return pd.DataFrame({"dose": x, "yield": np.round(100 + 8 * z + rng.normal(0, 3, n), 2)})
     ward = rng.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2])
@@ -70,7 +81,7 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def table():
-    """A function: the rows of a file by kind (binary, counts, binomial, positive, real, many) and number."""
+    """A function: the rows of a file by kind, one of `SETTINGS`, and number."""
 
     def make(kind: str, n: int = 40, seed: int = 3) -> pd.DataFrame:
         return _made(kind, n, seed)

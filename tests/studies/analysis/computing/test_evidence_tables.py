@@ -45,7 +45,7 @@ def averaged(real, given=None, **settings) -> xr.DataTree:
     own, made, its_draws = real
     run = evidence_of(
         made, its_draws if given is None else given, {**BRIDGE, **settings},
-        scale=own.target.scale, seed=1, key=("x", "a"),
+        log_units=float(own.learning.log_units(own.target).sum()), seed=1, key=("x", "a"),
     )  # fmt: skip
     return run
 
