@@ -20,6 +20,7 @@ _HOME = {
     "CensoredGaussian": "likelihoods",
     "change_hyperpriors": "evidence.hyperprior_change",
     "CollapsedScale": "samplers",
+    "check_likelihood": "likelihoods.check",
     "compare_models": "evidence.model_comparison",
     "Constant": "covariances.leaves",
     "DataSplitHMC": "samplers",

@@ -54,6 +54,7 @@ from gpmcflow.likelihoods import Probit as Probit
 from gpmcflow.likelihoods import StudentT as StudentT
 from gpmcflow.likelihoods import Survival as Survival
 from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
+from gpmcflow.likelihoods.check import check_likelihood as check_likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel

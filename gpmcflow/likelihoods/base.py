@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -58,6 +58,8 @@ class Likelihood(ABC):
         Names of its fields that may be free, of those that may be one a case, and of those that are neither.
     probabilities:
         Names of the parameters between 0 and 1: their coordinate is the logit, that of others the log.
+    defaults:
+        Hyperpriors of parameters that are left out, by name, where the package has none of that name.
     log_concave:
         Whether log p is concave in each eta_i; if not, `information` and `majorising_precision` are needed,
         too.
@@ -99,6 +101,7 @@ class Likelihood(ABC):
     name: ClassVar[str]  #: in messages and in configs; left out, the name of the class
     parameters: ClassVar[tuple[str, ...]] = ()  #: fields that may be free
     probabilities: ClassVar[tuple[str, ...]] = ()  #: parameters between 0 and 1
+    defaults: ClassVar[Mapping[str, Hyperprior]] = {}  #: hyperpriors of parameters left out
     constants: ClassVar[tuple[str, ...]] = ()  #: fields that may be one a case
     options: ClassVar[tuple[str, ...]] = ()  #: fields that are neither, such as the name of a law
     renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
@@ -133,7 +136,13 @@ class Likelihood(ABC):
         where = f"{type(self).__name__} likelihood: {name}"
         if name not in self.parameters or (name in self.constants and np.ndim(value)):
             return self.checked_constant(name, value, where)
-        value = default_hyperprior(self.name, name) if value is None else value
+        if value is None:
+            value = self.defaults.get(name, default_hyperprior(self.name, name))
+        if value is None:
+            raise InputError(
+                f"{where} is left out and has no default; give a number or a hyperprior, or name one in the "
+                f"class: defaults = {{{name!r}: gp.Hyperprior(..)}}"
+            )
         return checked_setting(value, where, self._coordinate(name))
 
     def __repr__(self) -> str:
