@@ -58,7 +58,8 @@ def compare_models(
     Raises
     ------
     InputError:
-        For fewer than two models, estimates of different data, and wrong priors.
+        For fewer than two models, estimates of different data, densities beside probabilities of y (a
+        Gaussian beside a Poisson likelihood of counts), and wrong priors.
 
     Examples
     --------
@@ -134,6 +135,13 @@ def _checked(evidences: Mapping[str, xr.DataTree]) -> dict[str, _Evidence]:
             raise InputError(
                 f"{_WHERE}: {name} and {first} are of different outcomes, which cannot be compared; "
                 "give both the same rows and the same coding of y"
+            )
+        densities, of_first = (each.attrs.get("n_densities") for each in (tree, evidences[first]))
+        if None not in (densities, of_first) and densities != of_first:
+            raise InputError(
+                f"{_WHERE}: {name} has a density of y in {densities} cases and a probability in the others, "
+                f"{first} a density in {of_first}; the two cannot be compared; give likelihoods of the same "
+                "kind, all of counts or all of measurements, or times with the same events"
             )
         group = tree["evidence"].to_dataset()
         at = group.isel(estimator=0) if "estimator" in group.dims else group

@@ -228,6 +228,7 @@ def _results(
         settings=settings, seed=seed, data_checksum=array_digest({"y": model.y})
     )
     attributes["model_digest"] = model.digest()
+    attributes["n_densities"] = int(model.likelihood.densities(model.y).sum())
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 

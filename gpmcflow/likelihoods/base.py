@@ -70,6 +70,8 @@ class Likelihood(ABC):
     of_observation:
         Names of the constants that say how y was seen, such as whether it was censored; None is a value of
         each, and predictions of new cases take it.
+    discrete:
+        Whether y has probabilities, as counts and labels do; such evidences compare with none of densities.
     relative_sites, conjugate, binary, counts, log_link, exponential_mean, standard_sites:
         What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
         in eta, has labels -1 and +1, counts with a log link, a mean proportional to exp(eta), or one that
@@ -108,6 +110,7 @@ class Likelihood(ABC):
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
+    discrete: ClassVar[bool] = False  #: log p is that of a probability, not of a density
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
@@ -236,6 +239,10 @@ class Likelihood(ABC):
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p(y_i | eta_i) and its derivatives 1, 2, 3 by eta_i, each (..., n)."""
+
+    def densities(self, y: np.ndarray) -> np.ndarray:
+        """Whether log p of each case is the log of a density, (n,); else it is that of a probability."""
+        return np.full(len(y), not self.discrete)
 
     def default_mean(self) -> Hyperprior | float:
         """Return what a model takes for its mean where none is stated."""

@@ -53,7 +53,7 @@ class CensoredGaussian(IntervalObserved):
     parameters = ("noise_sd",)
     constants = of_observation = ("below", "above", "until")
     in_units_of_y = ("noise_sd",)
-    code = NORMAL  # type: ignore[assignment]
+    code = NORMAL
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,13 @@ def _wrong(found: np.ndarray, right: np.ndarray) -> np.ndarray:
     return ~(np.abs(found - right) <= NEAR * scale)
 
 
+def _derivative_at(
+    likelihood: Likelihood, eta: np.ndarray, y: np.ndarray, order: int, h: float
+) -> np.ndarray:
+    """Derivative of some order, h away."""
+    return likelihood.derivatives(eta + h, y)[order]
+
+
 def _derivative_problems(likelihood: Likelihood, eta: np.ndarray, y: np.ndarray) -> Iterator[str]:
     values = likelihood.derivatives(eta, y)
     if len(values) != 4:
@@ -129,7 +137,7 @@ def _derivative_problems(likelihood: Likelihood, eta: np.ndarray, y: np.ndarray)
             )
             return
     for order in range(3):
-        right = _difference(lambda h, k=order: likelihood.derivatives(eta + h, y)[k])
+        right = _difference(partial(_derivative_at, likelihood, eta, y, order))
         wrong = np.argwhere(_wrong(values[order + 1], right))
         if wrong.size:
             i, j = wrong[0]
@@ -159,6 +167,13 @@ def _shape_problems(likelihood: Likelihood, eta: np.ndarray, y: np.ndarray) -> I
             )
 
 
+def _log_density_at(
+    at: _Fixed, eta: np.ndarray, y: np.ndarray, unit: np.ndarray, h: float
+) -> np.ndarray:
+    """Sum of log p, h away along a coordinate."""
+    return at(at.coordinates + h * unit).derivatives(eta, y)[0].sum(-1)
+
+
 def _parameter_problems(at: _Fixed, eta: np.ndarray, y: np.ndarray) -> Iterator[str]:
     if not at.entries:
         return
@@ -172,7 +187,7 @@ def _parameter_problems(at: _Fixed, eta: np.ndarray, y: np.ndarray) -> Iterator[
         return
     for k, entry in enumerate(at.entries):
         unit = np.eye(len(x))[k]
-        right = _difference(lambda h, unit=unit: at(x + h * unit).derivatives(eta, y)[0].sum(-1))
+        right = _difference(partial(_log_density_at, at, eta, y, unit))
         wrong = np.flatnonzero(_wrong(found[:, k], right))
         if wrong.size:
             i = wrong[0]
@@ -221,26 +236,26 @@ def _simulation_problems(at: _Fixed, eta: np.ndarray, rng: np.random.Generator) 
         return
     again = np.tile(np.arange(n), N_SIMULATED)
     slopes = likelihood.take(again).derivatives(eta[again], draws.ravel())[1].reshape(draws.shape)
-    error = slopes.std(0) / np.sqrt(N_SIMULATED)
-    far = np.flatnonzero(np.abs(slopes.mean(0)) > SURE * error + NEAR)
+    spread = slopes.std(0) / np.sqrt(N_SIMULATED)
+    far = np.flatnonzero(np.abs(slopes.mean(0)) > SURE * spread + NEAR)
     if far.size:
         j = far[0]
         yield (
             f"simulate: over {N_SIMULATED} simulated y the first derivative of case {j} at eta {eta[j]:g} "
-            f"has mean {slopes.mean(0)[j]:g} +- {error[j]:g}, where 0 is right; simulate and log p are not "
+            f"has mean {slopes.mean(0)[j]:g} +- {spread[j]:g}, where 0 is right; simulate and log p are not "
             "of one law"
         )
         return
     if at.entries:
         sets = draws[:N_DATA_SETS]
         by_parameter = np.stack([likelihood.parameter_gradient(eta, row) for row in sets])
-        error = by_parameter.std(0) / np.sqrt(len(sets))
-        far = np.flatnonzero(np.abs(by_parameter.mean(0)) > SURE * error + NEAR * n)
+        spread = by_parameter.std(0) / np.sqrt(len(sets))
+        far = np.flatnonzero(np.abs(by_parameter.mean(0)) > SURE * spread + NEAR * n)
         if far.size:
             k = far[0]
             yield (
                 f"simulate: over {len(sets)} simulated data sets the slope by {at.entries[k].name} has "
-                f"mean {by_parameter.mean(0)[k]:g} +- {error[k]:g}, where 0 is right; simulate takes the "
+                f"mean {by_parameter.mean(0)[k]:g} +- {spread[k]:g}, where 0 is right; simulate takes the "
                 "parameter otherwise than log p, or log p lacks a term that depends on it"
             )
             return

@@ -57,7 +57,7 @@ class CountLikelihood(Likelihood):
     """Counts with mean e exp(eta); the exposure e is a number, or one for each case."""
 
     constants = ("exposure",)
-    counts = log_link = True
+    discrete = counts = log_link = True
     standard_sites = "laplace"
     exposure: float | np.ndarray
 

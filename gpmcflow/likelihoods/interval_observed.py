@@ -269,6 +269,11 @@ class IntervalObserved(Likelihood):
     def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return l and u of each case, (n,), on the scale of eta; the same where y* is seen exactly."""
 
+    def densities(self, y: np.ndarray) -> np.ndarray:
+        """Where y* is seen exactly."""
+        low, high = self.ends(y)
+        return low == high
+
     def log_measure(self, y: np.ndarray) -> np.ndarray:
         """What exact cases add to log p, which does not depend on eta, (n,): -log s, and a Jacobian."""
         low, high = self.ends(y)

@@ -16,7 +16,7 @@ class BinaryLikelihood(Likelihood):
     """p(y | eta) = F(y eta), y in {-1, +1}, with F(z) + F(-z) = 1."""
 
     relative_sites = True
-    binary = True
+    discrete = binary = True
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless every label is -1 or +1."""

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import expit, logit, ndtr, ndtri
 
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.interval_observed import LOGISTIC, NORMAL, IntervalObserved
 from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.parameters.defaults import default_hyperprior
@@ -76,7 +77,7 @@ class Ordinal(IntervalObserved):
         if levels is None and cuts is not None:
             levels = len(cuts) + 1
         if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
-            named = () if levels is None or isinstance(levels, str) else tuple(levels)
+            named = () if levels is None or isinstance(levels, str | bool) else tuple(levels)
             if (
                 len(set(named)) < 2
                 or len(set(named)) < len(named)
@@ -99,7 +100,8 @@ class Ordinal(IntervalObserved):
     @property
     def n_levels(self) -> int:
         """C, how many grades there are."""
-        return int(self.levels) if isinstance(self.levels, int | np.integer) else len(self.levels)
+        levels: Any = self.levels
+        return int(levels) if isinstance(levels, int | np.integer) else len(levels)
 
     @property
     def code(self) -> int:
@@ -130,7 +132,7 @@ class Ordinal(IntervalObserved):
         )
         return tuple(Entry(f"gap[{k}]", gap) for k, gap in enumerate(gaps, 2))
 
-    def with_values(self, values: Sequence[float]) -> Ordinal:
+    def with_values(self, values: Sequence[float]) -> Likelihood:
         """The same with cutpoints at these gaps, from 0 on unless the first one is stated."""
         first = 0.0 if self.cutpoints is None else self.cutpoints[0]
         return self._changed({"cutpoints": tuple((first + np.cumsum([0.0, *values])).tolist())})
@@ -182,6 +184,10 @@ class Ordinal(IntervalObserved):
         cuts = np.concatenate([[-np.inf], self._cutpoints(), [np.inf]])
         grades = np.asarray(y, dtype=np.intp)
         return cuts[grades - 1], cuts[grades]
+
+    def densities(self, y: np.ndarray) -> np.ndarray:
+        """Nowhere."""
+        return np.zeros(len(y), dtype=bool)
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Grades of eta + eps."""

@@ -15,6 +15,7 @@ class TrialsLikelihood(Likelihood):
     """Successes among N trials; N is a number, or one for each case, and sigma(eta) the mean of one trial."""
 
     constants = ("trials",)
+    discrete = True
     standard_sites = "laplace"
     trials: int | np.ndarray
 

@@ -39,6 +39,7 @@ class WithZeros(Likelihood):
     parameters = ("probability",)
     probabilities = ("probability",)
     constants = ("exposure",)
+    discrete = True
     log_concave = False
     standard_sites = "laplace"
 

@@ -197,3 +197,25 @@ def test_one_length_scale_comes_before_one_a_column_on_ionosphere_at_every_seed(
     errors = np.hypot(one["standard_error"], each["standard_error"]).to_numpy()
     assert np.all(differences > 11.0)
     assert stable(differences, errors)
+
+
+def test_densities_beside_probabilities_are_refused():
+    """Counts have a probability under Poisson, a density under Gaussian: their ratio says nothing."""
+    x, y = np.linspace(0.0, 1.0, 6), np.array([1.0, 0.0, 3.0, 2.0, 5.0, 4.0])
+    fixed = gp.SquaredExponential(gp.Hyperprior.log_uniform(0.1, 10.0), 1.0)
+    short = {"n_draws": 100, "n_replicates": 2, "execution": QUIET}
+    runs = {
+        name: gp.model_evidence(gp.GPModel(x, y, fixed, likelihood), **short)
+        for name, likelihood in (("poisson", gp.Poisson()), ("gaussian", gp.Gaussian(1.0)))
+    }
+    with pytest.raises(
+        InputError, match=r"gaussian has a density of y in 6 cases .* poisson a density in 0"
+    ):
+        gp.compare_models(runs)
+    events = np.array([1, 1, 0, 1, 0, 1])
+    for likelihood, n in (
+        (gp.Survival(event=events), 4), (gp.LogNormal(), 6), (gp.Ordinal(6), 0), (gp.Binomial(6), 0),
+        (gp.ZeroInflated(gp.Poisson()), 0), (gp.Probit(), 0), (gp.CensoredGaussian(0.3, below=1.0), 4),
+    ):  # fmt: skip
+        fixed_one = likelihood.with_values([0.5] * len(likelihood.entries()))
+        assert fixed_one.densities(np.maximum(y, 1.0)).sum() == n, likelihood
