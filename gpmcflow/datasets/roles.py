@@ -66,6 +66,7 @@ SUBJECT_WORDS = {
     "subject", "subjects", "subj", "participant", "respondent", "person", "patient", "individual", "ind",
     "child", "pupil", "student", "mother", "family", "household", "school", "classroom", "teacher",
     "instructor", "lecturer", "doctor", "physician", "hospital", "clinic", "center", "centre", "firm",
+    "inst", "institution",
     "company", "worker", "rater", "judge", "animal", "rat", "mouse", "dog", "cow", "pig", "bird", "lamb",
     "monkey", "horse", "fish", "tree", "plant", "litter", "sire", "dam", "nest", "colony", "brood", "herd",
     "flock", "country", "state", "county", "city", "district", "village", "municipality", "lga", "station",

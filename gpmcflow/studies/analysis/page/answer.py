@@ -129,7 +129,7 @@ def _score(analysis: Analysis) -> Markup:
         more = shown["test_score"] - base["test_score"]
         alone = f"the {analysis.typical} alone"
         if analysis.kind == "survival":
-            alone = "one law for all rows"
+            alone = "a model without any column"
         order = ("the model", alone)[:: 1 if more > 0 else -1]
         came = what_came(analysis)
         parts.append(f"{opening}, {came} was {words.likelier(abs(more), *order)}.")
