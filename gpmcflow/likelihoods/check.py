@@ -39,6 +39,10 @@ def check_likelihood(likelihood: Likelihood, y: Any, *, seed: int = 0) -> None:
     seed:
         Of predictors, parameters and simulations.
 
+    Returns
+    -------
+    Nothing, where all is right.
+
     Raises
     ------
     InputError:
