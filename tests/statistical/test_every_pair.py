@@ -241,9 +241,9 @@ def test_the_walk_is_whole():
     assert set(FIXED) == set(Y) == set(LOG_LIKELIHOODS) == set(LIKELIHOODS)
     assert set(DENSITY_SAMPLERS) == {n for n, kind in SAMPLERS.items() if kind.samples == DENSITY}
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
-    with_own = {name for name, own in LIKELIHOODS.items() if own.parameters}
+    with_own = {name for name in LIKELIHOODS if likelihood(name, **FIXED[name]).entries()}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 13 * len(LATENT_SAMPLERS) + 13 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 16 * len(LATENT_SAMPLERS) + 16 * 6 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
