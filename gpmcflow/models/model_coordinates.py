@@ -103,7 +103,8 @@ class ModelCoordinates:
             ) from None
         kinds = [self.parameters.coordinates[place] for place in self.free]
         for name, number, kind in zip(self.names, numbers.tolist(), kinds, strict=True):
-            require_allowed(number, f"model: {name}", kind)
+            given = values[name]  # shown as it was given, unless it is of NumPy or text
+            require_allowed(given if isinstance(given, int) else number, f"model: {name}", kind)
         return np.array([coordinate_of(v, kind) for v, kind in zip(numbers, kinds, strict=True)])
 
     def in_range(self, full: np.ndarray, largest: float) -> bool:
