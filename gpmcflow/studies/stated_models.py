@@ -35,10 +35,10 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
+    kind = LIKELIHOODS.get(name)
+    words = kind.options if kind is not None else ()
+    stated = _settings(settings, priors, where, words)
     try:
-        kind = LIKELIHOODS.get(name)
-        words = kind.options if kind is not None else ()
-        stated = _settings(settings, priors, where, words)
         made = likelihood(name, **stated)
     except InputError as error:
         text = str(error).removeprefix("likelihood").removeprefix(":").strip()
