@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.conditional import Conditional
 from gpmcflow.approximations.prediction import N_DRAWS, conditionals
 from gpmcflow.covariances.inputs import row_labels
 from gpmcflow.errors import InputError
@@ -16,6 +17,7 @@ from gpmcflow.likelihoods import Survival
 from gpmcflow.models.gp_model import GPModel
 
 INTERVAL = (0.025, 0.5, 0.975)
+_BLOCK = 4_000_000  # numbers at a time
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(60)
 
 
@@ -64,32 +66,38 @@ def survival_curve(
     if grid.ndim != 1 or not grid.size or not np.all((grid > 0.0) & (grid < np.inf)):
         raise InputError(f"survival_curve: times is {times!r}; allowed: a list of positive numbers")
     parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
-    own = parts[0].likelihoods[0]
-    if not isinstance(own, Survival):
+    likelihood = parts[0].likelihoods[0]
+    if not isinstance(likelihood, Survival):
         raise InputError(
-            f"survival_curve: the likelihood is {own.name}; allowed: survival, such as gp.Survival()"
+            f"survival_curve: the likelihood is {likelihood.name}; allowed: survival, such as gp.Survival()"
         )
     m, levels = parts[0].mean.shape[1], list(quantiles)
-    mean, within = np.zeros((len(grid), m)), []
-    n = 0
-    for part in parts:
-        for k in range(len(part.mean)):
-            likelihood = part.likelihoods[k if len(part.likelihoods) > 1 else 0]
-            assert isinstance(likelihood, Survival)
-            eta = part.mean[k][:, None] + np.sqrt(part.variance[k])[:, None] * _NODES
-            curve = np.exp(likelihood.log_survival(eta, grid[:, None, None]))
-            mean += curve @ _WEIGHTS / _WEIGHTS.sum()
-            within.append(curve)
-            n += 1
+    n = sum(len(part.mean) for part in parts)
     weights = np.tile(_WEIGHTS / (n * _WEIGHTS.sum()), n)
-    spread = _weighted_quantiles(np.concatenate(within, axis=-1), weights, levels)
+    mean, spread = np.empty((len(grid), m)), np.empty((len(levels), len(grid), m))
+    block = max(1, _BLOCK // (len(grid) * len(weights)))
+    for first in range(0, m, block):
+        own = slice(first, first + block)
+        curves = np.concatenate([_curves(part.take(own), grid) for part in parts], axis=-1)
+        mean[:, own] = curves @ weights
+        spread[:, :, own] = _weighted_quantiles(curves, weights, levels)
     return xr.Dataset(
         {
-            "survival": (("time", "new_case"), mean / n),
+            "survival": (("time", "new_case"), mean),
             "survival_quantile": (("quantile", "time", "new_case"), spread),
         },
         {"time": grid, "quantile": levels, "new_case": np.arange(m)},
     ).assign_coords(row_labels(X_new, "new_case"))
+
+
+def _curves(eta: Conditional, times: np.ndarray) -> np.ndarray:
+    """Probability of lasting longer at nodes of eta for each draw, (time, m, draw * node)."""
+    own: list[Any] = list(eta.likelihoods) * (len(eta.mean) if len(eta.likelihoods) == 1 else 1)
+    curves = [
+        np.exp(survival.log_survival(mean[:, None] + sd[:, None] * _NODES, times[:, None, None]))
+        for survival, mean, sd in zip(own, eta.mean, np.sqrt(eta.variance), strict=True)
+    ]
+    return np.concatenate(curves, axis=-1)
 
 
 def _weighted_quantiles(

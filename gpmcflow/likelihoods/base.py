@@ -55,7 +55,7 @@ class Likelihood(ABC):
     name:
         In messages and in configs; by default the name of the class.
     parameters, constants, options:
-        Names of its fields that may be free, of those that may be one a case, and of those that are neither.
+        Names of its fields: those that may be free, those that may have one value per case, and the others.
     probabilities:
         Names of the parameters between 0 and 1: their coordinate is the logit, that of others the log.
     defaults:

@@ -84,13 +84,7 @@ class CensoredGaussian(IntervalObserved):
                 f"{np.broadcast_to(low, y.shape)[i]:g} to {np.broadcast_to(high, y.shape)[i]:g}; give a "
                 "censored y as its limit"
             )
-        if self.until is not None:
-            wrong = np.flatnonzero(self.until <= y)
-            if wrong.size:
-                raise InputError(
-                    f"censored_gaussian likelihood: until[{wrong[0]}] is {self.until[wrong[0]]:g}, y is "
-                    f"{y[wrong[0]]:g}; allowed: an upper end above y; for a y that is known, nan"
-                )
+        self.refuse_low_ends(y, self.until)
 
     @property
     def s(self) -> float:
@@ -104,10 +98,6 @@ class CensoredGaussian(IntervalObserved):
         if self.until is None:
             return ends
         return ends[0], np.where(np.isnan(self.until), ends[1], self.until)
-
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log noise_sd."""
-        return self.by_log_scale(eta, y)[..., None]
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Return eta plus noise, and the limit where that is beyond it; nothing is grouped."""

@@ -19,6 +19,7 @@ from abc import abstractmethod
 import numba
 import numpy as np
 
+from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
 from gpmcflow.likelihoods.tilted import tilted_moments, tilted_site
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
@@ -294,9 +295,9 @@ class IntervalObserved(Likelihood):
         value += self.log_measure(y).sum()
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
-    def by_log_scale(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Derivative of the sum by log s: a f(a) / P - b f(b) / P, or -1 - a f'(a) / f(a); shape (...)."""
-        return self._terms(eta, y)[4].sum(-1)
+    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s: sum of a f(a) / P - b f(b) / P, or of -1 - a f'(a) / f(a); shape (..., 1)."""
+        return self._terms(eta, y)[4].sum(-1)[..., None]
 
     def by_ends(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of each case by l and by u, -f(a) / (s P) and f(b) / (s P), (..., n)."""
@@ -314,7 +315,7 @@ class IntervalObserved(Likelihood):
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """With normal eps in closed form: as log p, with s^2 + variance in the place of s^2."""
+        """For normal eps in closed form: log p with s^2 + variance instead of s^2."""
         if self.code != NORMAL:
             return tilted_moments(self, y, mean, variance)
         width = np.sqrt(self.s**2 + variance)
@@ -358,13 +359,20 @@ class IntervalObserved(Likelihood):
 
     def simulate_latent(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draws of y* = eta + s eps, shape of eta."""
-        return eta + self.s * self._noise(rng, np.shape(eta))
-
-    def _noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        shape = np.shape(eta)
         if self.code == NORMAL:
-            return rng.standard_normal(shape)
-        return (
-            rng.logistic(size=shape)
-            if self.code == LOGISTIC
-            else np.log(rng.standard_exponential(shape))
-        )
+            eps = rng.standard_normal(shape)
+        elif self.code == LOGISTIC:
+            eps = rng.logistic(size=shape)
+        else:
+            eps = np.log(rng.standard_exponential(shape))
+        return eta + self.s * eps
+
+    def refuse_low_ends(self, y: np.ndarray, until: np.ndarray | None) -> None:
+        """Raise `InputError` for an upper end ``until`` (n,) that is not above y; nan is none."""
+        if until is not None and np.any(until <= y):
+            i = int(np.argmax(until <= y))
+            raise InputError(
+                f"{self.name} likelihood: until[{i}] is {until[i]:g}, y is {y[i]:g}; allowed: an upper end "
+                "above y; for a y that is known, nan"
+            )

@@ -17,11 +17,11 @@ from gpmcflow.likelihoods.interval_observed import (
     NORMAL,
     IntervalObserved,
 )
+from gpmcflow.likelihoods.log_normal import LARGEST
 from gpmcflow.likelihoods.positive import PositiveLikelihood
 from gpmcflow.parameters.parameter import Setting
 
 _LAWS = {"weibull": EXTREME_VALUE, "loglogistic": LOGISTIC, "lognormal": NORMAL}
-_LARGEST = 700.0  # |log y| of simulated times
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,13 +101,7 @@ class Survival(IntervalObserved, PositiveLikelihood):
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless times are positive, and upper ends above them."""
         super().validate(y)
-        if self.until is not None:
-            wrong = np.flatnonzero(self.until <= y)
-            if wrong.size:
-                raise InputError(
-                    f"survival likelihood: until[{wrong[0]}] is {self.until[wrong[0]]:g}, y is "
-                    f"{y[wrong[0]]:g}; allowed: an upper end above y; for a time that is known, nan"
-                )
+        self.refuse_low_ends(y, self.until)
 
     @property
     def code(self) -> int:
@@ -140,13 +134,9 @@ class Survival(IntervalObserved, PositiveLikelihood):
         low, high = self.ends(y)
         return np.where(low == high, -np.log(self.s) - np.log(y), 0.0)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log s."""
-        return self.by_log_scale(eta, y)[..., None]
-
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Times as if each had been seen to its end, within exp(-700) and exp(700)."""
-        return np.exp(np.clip(self.simulate_latent(rng, eta), -_LARGEST, _LARGEST))
+        return np.exp(np.clip(self.simulate_latent(rng, eta), -LARGEST, LARGEST))
 
     def log_survival(self, eta: np.ndarray, times: np.ndarray) -> np.ndarray:
         """log P(t > times | eta), broadcast."""

@@ -97,7 +97,7 @@ def visits_of(model: GPModel, mixture: Mixture, theta: np.ndarray) -> np.ndarray
 def missed_by_chains(masses: np.ndarray, visits: np.ndarray) -> list[str]:
     """A chain that never visits a mode of more than 1 % of the posterior, by ``visits`` (chain, K).
 
-    Of shorter chains, of which fewer than five visits are expected, nothing is said.
+    Chains too short for five expected visits are not judged.
     """
     n_draws = visits.sum(1, keepdims=True)
     expected = np.maximum(EXPECTED / n_draws, LEAST_MASS)

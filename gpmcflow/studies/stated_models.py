@@ -62,7 +62,7 @@ def _settings(
     where: str,
     words: Sequence[str] = (),
 ) -> dict:
-    """Settings of a likelihood, and of its base, with hyperpriors in the place of their names.
+    """Settings of a likelihood and its base, with hyperpriors instead of their names.
 
     Those in ``words`` are no parameters, and stay as they are.
     """

@@ -145,7 +145,7 @@ def test_without_the_second_mode_and_the_share_of_the_prior_the_evidence_is_sile
 
 
 def test_climbs_from_heavy_draws_find_what_the_search_missed(monkeypatch):
-    """The search is told one mode alone; the draws of the prior's share lead to the other."""
+    """The search gets one mode only; the draws of the prior's share lead to the other."""
     found = mixtures.find_modes
     monkeypatch.setattr(mixtures, "find_modes", lambda density, rng: found(density, rng)[:1])
     for seed in range(4):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy.optimize import minimize
 from scipy.stats import weibull_min
 
 import gpmcflow as gp
+from gpmcflow.approximations import survival_curve as survival_curves
 from gpmcflow.errors import InputError
 
 X = np.linspace(0.0, 3.0, 30)
@@ -132,7 +134,8 @@ def test_every_verb_takes_them(draws, tmp_path):
         assert np.all(np.abs(gp.predict(fit, new).latent_mean - here.latent_mean) < 0.5), name
         assert gp.simulate(run, n_draws=3).posterior_predictive["y"].shape == (1, 3, 30), name
         two_ways = gp.model_evidence(model, draws=run, seed=2).evidence.log_evidence.values
-        assert abs(two_ways - fit.log_evidence).max() < 12.0, name
+        below = fit.log_evidence - two_ways  # hyperpriors cost something against the maximum
+        assert np.all((below > 0.5) & (below < 12.0)), (name, below)
 
 
 def test_probabilities_of_grades(draws):
@@ -146,7 +149,7 @@ def test_probabilities_of_grades(draws):
     np.testing.assert_allclose(gp.predict(run, X).response_mean, expected, rtol=1e-10)
 
 
-def test_survival_curves_fall_and_are_simulated_times(draws):
+def test_survival_curves_fall_and_are_simulated_times(draws, monkeypatch):
     _, run = draws["survival"]
     times = np.array([0.1, 0.5, 1.0, 3.0, 40.0])
     curve = gp.survival_curve(run, [0.2, 1.5], times)
@@ -157,6 +160,9 @@ def test_survival_curves_fall_and_are_simulated_times(draws):
     medians = gp.predict(run, [0.2, 1.5]).response_quantile.sel(quantile=0.5).values
     halves = np.diag(gp.survival_curve(run, [0.2, 1.5], medians).survival)
     np.testing.assert_allclose(halves, 0.5, atol=0.03)  # quantiles of 4000 simulated times
+    monkeypatch.setattr(survival_curves, "_BLOCK", 1)  # a case at a time
+    by_case = gp.survival_curve(run, [0.2, 1.5], times)
+    xr.testing.assert_allclose(by_case, curve, rtol=1e-12)
     with pytest.raises(InputError, match=r"times is .* allowed: a list of positive numbers"):
         gp.survival_curve(run, [0.2], [0.0])
     with pytest.raises(InputError, match="the likelihood is ordinal; allowed: survival"):

@@ -206,7 +206,7 @@ def _timed(predictor: Predictor) -> bool:
 
 
 def typical_of(likelihood: Likelihood, eta: np.ndarray) -> np.ndarray:
-    """What the response at eta is told by: the median of a time, else the mean."""
+    """What the page reports of the response at eta: the median of a time, else the mean."""
     if isinstance(likelihood, Survival):
         return likelihood.conditional_median(eta)
     return likelihood.conditional_mean(eta)
