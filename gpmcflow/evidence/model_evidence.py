@@ -76,7 +76,7 @@ def model_evidence(
     Regressions of up to 8 free hyperparameters (likelihoods "gaussian" and "log_normal", whose latents are
     integrated out exactly) take the mixture: a search finds the modes of the hyperparameters' posterior, and
     the estimate is the log mean of p(y | theta) p(theta) / q(theta) over draws of q, Student-t densities at
-    the modes with a tenth of the prior. It runs no chains and takes a fraction of a second.
+    the modes with a tenth of the prior. It runs no chains.
 
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
