@@ -11,8 +11,15 @@ from scipy.special import expit, logit, zeta
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood
 from gpmcflow.likelihoods.logistic import Logistic
-from gpmcflow.likelihoods.mean_precision import Shares, draw_shares, shares
-from gpmcflow.numerics.gamma_ratios import digamma_less, log_gamma_less
+from gpmcflow.likelihoods.mean_precision import (
+    Shares,
+    draw_shares,
+    share_derivatives,
+    share_of,
+    shares,
+)
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
+from gpmcflow.numerics.gamma_ratios import digamma_less, log_gamma_less, polygammas_less
 from gpmcflow.parameters.parameter import Setting
 
 
@@ -34,6 +41,27 @@ def _value(
             fit += rest * (constants[2 * n + i] + max(eta, 0.0) + less)
         total += log_a + log_b + log_gamma_less(a, log_a) + log_gamma_less(b, log_b) + phi[0] * fit
     head[2] = total
+
+
+def _factors(head, eta, out, y, constants, phi):  # as `_value`
+    m, i, n = int(head[0]), int(head[1]), int(head[2])
+    logit_y, log_y, log_rest = constants[i], constants[n + i], constants[2 * n + i]
+    for k in range(m):
+        mu, rest, log_a, log_b = share_of(eta[k], phi[1])
+        a, b, d = phi[0] * mu, phi[0] * rest, logit_y - eta[k]
+        if abs(d) < 1.0:
+            fit = mu * d - math.log1p(mu * math.expm1(d))
+        else:
+            fit = mu * (log_y - (log_a - phi[1])) + rest * (log_rest - (log_b - phi[1]))
+        less_a, curve_a, bend_a = polygammas_less(a, log_a)
+        less_b, curve_b, bend_b = polygammas_less(b, log_b)
+        first = d - less_a + less_b
+        slopes = share_derivatives(
+            mu, rest, phi[0], 2.0, rest - mu, first, -curve_a - curve_b, bend_b - bend_a
+        )
+        gammas = log_gamma_less(a, log_a) + log_gamma_less(b, log_b)
+        out[k] = log_a + log_b + gammas + phi[0] * fit
+        out[m + k], out[2 * m + k], out[3 * m + k] = slopes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +173,11 @@ class Beta(Likelihood):
         phi, constants = self._phi(), np.stack([logit(y), np.log(y), np.log1p(-y)])
         constant = float(self._constant(phi, y).sum())
         return CompiledValue(_value, constants, np.array([phi, np.log(phi)]), constant)
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        phi, constants = self._phi(), np.stack([logit(y), np.log(y), np.log1p(-y)])
+        return FactorLoop(_factors, constants, np.array([phi, np.log(phi)]), self._constant(phi, y))
 
     def _log_p(self, at: Shares, phi: float, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         gammas = log_gamma_less(at.a, at.log_a) + log_gamma_less(at.b, at.log_b)

@@ -9,13 +9,15 @@ import numpy as np
 from scipy.special import expit
 
 from gpmcflow.likelihoods.base import CompiledValue
-from gpmcflow.likelihoods.mean_precision import draw_shares, shares
+from gpmcflow.likelihoods.mean_precision import draw_shares, share_derivatives, share_of, shares
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.likelihoods.trials import TrialsLikelihood
 from gpmcflow.numerics.code_cache import compiled_elementwise
 from gpmcflow.numerics.gamma_ratios import (
     digamma_ratio,
     log_gamma_gap,
     log_gamma_ratio,
+    polygamma_gap,
     polygamma_gaps,
 )
 from gpmcflow.parameters.parameter import Setting
@@ -37,6 +39,24 @@ def _value(head, f, y, constants, phi):  # constants are trials, phi is the prec
             total -= max(eta, 0.0) + less - phi[1]
             total += log_gamma_gap(1.0 + phi[0] * rest, others - 1.0)
     head[2] = total
+
+
+def _factors(head, eta, out, y, constants, phi):  # as `_value`
+    m, i = int(head[0]), int(head[1])
+    successes, others = y[i], constants[i] - y[i]
+    by_a, by_b = min(successes, 1.0), min(others, 1.0)
+    more_a, more_b = max(successes - 1.0, 0.0), max(others - 1.0, 0.0)
+    for k in range(m):
+        mu, rest, log_a, log_b = share_of(eta[k], phi[1])
+        a, b = 1.0 + phi[0] * mu, 1.0 + phi[0] * rest
+        of_a, of_b = polygamma_gap(a, more_a), polygamma_gap(b, more_b)
+        slopes = share_derivatives(
+            mu, rest, phi[0], by_a + by_b, by_a * rest - by_b * mu,
+            of_a[0] - of_b[0], of_a[1] + of_b[1], of_a[2] - of_b[2],
+        )  # fmt: skip
+        value = by_a * log_a + log_gamma_gap(a, more_a)
+        out[k] = value + by_b * log_b + log_gamma_gap(b, more_b)
+        out[m + k], out[2 * m + k], out[3 * m + k] = slopes
 
 
 @compiled_elementwise
@@ -157,6 +177,13 @@ class BetaBinomial(TrialsLikelihood):
         phi, trials = self._phi(), np.full((1, len(y)), self.trials)
         constant = float(np.sum(self._constants(phi, y)))
         return CompiledValue(_value, trials, np.array([phi, np.log(phi)]), constant)
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """As `compiled`."""
+        phi, trials = self._phi(), np.full((1, len(y)), self.trials)
+        return FactorLoop(
+            _factors, trials, np.array([phi, np.log(phi)]), self._constants(phi, y) + 0.0 * y
+        )
 
     def _constants(self, phi: float, y: np.ndarray) -> np.ndarray:
         return self._log_choices(y) - log_gamma_ratio(phi, self.trials)

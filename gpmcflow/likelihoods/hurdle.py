@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from scipy.special import gammainc
 from gpmcflow.likelihoods.base import NORMAL_NODES, NORMAL_WEIGHTS, CompiledValue, flat_rows
 from gpmcflow.likelihoods.counts import CountLikelihood
 from gpmcflow.likelihoods.poisson import Poisson
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.likelihoods.with_zeros import WithZeros, zero_terms
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.parameters.parameter import Setting
@@ -39,6 +41,48 @@ def _negative_binomial_value(head, f, y, constants, phi):  # log(e / d); phi is 
             total += y[i] * (min(z, 0.0) - less) - x
             total -= np.log(-np.expm1(-x)) if x > TINY else z + np.log(d)
     head[2] = total
+
+
+@compiled
+def _more_than(x):
+    """`_more` of a number."""
+    if x >= 0.3:
+        return x / -math.expm1(-x) - 1.0
+    series = 0.0
+    for j in range(len(_SERIES)):
+        series = x * (_SERIES[len(_SERIES) - 1 - j] + series)
+    return series
+
+
+@compiled
+def _missing(t):
+    """(1 - (1 + t) exp(-t)) / t: about t / 2 where t is small."""
+    if t > 0.1:
+        return (-math.expm1(-t) - t * math.exp(-t)) / t
+    series = 1 / 840 - t * (1 / 5760 - t * (1 / 45360 - t / 403200))
+    return t * (1 / 2 - t * (1 / 3 - t * (1 / 8 - t * (1 / 30 - t * (1 / 144 - t * series)))))
+
+
+def _factors(head, eta, out, y, constants, phi):  # log exposures; the size, 0 of a Poisson base
+    m, i, d, count = int(head[0]), int(head[1]), phi[0], y[int(head[1])]
+    for k in range(m):
+        if count == 0.0:
+            out[k] = out[m + k] = out[2 * m + k] = out[3 * m + k] = 0.0
+            continue
+        x, each, s, p = zero_terms(eta[k] + constants[i], d)
+        q = s / d if d > 0.0 else 0.0
+        some = -math.expm1(-x)
+        r = s * (math.exp(-x) / some) if TINY < x < 700.0 else s / TINY if x <= TINY else 0.0
+        rate = s + r  # of those that are not zero
+        below = -_more_than(x) * (s / x if TINY < x < 1e300 else 1.0)
+        if d > 0.0:
+            below -= _missing(max(x / d, TINY))
+        above = p - r if x > 1.0 else below + s
+        bent = r * below if r > 0.0 else 0.0
+        out[k] = count * each - x - (math.log(some) if x > TINY else each + phi[1])
+        out[m + k] = max(count - 1.0, 0.0) * p + below
+        out[2 * m + k] = -count * p * q - rate * above
+        out[3 * m + k] = -count * p * q * (p - q) - rate * (above * above - p * q - bent)
 
 
 @compiled(fastmath={"contract"})
@@ -182,6 +226,14 @@ class Hurdle(WithZeros):
         _, shift, size, _ = self.base.compiled(y)
         loop = _negative_binomial_value if len(size) else _poisson_value
         return CompiledValue(loop, shift, size, self._constant(y))
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """Of either base by one loop."""
+        d, pi = self._size(), self._pi()
+        of_zeros = np.log(pi) if np.any(y == 0) else 0.0
+        constants = np.where(y > 0, self._constants_of_base(y) + np.log1p(-pi), of_zeros)
+        phi = np.array([d, np.log(d) if d else 0.0])
+        return FactorLoop(_factors, self._log_exposures(y), phi, constants)
 
     def _constant(self, y: np.ndarray) -> float:
         pi, n_positive = self._pi(), np.count_nonzero(y)

@@ -114,6 +114,28 @@ def _mode(address, head, node, four, y, constants, phi, mean, variance):
 
 
 @compiled
+def _rough_mode(address, head, node, four, y, constants, phi, mean, variance):
+    """As `tilted._rough_mode`, for a factor that may have several modes."""
+    _at(address, head, mean, node, four, y, constants, phi)
+    side, sd = np.sign(four[1]), np.sqrt(variance)
+    reach = sd
+    for _ in range(60):
+        _at(address, head, mean + side * reach, node, four, y, constants, phi)
+        if not side * (side * reach / variance - four[1]) < 0.0:
+            break
+        reach *= 2.0
+    low, high = min(0.0, side * reach), max(0.0, side * reach)
+    while high - low > sd:
+        middle = 0.5 * (low + high)
+        _at(address, head, mean + middle, node, four, y, constants, phi)
+        if middle / variance - four[1] < 0.0:
+            low = middle
+        else:
+            high = middle
+    return mean + 0.5 * (low + high)
+
+
+@compiled
 def _bend(address, head, node, four, y, constants, phi, mode, low, high):
     """As `tilted._bend`."""
     _at(address, head, low, node, four, y, constants, phi)
@@ -212,11 +234,10 @@ def _shapes(
                 power *= growth
         else:
             origin, m = mu, 0
-            mode = mu
-            if (
-                log_concave
-            ):  # the tails of others, as far as they have loops, do not move the mode far
+            if log_concave:
                 mode = _mode(address, head, node, four, y, constants, phi, mu, v)
+            else:
+                mode = _rough_mode(address, head, node, four, y, constants, phi, mu, v)
             count = _panel_edges(mu, mode, sd, centres, widths, i, edges)
             for panel in range(count - 1):
                 middle = 0.5 * (edges[panel] + edges[panel + 1])

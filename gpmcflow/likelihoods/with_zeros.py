@@ -102,11 +102,17 @@ class WithZeros(Likelihood):
         """Of a negative binomial base, 0 of a Poisson one."""
         return float(self.number("size")) if isinstance(self.base, NegativeBinomial) else 0.0
 
-    def _constant_of_base(self, y: np.ndarray) -> float:
-        """What log p0(y) has besides y each - x, summed; 0 for y = 0."""
+    def _constants_of_base(self, y: np.ndarray) -> np.ndarray:
+        """What log p0(y) has besides y each - x; 0 for y = 0."""
         d = self._size()
-        gammas = log_gamma_ratio(d, y) if d else 0.0
-        return float((gammas - log_factorial(y)).sum())
+        return (log_gamma_ratio(d, y) if d else 0.0) - log_factorial(y)
+
+    def _constant_of_base(self, y: np.ndarray) -> float:
+        """`_constants_of_base`, summed."""
+        return float(self._constants_of_base(y).sum())
+
+    def _log_exposures(self, y: np.ndarray) -> np.ndarray:
+        return np.full((1, len(y)), np.log(self.exposure))
 
     def _pi(self) -> float:
         return float(super().number("probability"))

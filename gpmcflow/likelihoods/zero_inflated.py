@@ -10,6 +10,7 @@ from scipy.special import expit, logit
 
 from gpmcflow.likelihoods.base import CompiledValue, flat_rows
 from gpmcflow.likelihoods.counts import CountLikelihood
+from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.likelihoods.with_zeros import WithZeros, zero_terms
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.exponentials import exponential
@@ -41,6 +42,26 @@ def _negative_binomial_value(head, f, y, constants, phi):  # log(e / d); pi and 
         x = d * (max(z, 0.0) + less)
         total += y[i] * (min(z, 0.0) - less) - x if y[i] > 0.0 else _log_zero(x, phi[0])
     head[2] = total
+
+
+def _factors(head, eta, out, y, constants, phi):  # log exposures; pi and the size, 0 of a Poisson
+    m, i, pi, d = int(head[0]), int(head[1]), phi[0], phi[1]
+    odds = math.log(pi / (1.0 - pi))
+    for k in range(m):
+        x, each, s, p = zero_terms(eta[k] + constants[i], d)
+        q = s / d if d > 0.0 else 0.0
+        if y[i] > 0.0:
+            second = -y[i] * p * q - s * p
+            out[k], out[m + k] = y[i] * each - x, y[i] * p - s
+            out[2 * m + k], out[3 * m + k] = second, second * (p - q)
+            continue
+        e = math.exp(-abs(x + odds))
+        w, rest = e / (1.0 + e), 1.0 / (1.0 + e)
+        w, rest = (w, rest) if x + odds >= 0.0 else (rest, w)
+        s = s if w > 0.0 else 0.0
+        ws, away = w * s, rest * s
+        out[k], out[m + k], out[2 * m + k] = _log_zero(x, pi), -ws, ws * (away - p)
+        out[3 * m + k] = ws * (3.0 * p * away - p * (p - q) - (rest - w) * away * s)
 
 
 @compiled(fastmath={"contract"})
@@ -170,6 +191,12 @@ class ZeroInflated(WithZeros):
         constant = of_base + np.count_nonzero(y) * np.log1p(-self._pi())
         loop = _negative_binomial_value if len(size) else _poisson_value
         return CompiledValue(loop, shift, np.array([self._pi(), *size]), float(constant))
+
+    def factor_loop(self, y: np.ndarray) -> FactorLoop:
+        """Of either base by one loop."""
+        constants = self._constants_of_base(y) + np.where(y > 0, np.log1p(-self._pi()), 0.0)
+        phi = np.array([self._pi(), self._size()])
+        return FactorLoop(_factors, self._log_exposures(y), phi, constants)
 
     def _weights(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of a zero, the probabilities that it is the base's and that it is not."""

@@ -61,8 +61,8 @@ def polygamma_gaps(d: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray
     """psi(d + y) - psi(d) and the same of psi' and psi'', for d >= 1, y >= 0, elementwise."""
     d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
     first = digamma_ratio(d, y) + np.log1p(y / d)
-    second = zeta(2.0, d + y) - zeta(2.0, d)
-    third = 2.0 * (zeta(3.0, d) - zeta(3.0, d + y))
+    second = np.array(zeta(2.0, d + y) - zeta(2.0, d))
+    third = np.array(2.0 * (zeta(3.0, d) - zeta(3.0, d + y)))
     large = d > LARGE
     if large.any():
         a, b = 1.0 / d[large], 1.0 / (d[large] + y[large])
@@ -81,6 +81,56 @@ def log_gamma_gap(d, y):
     e = d + y
     series = (1.0 / 12.0 - 1.0 / (360.0 * e * e)) / e - (1.0 / 12.0 - 1.0 / (360.0 * d * d)) / d
     return y * math.log(d) + (e - 0.5) * math.log1p(y / d) - y + series
+
+
+@compiled
+def polygammas(z):
+    """psi(z), psi'(z), psi''(z) of a number z >= 1: recurrence to 12, then asymptotic series."""
+    first = second = third = 0.0
+    while z < 12.0:
+        r = 1.0 / z
+        first, second, third = first - r, second + r * r, third - 2.0 * r * r * r
+        z += 1.0
+    r = 1.0 / z
+    t = r * r
+    series = 1 / 120 - t * (1 / 252 - t * (1 / 240 - t * (1 / 132 - t * (691 / 32760))))
+    first += math.log(z) - 0.5 * r - t * (1 / 12 - t * series)
+    series = 1 / 30 - t * (1 / 42 - t * (1 / 30 - t * (5 / 66 - t * (691 / 2730))))
+    second += r + 0.5 * t + r * t * (1 / 6 - t * series)
+    series = 1 / 6 - t * (1 / 6 - t * (3 / 10 - t * (5 / 6 - t * (691 / 210))))
+    third -= t + r * t + t * t * (0.5 - t * series)
+    return first, second, third
+
+
+@compiled
+def polygammas_less(z, log_z):
+    """psi(1 + z) - log z as `digamma_less`, psi'(1 + z) and psi''(1 + z) of a number z >= 0."""
+    first, second, third = polygammas(1.0 + z)
+    if z > LARGE:
+        r = 1.0 / z
+        return r * (0.5 - r * (1.0 / 12.0 - r * r / 120.0)), second, third
+    return first - log_z, second, third
+
+
+@compiled
+def polygamma_gap(d, y):
+    """`polygamma_gaps` of numbers d >= 1 and a whole y >= 0, for compiled loops."""
+    first = second = third = 0.0
+    if y <= 64.0:
+        for j in range(int(y)):
+            r = 1.0 / (d + j)
+            first, second, third = first + r, second - r * r, third + 2.0 * r * r * r
+        return first, second, third
+    if d <= LARGE:
+        (of_sum, of_d) = polygammas(d + y), polygammas(d)
+        return of_sum[0] - of_d[0], of_sum[1] - of_d[1], of_sum[2] - of_d[2]
+    a, b = 1.0 / d, 1.0 / (d + y)
+    gap, both = y * a * b, a + b  # gap is a - b
+    squares = both * both - a * b
+    first = gap * (0.5 + both / 12.0 - both * (a * a + b * b) / 120.0) + math.log1p(y / d)
+    second = -gap * (1.0 + both / 2.0 + squares / 6.0)
+    third = gap * (both + squares + both * (both * both - 2.0 * a * b) / 2.0)
+    return first, second, third
 
 
 def log1p_less(x: np.ndarray) -> np.ndarray:

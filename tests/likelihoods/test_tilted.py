@@ -470,6 +470,13 @@ COMPILED = {
     "ordinal": (Ordinal(cutpoints=(-1.0, 0.0, 2.0)), 2.0),
     "survival": (Survival("weibull", 0.6), 0.4),
     "censored survival": (Survival("weibull", 0.6, event=[0]), 0.4),
+    "beta": (Beta(6.0), 0.9),
+    "beta-binomial": (BetaBinomial(200, 4.0), 120.0),
+    "beta-binomial, none": (BetaBinomial(5, 0.3), 0.0),
+    "zero": (ZeroInflated(NegativeBinomial(2.5, 1.7), 0.3), 0.0),
+    "zero-inflated count": (ZeroInflated(Poisson(1.7), 0.3), 4.0),
+    "hurdle": (Hurdle(NegativeBinomial(0.3), 0.2), 3.0),
+    "hurdle of one": (Hurdle(Poisson(1.7), 0.2), 1.0),
     "two bends": (Survival("loglogistic", 0.1, until=[1e9]), 0.4),
 }
 

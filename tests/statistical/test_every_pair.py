@@ -196,6 +196,8 @@ def samplers() -> dict[str, object]:
         settings = DENSITY_SAMPLERS.get(name) or ROUGH.get(name, {})
         if name == "joint_split_hmc":
             settings = {"rounds": (6, 6)}
+        if name == "joint_independence":
+            settings = {"n_pilot": 20}  # an EP fit each; below, the proposal is given
         if name != "surrogate_slice":
             found[name] = kind(**settings)
     for representation in REPRESENTATIONS:
