@@ -62,7 +62,8 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
     if not found:
         raise NumericalError(f"hyperparameters: no search has a start that is finite: {reason}")
     _, theta = max(found, key=lambda one: one[0])
-    if edges := within.edges(model, theta):
+    last = conjugate or model.approximate_basis  # else another search follows
+    if last and (edges := within.edges(model, theta)):
         logger.warning(
             "hyperparameters: the maximum of the evidence lies at the edge of the search: %s", edges
         )

@@ -16,6 +16,7 @@ from gpmcflow.execution import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.site_adjoint import site_factor
+from gpmcflow.models.weight_posterior import WeightPosterior
 from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, in_place
 
 STEP = 1e-3  # of differences in the log of a likelihood's parameter
@@ -75,15 +76,19 @@ def evidence_gradient(
 
     With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and P = S B^-1 S, B = I + S K S,
     S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - P) dK / d theta] / 2 for the covariance, jitter
-    included, and sum b for the mean. log Z is stationary in the sites, so a parameter of the likelihood
-    changes the normalisers of the tilted distributions alone; those are differenced, at fixed cavities.
+    included, and sum b for the mean; with basis functions the same by matrices (m, m). log Z is stationary
+    in the sites, so a parameter of the likelihood changes the normalisers of the tilted distributions alone;
+    those are differenced, at fixed cavities.
     Source: Rasmussen & Williams (2006), alg. 5.2; Seeger (2005).
     """
     full, n = model.full(theta), model.n_cases
     tau, b = fit.precision, fit.residual
     slopes = np.zeros(len(full))
     of_covariance = [model.parameters.places(group) for group in range(len(model.leaves))]
-    if np.isin(model.free, np.concatenate(of_covariance)).any():
+    by_covariance = np.isin(model.free, np.concatenate(of_covariance)).any()
+    if by_covariance and model.basis:
+        _add_scale_slopes(model, full, fit, slopes)
+    elif by_covariance:
         buffers, root, R, B = model.covariance_buffers(), np.sqrt(tau), *np.zeros((2, n, n))
         buffers.fill(full, R)
         site_factor(ROUTINES, R, buffers.V, root, B)
@@ -101,6 +106,19 @@ def evidence_gradient(
         if "likelihood" in owners:
             slopes[place] += _likelihood_slope(model, full, place, fit)
     return slopes[model.free]
+
+
+def _add_scale_slopes(
+    model: GPModel, full: np.ndarray, fit: ExpectationPropagation | QuickFit, slopes: np.ndarray
+) -> None:
+    """Add the derivatives by the parameters of the covariance of basis functions: O(n m^2)."""
+    s, log_slopes = model.basis.scales(full)
+    design, tau = model.basis_design, fit.precision
+    r = design.pull_back(getattr(fit, "sites", fit).shift - model.mean_at(full) * tau)
+    by_scale, _ = WeightPosterior(design.gram(tau), r, s).scale_slopes()
+    by_log = s * by_scale
+    for own, (place, log_slope) in log_slopes:
+        slopes[place] += log_slope @ by_log[own]
 
 
 def _likelihood_slope(

@@ -54,8 +54,9 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     around that over the size of their columns, the others at the median of their hyperprior: the fit does
     not depend on units. A maximum at the edge of the search is logged, with what it means. Where an EP fit
     fails the search steps back: it goes on from the best point inside a box of half the distance, which grows
-    again while its edge holds the maximum; failures are logged. With basis functions, whatever ``method``,
-    the search is that of `maximise_basis_evidence`, in the share of the hyperpriors that they are made for.
+    again while its edge holds the maximum; failures are logged. With basis functions the search is that of
+    `maximise_basis_evidence`, in the share of the hyperpriors that they are made for, whatever ``method``;
+    where they are exact it is where the search of ``method`` starts.
 
     Source: Rasmussen & Williams (2006), section 5.5.
 
@@ -90,10 +91,12 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     """
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
+    start = None
     if model.basis:
-        theta = maximise_basis_evidence(model)
-        return EvidenceMaximum(theta, FITS[method](model.at(theta)))
-    search = _Search(model, method)
+        start = maximise_basis_evidence(model)
+        if model.approximate_basis or model.likelihood.conjugate:
+            return EvidenceMaximum(start, FITS[method](model.at(start)))
+    search = _Search(model, method, start)
     try:
         best = search.run()
     finally:
@@ -140,7 +143,7 @@ class _Best(NamedTuple):
 class _Search:
     """L-BFGS for the maximum of log Z that steps back from fits that fail."""
 
-    def __init__(self, model: GPModel, method: str) -> None:
+    def __init__(self, model: GPModel, method: str, start: np.ndarray | None = None) -> None:
         self.model, self.method = model, method
         self.report = Progress("approximate", unit="fits")
         self.best: Any = None  # a `_Best`, after a fit
@@ -149,6 +152,8 @@ class _Search:
         self.sites: tuple[np.ndarray, np.ndarray] | None = None  # of the last EP fit
         self.failures: list[tuple[np.ndarray, str]] = []
         self.range = search_range(model)
+        if start is not None:
+            self.range = self.range._replace(starts=start[None])
 
     def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """-log Z and its gradient; `_FailedFitError` where a fit does not converge."""

@@ -31,6 +31,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 #: central shares of a hyperprior for which a basis has to do: the first that fits
 CENTRAL = (0.98, 0.9, 0.8)
 LARGEST_DIMENSION = 3
+FARTHEST = 1e4  # level of a column over its range, whose square is the loss of digits
 ALLOWED = (
     "a sum of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Linear, Constant, Group and "
     "Categorical"
@@ -61,6 +62,22 @@ def bind_basis(
         except _TooManyError as error:
             reason = str(error)
     raise InputError(reason)
+
+
+def has_finite_basis(covariance: Covariance) -> bool:
+    """Whether a covariance is a sum of terms that are finitely many functions, so that its basis is exact."""
+    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
+    return all(isinstance(term, (Constant, Linear, Group, Categorical)) for term in terms)
+
+
+def far_columns(basis: BasisBlocks, X: np.ndarray) -> bool:
+    """Whether a slope's column is so far from 0 that the weights' precision would lose half the digits."""
+    for block in basis.blocks:
+        if isinstance(block, ColumnBlock) and block.column is not None:
+            column = X[:, block.column]
+            if np.abs(column).max() > FARTHEST * max(np.ptp(column), 1.0):
+                return True
+    return False
 
 
 class _TooManyError(InputError):

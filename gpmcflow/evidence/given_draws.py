@@ -53,6 +53,13 @@ def draws_of(
     return GivenDraws(theta, *own), stage
 
 
+def as_drawn(model: GPModel, tree: xr.DataTree) -> GPModel:
+    """The model, without its exact basis where a sampler had to do without it."""
+    settings = json.loads(getattr(tree, "attrs", {}).get("settings", "{}"))
+    dense = settings.get("model", {}).get("structure") == "dense"
+    return model.dense_if_exact() if dense else model
+
+
 def _require_same(tree: xr.DataTree, model: GPModel) -> None:
     settings = json.loads(tree.attrs.get("settings", "{}"))
     own = json.loads(json.dumps(describe(model)))

@@ -108,7 +108,7 @@ def _form_of(model: GPModel) -> tuple:
     parameters, likelihood = model.parameters, model.likelihood
     fixed = parameters.full(np.zeros(model.dim))[~parameters.is_free]
     numbers = {"X": model.X, "y": model.y, "fixed": fixed}
-    structure = model.structure if model.basis else model.structure_name
+    structure = model.basis_settings if model.basis else model.structure_name
     return (
         *(tuple(parameters.all_names), tuple(model.names), parameters.coordinates),
         array_digest(numbers | _constants_of(likelihood)),

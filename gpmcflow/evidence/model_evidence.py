@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.evidence.given_draws import LEAST_DRAWS, draws_of
+from gpmcflow.evidence.given_draws import LEAST_DRAWS, as_drawn, draws_of
 from gpmcflow.evidence.joint_tempering_program import JointTemperingProgram
 from gpmcflow.evidence.ladders import equal_distance
 from gpmcflow.evidence.mixture_evidence import (
@@ -160,6 +160,10 @@ def model_evidence(
         settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
         return _results(model, groups, settings, seed)
     sampler = default_sampler(model) if sampler is None else sampler
+    if draws is not None:
+        model = as_drawn(model, draws)
+    elif not sampler.moves_weights:
+        model = model.dense_if_exact()
     reused, pilot = (None, None) if draws is None else draws_of(draws, model, most)
     if reused is not None:
         n_replicates = len(reused.theta)

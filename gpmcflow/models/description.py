@@ -33,7 +33,7 @@ def describe(model: GPModel) -> dict[str, Any]:
         "likelihood": _described(model.likelihood) if own else None,
         "mean": setting_text(model.mean),
         "jitter": None if model.jitter is None else float(model.jitter),
-        "structure": asdict(model.structure) if model.basis else model.structure_name,
+        "structure": asdict(model.basis_settings) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
         "dates": list(model.inputs.dates),
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpmcflow.covariances.basis_binding import bind_basis
+from gpmcflow.covariances.basis_binding import bind_basis, far_columns, has_finite_basis
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries
@@ -63,8 +63,10 @@ class GPModel(WritableArrays, LatentPrior):
         terms are few functions, R = eps v I, v the mean of their variances about the centre of the inputs;
         None is then 1e-12, and 0 where Gaussian noise stands beside it.
     structure:
-        "kronecker" for K = K_1 x K_2 on a grid row by row, with the jitter on each axis; "dense"; "auto"
-        takes the first where the cases are a grid and the covariance a product, else the second.
+        How K is computed. "auto" takes the cheapest exact form: where all terms are few functions (`Linear`,
+        `Constant`, `Group`, `Categorical`), fewer than half the cases, and no jitter is stated, the weights
+        of these functions; where the cases are a grid and the covariance a product, "kronecker"; else
+        "dense". "kronecker" is K = K_1 x K_2 on a grid row by row, with the jitter on each axis.
         `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
         with a box about the cases of the model, and no jitter.
 
@@ -149,9 +151,10 @@ class GPModel(WritableArrays, LatentPrior):
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
+        basis, reason = self._chosen_basis()
+        set_(self, "basis", basis)
+        set_(self, "structure_reason", reason)
         set_(self, "_axes", self._axis_tapes())
-        chosen = self.structure
-        set_(self, "basis", self.basis_of(chosen) if isinstance(chosen, BasisFunctions) else None)
         for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
@@ -169,7 +172,8 @@ class GPModel(WritableArrays, LatentPrior):
     def __repr__(self) -> str:
         n, p = self.X.shape
         more = "" if self.mean == 0.0 else f", mean={self.mean!r}"
-        structure = self.structure if self.basis else self.structure_name
+        stated = isinstance(self.structure, BasisFunctions)
+        structure = self.structure if stated else self.structure_in_words
         return (
             f"GPModel(n={n}, p={p}, {self.covariance!r}, {self.likelihood!r}{more}, "
             f"structure={structure!r})"
@@ -178,10 +182,29 @@ class GPModel(WritableArrays, LatentPrior):
     def __getstate__(self) -> dict:
         return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made
 
+    def _chosen_basis(self) -> tuple[BasisBlocks | None, str]:
+        """The basis that was asked for, or that "auto" takes; and why "auto" takes or leaves an exact one."""
+        if isinstance(self.structure, BasisFunctions):
+            return self.basis_of(self.structure), ""
+        if self.structure != "auto" or not has_finite_basis(self.covariance):
+            return None, ""
+        try:
+            basis = self.basis_of(BasisFunctions())
+        except InputError:  # a group of one level
+            return None, ""
+        size = f"{basis.size} functions for {self.n_cases} cases"
+        if self.jitter:
+            return None, f"{size}, but a jitter is stated"
+        if 2 * basis.size >= self.n_cases:
+            return None, f"{size}: half of them or more"
+        if far_columns(basis, self.X):
+            return None, f"{size}, of columns too far from 0: centre them"
+        return basis, f"exact: {size}"
+
     def _axis_tapes(self) -> tuple[Tape, Tape] | None:
         # the exact density of a regression factorises all of K anyway
         exact = self.structure == "auto" and self.likelihood.conjugate
-        if self.structure == "dense" or exact or isinstance(self.structure, BasisFunctions):
+        if self.structure == "dense" or exact or self.basis:
             return None
         try:
             return axis_tapes(self.covariance, self._columns, self._places, self._free, self.X)
@@ -207,6 +230,11 @@ class GPModel(WritableArrays, LatentPrior):
     def with_structure(self, structure: str | BasisFunctions) -> GPModel:
         """The same model with another structure of its covariance matrix."""
         return self._changed(structure=structure)
+
+    def dense_if_exact(self) -> GPModel:
+        """The model without its basis where that changes nothing but the cost, else the model itself."""
+        exact = self.basis is not None and not self.approximate_basis
+        return self.with_structure("dense") if exact else self
 
     def take(self, cases: np.ndarray) -> GPModel:
         """The model of some of the cases, with the same parameters and hyperpriors."""
@@ -310,6 +338,6 @@ class GPModel(WritableArrays, LatentPrior):
         """SHA-256 of data, parameters and settings."""
         inputs = (self.inputs.names, self.inputs.levels)
         settings = self.covariance, self.likelihood.digest(), self.mean, self.jitter, self.kronecker
-        structure = (self.structure,) if self.basis else ()
+        structure = (self.basis_settings,) if self.basis else ()
         text = repr((*settings, *inputs, *structure))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)

@@ -13,6 +13,7 @@ from scipy.linalg import lapack
 
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_design import BasisDesign
+from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.finite import FewFunctions, few_functions, is_finite
@@ -42,7 +43,9 @@ class LatentPrior(ModelCoordinates):
     X: np.ndarray
     covariance: Covariance
     jitter: float | None
+    structure: str | BasisFunctions
     basis: BasisBlocks | None
+    structure_reason: str  #: why "auto" takes an exact basis, or leaves it; empty for other models
     _columns: Sequence[tuple[int, ...]]  #: in X, of each leaf
     _axes: tuple[Tape, Tape] | None  #: of a grid
 
@@ -50,6 +53,28 @@ class LatentPrior(ModelCoordinates):
     def structure_name(self) -> str:
         """What the prior is taken for: "dense", "kronecker" or "basis"."""
         return "basis" if self.basis else "dense" if self._axes is None else "kronecker"
+
+    @property
+    def structure_in_words(self) -> str:
+        """The structure and, where "auto" weighed an exact basis, why it is that."""
+        why = f" ({self.structure_reason})" if self.structure_reason else ""
+        return f"{self.structure_name}{why}"
+
+    @property
+    def chose_basis(self) -> bool:
+        """Whether "auto" took a basis, which is then exact."""
+        return self.basis is not None and self.structure == "auto"
+
+    @property
+    def basis_settings(self) -> BasisFunctions:
+        """Settings of the basis; those of an exact one do not matter."""
+        stated = self.structure
+        return stated if isinstance(stated, BasisFunctions) else BasisFunctions()
+
+    @property
+    def approximate_basis(self) -> bool:
+        """Whether the basis stands for a covariance that is not its own: of eigenfunctions, or waves."""
+        return self.basis is not None and bool(self.basis.lengths)
 
     @property
     def latent_variable(self) -> str:
@@ -85,8 +110,8 @@ class LatentPrior(ModelCoordinates):
         return BasisDesign(self.basis, self.X)
 
     def refuse_basis(self) -> None:
-        """Raise `InputError` for a model with basis functions, where a matrix of all cases is needed."""
-        if self.basis:
+        """Raise `InputError` where a matrix of all cases is needed, which an approximate basis has not."""
+        if self.approximate_basis:
             raise InputError(
                 "model: basis functions have no factor of the covariance of all cases, which is asked for "
                 'here; take JointSplitHMC, model.at(theta), or with_structure("dense")'
@@ -166,7 +191,7 @@ class LatentPrior(ModelCoordinates):
         They need no jitter, and are kept apart where all of K is factorised: their variance far from the
         origin of a column would leave no digits to the others.
         """
-        if self.basis or self._axes is not None:
+        if self.approximate_basis or self._axes is not None:
             return None
         terms = [own for own in self._terms if is_finite(own[0])]
         if self._rest and all(isinstance(term, Constant) for term, _, _ in terms):

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution.digest import text_digest
+from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.marginal_likelihood import LARGEST, MarginalLikelihood, require_gaussian
@@ -105,14 +106,20 @@ class RegressionDensity(ModelDensity):
     1
     """
 
+    def __init__(self, model: GPModel) -> None:
+        super().__init__(model)
+        self._by_weights = CollapsedBasisDensity(model) if model.basis else None
+
     def log_likelihood(self, theta: np.ndarray) -> float:
         """Exact log N(y; c, C(theta)), not counted; -inf where C is not positive definite."""
+        if self._by_weights is not None:
+            return self._by_weights.log_likelihood(theta)
         return self.work.value(self.model.full(theta))
 
     def evaluate_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Log posterior and its gradient (d,)."""
         model, full = self.model, self.model.full(theta)
-        value, slopes = self.work.value_and_slopes(full)
+        value, slopes = (self._by_weights or self.work).value_and_slopes(full)
         if value == -np.inf:
             return value, np.zeros(self.dim)
         gradient = slopes[model.free] + model.parameters.log_prior_gradient(theta)
@@ -145,6 +152,8 @@ class RegressionDensity(ModelDensity):
         Raises `NumericalError` where C is not positive definite.
         """
         model, full = self.model, self.model.full(theta)
+        if model.basis:
+            return model.simulate(rng, theta)[1]
         y = rng.standard_normal(model.n_cases)
         if not np.isfinite(self.work.factorise(full)):
             raise NumericalError(

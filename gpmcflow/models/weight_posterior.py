@@ -49,12 +49,15 @@ class WeightPosterior:
         """C^-1 v or C^-T v."""
         tips, rest, out = self.G.tips, self.G.rest, np.empty(len(v))
         if transposed:
-            out[rest] = below = blas.dtrsv(self._R, v[rest], lower=1, trans=1)
+            out[rest] = below = self._solve_rest(v[rest], 1)
             out[tips] = (v[tips] - below @ self._B) / self._A
         else:
             out[tips] = above = v[tips] / self._A
-            out[rest] = blas.dtrsv(self._R, v[rest] - self._B @ above, lower=1)
+            out[rest] = self._solve_rest(v[rest] - self._B @ above, 0)
         return out
+
+    def _solve_rest(self, v: np.ndarray, trans: int) -> np.ndarray:
+        return blas.dtrsv(self._R, v, lower=1, trans=trans) if len(v) else v
 
     def weights(self, z: np.ndarray) -> np.ndarray:
         """w = mu + C^-T z."""
@@ -69,7 +72,8 @@ class WeightPosterior:
         v, tips, rest = w - self.mean, self.G.tips, self.G.rest
         out = np.empty(len(v))
         out[tips] = self._A * v[tips] + v[rest] @ self._B
-        out[rest] = blas.dtrmv(self._R, v[rest], lower=1, trans=1)
+        if len(rest):
+            out[rest] = blas.dtrmv(self._R, v[rest], lower=1, trans=1)
         return out
 
     def scale_slopes(
@@ -86,7 +90,7 @@ class WeightPosterior:
         """
         G, s = self.G, self.s
         tips, rest = G.tips, G.rest
-        T, _ = lapack.dtrtri(self._R, lower=1, overwrite_c=1)
+        T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
         above = 1.0 / self._A
         below = -blas.dtrmm(1.0, T, self._B * above, lower=1) if len(tips) else self._B
         N, N_below, N_above = 0.5 * T, 0.5 * below, 0.5 * above

@@ -51,6 +51,9 @@ class Sampler(ABC):
     """Frozen dataclass of settings, picklable. `bind` makes the transition of one target of its kind."""
 
     samples: ClassVar[str]  #: what it moves: LATENTS, DENSITY or JOINT
+    moves_weights: ClassVar[bool] = (
+        True  #: whether the latents of a model may be weights of functions
+    )
     batched: ClassVar[bool] = False  #: whether all chains of a block move together
     needs_start: ClassVar[bool] = True  #: whether chains begin at the problem's starts
     state: ClassVar[type]  #: NamedTuple of arrays that its transitions go on from

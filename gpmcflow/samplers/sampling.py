@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
@@ -140,6 +142,8 @@ def sample(
     summary = None if isinstance(keep_latents, bool) else keep_latents
     by_name = sampler is None or isinstance(sampler, str)
     chosen: Any = make_sampler(sampler) if isinstance(sampler, str) else sampler
+    if isinstance(model, GPModel) and _asks_for_cases(model, chosen, summary, start):
+        model = model.dense_if_exact()
     target, kind = _target(model, chosen)
     chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen
     _require_kind(chosen, kind, model)
@@ -213,6 +217,15 @@ def sample(
     if how.compute:
         warn(tree, program.sampler)
     return tree.load(scheduler="synchronous") if how.in_memory else tree
+
+
+def _asks_for_cases(model: GPModel, sampler: Any, summary: Summary | None, start: Any) -> bool:
+    """Whether the latents have to be those of all cases: for the sampler, a summary, or the start."""
+    if not getattr(sampler, "moves_weights", True) or summary is not None:
+        return True
+    if isinstance(start, Mapping):
+        return start.get("latent") is not None
+    return not model.dim and start is not None and np.shape(start)[-1:] == (model.n_cases,)
 
 
 def _target(model: Any, sampler: Any) -> tuple[Any, str]:

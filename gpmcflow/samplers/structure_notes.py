@@ -64,13 +64,15 @@ def _rate() -> float:
 def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[str, str]:
     """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
 
-    The latter is JSON, one entry a term: the largest error of the covariance, over the amplitude's square, at
-    the shortest and at the longest length scales of the central 98 % of the draws. A warning tells where that
-    is too large.
+    Where "auto" took an exact basis, ``structure_reason`` says why. ``basis_error`` is JSON, one entry a
+    term: the largest error of the covariance, over the amplitude's square, at the shortest and at the longest
+    length scales of the central 98 % of the draws. A warning tells where that is too large.
     """
     if not isinstance(model, GPModel):
         return {}
     attributes = {"structure": model.structure_name}
+    if model.chose_basis:
+        attributes["structure_reason"] = model.structure_reason
     if model.basis and model.basis.lengths and computed:
         thetas = model.prior_median()[None]
         if "theta" in tree["posterior"]:
@@ -82,7 +84,7 @@ def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[
 
 def _errors(model: GPModel, thetas: np.ndarray) -> list[dict[str, Any]]:
     low, high = (model.full(theta) for theta in np.quantile(thetas, CENTRAL, axis=0))
-    settings, entries = model.structure, []
+    settings, entries = model.basis_settings, []
     for block in model.basis.eigen:
         shortest, longest = (np.exp(at[list(block.lengths)]) for at in (low, high))
         errors = [covariance_error(block, lengths) for lengths in (shortest, longest)]

@@ -697,8 +697,9 @@ def test_predictions_far_from_zero():
                 )
                 mean, joint = np.array(mean.tolist(), float)[:, 0], np.array(joint.tolist(), float)
             model = GPModel(
-                offset + t, y, covariance, Gaussian(0.1), jitter=0.0 if smooth else None
-            )
+                offset + t, y, covariance, Gaussian(0.1), jitter=0.0 if smooth else None,
+                structure="dense",
+            )  # fmt: skip
             X_new = (offset + new)[:, None]
             for own in (
                 regression_predictor(model, np.empty(0)),
@@ -775,4 +776,4 @@ def test_a_line_with_a_case_at_the_centre_of_its_column():
     slope = found["latent_mean"].values / new
     assert slope[0] == pytest.approx(slope[1], rel=1e-6)  # a line through 0
     with pytest.raises(NumericalError, match="give a larger jitter"):
-        replace(counts, jitter=0.0).at()
+        replace(counts, jitter=0.0, structure="dense").at()

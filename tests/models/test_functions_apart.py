@@ -186,7 +186,7 @@ def test_few_functions_alone_have_one_jitter(name, jitter, offset):
     centre = 0.5 * (x.min() + x.max())
     added = share * (sd**2 * (function(x - centre) ** 2).mean() + constant)
     K = sd**2 * np.outer(function(x), function(x)) + constant
-    counts = gp.GPModel(x, COUNTS, covariance, gp.Poisson(), jitter=jitter)
+    counts = gp.GPModel(x, COUNTS, covariance, gp.Poisson(), jitter=jitter, structure="dense")
     theta = np.array([0.3])
     full, got = counts.full(theta), {}
     got["cholesky"] = np.diag(counts.covariance_matrix(theta) - K)
@@ -198,7 +198,7 @@ def test_few_functions_alone_have_one_jitter(name, jitter, offset):
     L = counts.at(theta).cholesky
     got["at"] = np.diag(L @ L.T - K)
     got["variance"] = counts.prior_variance(full, x[:, None]) - np.diag(K)
-    y = gp.GPModel(x, COUNTS, covariance, gp.Gaussian(0.5), jitter=jitter)
+    y = gp.GPModel(x, COUNTS, covariance, gp.Gaussian(0.5), jitter=jitter, structure="dense")
     C = MarginalLikelihood(y).dense_factor(y.full(theta))
     got["regression"] = np.diag(C @ C.T - K) - 0.25
     for where, value in got.items():
@@ -229,7 +229,7 @@ def test_a_stated_jitter_of_a_line_counts_in_a_regression_and_its_slopes():
 def test_a_line_in_the_joint_density_has_the_evidence_of_its_coefficient():
     """Counts over days with a line alone: `model_evidence` against quadrature over coefficient and scale."""
     prior = gp.Hyperprior("norm", {"scale": 0.5})
-    model = gp.GPModel(DAYS + T, COUNTS, gp.Linear(prior), gp.Poisson())
+    model = gp.GPModel(DAYS + T, COUNTS, gp.Linear(prior), gp.Poisson(), structure="dense")
     run = gp.model_evidence(model, seed=0, n_replicates=2)
     log_sd = 0.5 * np.linspace(-6.0, 6.0, 121)
     slope = np.linspace(-1e-4, 2e-4, 4001)
@@ -251,7 +251,7 @@ def test_a_line_in_the_joint_density_has_the_evidence_of_its_coefficient():
 def test_predictions_from_draws_of_a_line_are_on_the_line():
     """The factor of draws and that of predictions are one: latents on a line stay on it."""
     prior = gp.Hyperprior("norm", {"scale": 0.5})
-    model = gp.GPModel(DAYS + T, COUNTS, gp.Linear(prior), gp.Poisson())
+    model = gp.GPModel(DAYS + T, COUNTS, gp.Linear(prior), gp.Poisson(), structure="dense")
     run = gp.sample(model, n_chains=2, n_draws=200, seed=0, predictive=False)
     at = np.array([DAYS, DAYS + 10.0])
     found = gp.predict(run, at, model=model)

@@ -682,7 +682,7 @@ def test_data_are_copied_and_words_for_responses_refused():
     with pytest.raises(InputError, match="holds dates; convert it to a number"):
         GPModel(X, pd.date_range("2020-01-01", periods=5), SE, Probit())
     with pytest.raises(InputError, match="have the same inputs and jitter is 0"):
-        GPModel(X, LABELS, Constant(1.0), Probit(), jitter=0.0)
+        GPModel(X, LABELS, Constant(1.0), Probit(), jitter=0.0, structure="dense")
     with pytest.raises(InputError, match="a parameter is named 'theta'"):
         GPModel(X, LABELS, SquaredExponential(Parameter("theta", SIGNAL)), Probit())
 

@@ -253,7 +253,7 @@ def pilot_group(model: GPModel, stages: dict[str, np.ndarray]) -> xr.Dataset:
     """What the pilot chose and cost, by stage, and what it froze.
 
     Normal coordinates are x = center + scale y; the sites have precision and shift. Attribute ``chosen`` says
-    it in words.
+    it in words; ``structure`` says why the latents are weights of functions, where that was not asked for.
     """
     by_stage = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
     frozen = {
@@ -267,7 +267,8 @@ def pilot_group(model: GPModel, stages: dict[str, np.ndarray]) -> xr.Dataset:
     coords: dict[str, Any] = {"stage": np.array(names), "theta_dim": np.array(model.names)}
     coords |= {"scale_dim": np.arange(model.dim), "case": np.arange(model.n_cases)}
     group = xr.Dataset(values, coords)
-    return group.assign_attrs(chosen=_in_words(model, group))
+    by_itself = {"structure": model.structure_in_words} if model.chose_basis else {}
+    return group.assign_attrs(chosen=_in_words(model, group), **by_itself)
 
 
 def _in_words(model: GPModel, group: xr.Dataset) -> str:

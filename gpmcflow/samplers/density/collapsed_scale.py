@@ -155,6 +155,8 @@ def _with_scale_and_noise(density: LogDensity) -> tuple[RegressionDensity, int, 
     """The density, and places in ``full`` of the amplitude and the noise level; or `InputError`."""
     why = f"found {type(density).__name__}"
     if type(density) is RegressionDensity:
+        if density.model.basis:  # its statistics are those of all cases
+            density = RegressionDensity(density.model.dense_if_exact())
         model, work = density.model, density.work
         scale: Any = work.scale
         noise: Any = model.noise_place

@@ -163,12 +163,13 @@ class JointIndependenceTransition:
         self.density = EvidenceDensity(model, tolerance=TOLERANCE, damping=DAMPING)
 
     def init(self, rng: np.random.Generator, start: Mapping[str, np.ndarray]) -> IndependenceState:
-        """State at ``start["theta"]`` and ``start["latent"]``, a draw of the EP fit unless given.
+        """State at ``start["theta"]`` and "latent" or "weight", a draw of the EP fit unless given.
 
         Raises `NumericalError` where EP does not converge there.
         """
         theta = np.array(start["theta"], dtype=np.float64)
-        return self._at(theta, self.proposal.evaluate(theta), rng, start.get("latent"))
+        latent = start.get(self.model.latent_variable)
+        return self._at(theta, self.proposal.evaluate(theta), rng, latent)
 
     def propose(self, rng: np.random.Generator) -> IndependenceState | None:
         """A state drawn from the proposal, None where it has no EP fit."""
@@ -196,7 +197,7 @@ class JointIndependenceTransition:
         else:
             x = solve(at.cholesky, np.asarray(latent, dtype=np.float64)[None])[0]
             z = W.T @ (x - mean)
-        log_likelihood = float(at.likelihood.log_density(latent + at.mean, self.model.y))
+        log_likelihood = float(self.model.log_likelihood(latent, theta))
         half_square = 0.5 * float(x @ x)
         log_weight = (
             log_likelihood + 0.5 * float(z @ z) - half_square - 0.5 * sites.log_det
@@ -219,10 +220,10 @@ class JointIndependenceTransition:
         return state, IndependenceInfo(False, rate, 1, 0)
 
     def record(self, rng: np.random.Generator, state: IndependenceState) -> dict[str, Any]:
-        """theta, f, log likelihood, and the log densities of JointSplitHMC's draws."""
+        """theta, latents, log likelihood, and the log densities of JointSplitHMC's draws."""
         return {
             "theta": state.theta,
-            "latent": state.latent,
+            self.model.latent_variable: state.latent,
             "complete_log_likelihood": state.complete,
             "sum_log_likelihood": state.log_likelihood,
             "lp": state.complete + self.model.log_prior(state.theta),

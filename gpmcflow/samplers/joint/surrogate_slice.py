@@ -54,6 +54,7 @@ class SurrogateSlice(Sampler):
     n_elliptical: int = 10
 
     samples = JOINT
+    moves_weights = False  # it factorises the covariance of all cases
     state = JointState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "n_hyp": "<i8", "n_cov": "<i8", "n_lik": "<i8", "n_failed": "<i8",

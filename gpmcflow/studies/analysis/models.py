@@ -64,8 +64,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
     A period is in units of its column, days for dates, all else in units of the standardised inputs.
     With ``structure: basis`` the marks of missing cells are not among the inputs of a curve or a surface, but
-    slopes of their own. Straight lines are basis functions without an error: ``auto`` takes them as such
-    where they are fewer than half of the rows.
+    slopes of their own. ``auto`` is that of `GPModel`.
 
     Raises `InputError` for unknown columns, a likelihood that the outcome cannot have, a structure that does
     not fit, and a model without a free parameter.
@@ -92,8 +91,6 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     else:
         covariance = over_inputs(covariance, data.encoding, path)
     learning = data.learning
-    if structure == "auto" and 2 * slopes(covariance, learning.X.shape[1]) < len(learning.X):
-        structure = "basis"
     level = overall_level(learning, likelihood.name)
     mean = statement.get("mean")
     if mean is None:
@@ -122,17 +119,6 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             "number out of the covariance, or the mean"
         )
     return model
-
-
-def slopes(covariance: Covariance, n_inputs: int) -> float:
-    """Functions of a sum of linear and constant terms, infinite for any other covariance."""
-    if isinstance(covariance, Sum):
-        return slopes(covariance.left, n_inputs) + slopes(covariance.right, n_inputs)
-    if isinstance(covariance, Constant):
-        return 1
-    if isinstance(covariance, Linear):
-        return n_inputs if covariance.columns is None else len(covariance.columns)
-    return np.inf
 
 
 def overall_level(rows: Rows, likelihood: str) -> float:

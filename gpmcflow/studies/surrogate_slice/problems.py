@@ -49,7 +49,8 @@ def build_joint_model(dataset: xr.Dataset, name: str, problem: Mapping) -> GPMod
     mean = _mean_rate(path, y) if mean == MEAN_RATE else mean
     try:
         options = {key: problem[key] for key in ("jitter", "structure")}
-        return GPModel(dataset["X"], y, covariance, likelihood, mean, **options)
+        model = GPModel(dataset["X"], y, covariance, likelihood, mean, **options)
+        return model.dense_if_exact()  # representations are of latents at all cases
     except InputError as error:
         raise InputError(at_key(path, error)) from None
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.errors import InputError
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.studies.analysis.data import Rows
-from gpmcflow.studies.analysis.models import overall_level, slopes
+from gpmcflow.studies.analysis.models import overall_level
 
 
 def matrix(model, **values):
@@ -261,7 +260,6 @@ def test_auto_takes_basis_functions_for_straight_lines_alone(data, model):
     assert model(own, "linear() + constant(signal_sd=2.0)").basis is not None
     for text in ("linear() + squared_exponential(age)", "linear(age) * linear(ward)", "matern32()"):
         assert model(own, text).basis is None
-    assert slopes(Linear(columns=("a", "b")) + Constant(), 9) == 3
     first = np.arange(2 * len(ALL))
     few = Rows(
         first, own.learning.X.iloc[first], own.learning.y[first], own.learning.outcome[first], None
