@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
 from gpmcflow.datasets.columns import Column, as_argument, name_words, yaml_text
+from gpmcflow.datasets.grades import listed_grades
 from gpmcflow.datasets.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
 from gpmcflow.datasets.own_settings import TableSettings
 from gpmcflow.datasets.seasons import Season
@@ -21,22 +22,6 @@ NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
 }  # fmt: skip
-LIKELIHOODS = {
-    "binary": "yes or no; logistic is the other choice",
-    "counts": "negative_binomial where counts vary more than Poisson's, else poisson",
-    "binomial": "successes out of a number of trials",
-    "positive": "normal noise of the logarithm; gamma is the other choice",
-    "survival": "Weibull times; {survival: {law: loglogistic}} or lognormal are the other choices",
-    "real": "a number with noise; student_t if there are outliers",
-}
-
-KIND_WORDS = {
-    "counts": "whole numbers 0, 1, 2, ...; or real",
-    "binomial": "successes out of a number of trials",
-    "positive": "an amount above 0, on the log scale; or real, with likelihood: gaussian",
-    "survival": "a time above 0, some of which had not ended yet",
-    "real": "any number",
-}
 
 
 def models_of(
@@ -129,8 +114,12 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
     else:
         whole = suggestion.columns[target.name].kind == "whole"
-        words = KIND_WORDS[target.kind] + ("; or counts" if target.kind == "real" and whole else "")
+        words = target.own.words + ("; or counts" if target.kind == "real" and whole else "")
         lines.append(f"  outcome: {target.kind}   # {words}")
+    if target.levels:
+        lines.append(
+            f"  levels: [{listed_grades(target.levels)}]   # from low to high; correct the order if need be"
+        )
     lines += _units(suggestion)
     lines += ["", "  # the columns: what was found -> what is done"]
     lines += [f"  # {line}" for line in _column_lines(suggestion)]
@@ -156,7 +145,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         *_test_by(suggestion),
         "  # new: new_rows.csv     # rows to predict: the same columns, without the outcome",
         "",
-        f"likelihood: {suggestion.likelihood}   # {LIKELIHOODS[target.kind]}",
+        f"likelihood: {suggestion.likelihood}   # {target.own.choice}",
         "",
     ]
     if suggestion.large is not None:

@@ -27,7 +27,9 @@ from gpmcflow.datasets.columns import (
     yaml_text,
 )
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
+from gpmcflow.datasets.grades import grade_order
 from gpmcflow.datasets.large_models import LargeModels
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.roles import (
@@ -111,7 +113,7 @@ class Suggestion:
                 use = "dropped"
             by_use.setdefault(use, []).append(self._short(column, use))
         lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
-        unit = {"binomial": "trials", "survival": "event"}.get(self.target.kind, "exposure")
+        unit = self.target.own.unit or "exposure"
         labels = {
             "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
             "dates": "dates", "groups": "groups", "dropped": "dropped",
@@ -325,6 +327,7 @@ def _roles(
         exposure=exposure,
         event=event,
         event_value=None if event is None else ended(_levels(others[event])),
+        levels=(grade_order(_levels(target)) or ()) if reading.model == "grades" else (),
         coordinates=places,
         drop=tuple(drop),
     )
@@ -377,13 +380,7 @@ def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str
 def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
     """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
     if kind != "counts":
-        return {
-            "binary": "probit",
-            "binomial": "binomial",
-            "positive": "log_normal",
-            "survival": "survival",
-            "real": "gaussian",
-        }[kind]
+        return KINDS[kind].likelihoods[0]
     unit = np.ones(len(outcome)) if exposure is None else exposure.values
     known = np.isfinite(outcome) & np.isfinite(unit)
     expected = unit[known] * outcome[known].sum() / unit[known].sum()
@@ -437,7 +434,10 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
     if target.kind == "binary":
         n = int(values.sum())
         text = f"{target.positive} {n}, {target.negative} {len(values) - n}"
-    elif target.kind in ("positive", "survival", "real"):
+    elif target.levels:
+        number = Counter(values.astype(int).tolist())
+        text = ", ".join(f"{level} {number[k]}" for k, level in enumerate(target.levels, 1))
+    elif target.own.measured:
         article = {"positive": "a positive number", "survival": "a time"}.get(
             target.kind, "a number"
         )

@@ -104,12 +104,10 @@ def _score(analysis: Analysis) -> Markup:
         )
     error = shown.get("error", math.nan)
     parts: list[Markup | str] = []
-    if analysis.kind == "binary" and math.isfinite(error):
-        target = analysis.info["target"]
+    if analysis.own.classified and math.isfinite(error):
         text = f"{opening}, the model misclassifies {error:.0f}"
         if base is not None and math.isfinite(base.get("error", math.nan)):
-            usual = target["positive"] if analysis.info["base"] > 0.5 else target["negative"]
-            text += f"; always answering “{usual}” misclassifies {base['error']:.0f}"
+            text += f"; always answering “{analysis.usual}” misclassifies {base['error']:.0f}"
         parts.append(text + ".")
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(shown)}{error_unit(analysis)}"
@@ -122,7 +120,7 @@ def _score(analysis: Analysis) -> Markup:
         parts.append(f"{text} ({measure}, ± one standard error).")
     elif not analysis.measured:
         parts.append(
-            f"{opening}, the model gave the number counted a probability of "
+            f"{opening}, the model gave {analysis.own.seen} a probability of "
             f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
     elif base is not None:

@@ -52,7 +52,7 @@ def effect_panels(
         points = rug[rug["column"] == column]
         position = None if column in categories else positions(part["value"])
         dates = position is not None and is_date(part["value"])
-        levels, more = _level_names(part["value"]) if position is None else ([], 0)
+        levels, more = level_names(part["value"]) if position is None else ([], 0)
         with Canvas(244 + more) as canvas:
             axes = canvas.axes(50, 26, 12, 44 + more)
             dots = position is None or _whole(position)
@@ -71,7 +71,7 @@ def effect_panels(
             if position is None:
                 axes.set_xticks(x, levels, rotation=90 if len(levels) > _MOST_ACROSS else 0)
             elif dates:
-                _date_axis(axes, position)
+                date_axis(axes, position)
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
             if share:
@@ -118,7 +118,7 @@ def curve_panel(
         axes.set_xlim(x.min(), x.max())
         few_ticks(axes, x=None if dates else 6, y=None if kind == "binary" else 6)
         if dates:
-            _date_axis(axes, x)
+            date_axis(axes, x)
         if kind == "binary":
             axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
             _rug(axes, rug, curve["value"], x, kind, ("", ""))
@@ -148,7 +148,7 @@ def survival_panel(
         return canvas.svg(key, caption)
 
 
-def _date_axis(axes: Axes, days: np.ndarray) -> None:
+def date_axis(axes: Axes, days: np.ndarray) -> None:
     """Ticks at days, told by their months where there are many, by times of day where there are few."""
     width = np.ptp(days)
     form = "%Y-%m" if width > _MONTHS else "%m-%d" if width > FEW_DAYS else "%m-%d %H:%M"
@@ -239,7 +239,7 @@ def _label_base(axes, base, name, part, x, limits) -> None:
     )
 
 
-def _level_names(column: pd.Series) -> tuple[list[str], int]:
+def level_names(column: pd.Series) -> tuple[list[str], int]:
     """Tick labels of levels and the pixels they need below one line: upright where there are many."""
     if len(column) > _MOST_ACROSS:
         names = [wrapped(value, 14, 1) for value in column]
