@@ -96,6 +96,16 @@ KINDS = {
             has_unit="a binomial one has trials",
         ),
         OutcomeKind(
+            "share",
+            likelihoods=("beta",),
+            link="logit",
+            words="shares above 0 and below 1, or percent; or real, with likelihood: gaussian",
+            choice="shares, whose spread is smaller near 0 and 1",
+            done="the outcome, as a share of 1",
+            came="what was measured",
+            measured=True,
+        ),
+        OutcomeKind(
             "positive",
             likelihoods=("log_normal", "gamma"),
             link="log",

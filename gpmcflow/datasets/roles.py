@@ -114,6 +114,12 @@ POSITIVE_WORDS = {
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
 }  # fmt: skip
+PERCENT_NAMES = {"percent", "pct", "percentage"}
+PERCENT_WORDS = PERCENT_NAMES | {
+    "share",
+    "proportion",
+    "fraction",
+}  # of numbers up to 100
 GRADE_WORDS = {
     "rating", "quality", "grade", "satisfaction", "satis", "likert", "stage", "severity", "pain", "rank",
     "apply", "opinion", "agree", "agreement", "health", "education", "bitterness", "response", "mental",
@@ -183,6 +189,20 @@ def is_counted(column: Column) -> bool:
     return bool(values.min() == 0)
 
 
+def are_percent(column: Column) -> bool:
+    """Return whether numbers are percent: some are above 1, or they are named or written as percent."""
+    values = column.values
+    if values is None or not np.isfinite(values).any():
+        return False
+    named = "%" in column.name or "%" in column.contents or name_words(column.name) & PERCENT_NAMES
+    return bool(named) or float(np.nanmax(values)) > 1.0
+
+
+def _is_share(column: Column) -> bool:
+    named = "%" in column.name or "%" in column.contents
+    return named or bool(name_words(column.name) & PERCENT_WORDS)
+
+
 def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | None) -> Reading:
     """Return the kind of outcome of a column, by its values, its name and the columns beside it."""
     if trials:
@@ -227,8 +247,14 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
     ):
         return Reading("counts", "counts")
-    if not whole and values.min() >= 0 and values.max() <= 1:
-        return Reading("share", "real", "intervals of a share can leave 0 to 1")
+    if (not whole and values.min() >= 0 and values.max() <= 1) or (
+        are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
+    ):
+        top = 100 if are_percent(column) else 1
+        if values.min() > 0 and values.max() < top:
+            return Reading("share", "share")
+        why = "a beta outcome has no 0 and no 1, so intervals of a share can leave 0 to 1"
+        return Reading("share", "real", why)
     named = words & POSITIVE_WORDS
     if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
         spread = _skewness(values)

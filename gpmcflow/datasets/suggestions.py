@@ -438,7 +438,7 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
         number = Counter(values.astype(int).tolist())
         text = ", ".join(f"{level} {number[k]}" for k, level in enumerate(target.levels, 1))
     elif target.own.measured:
-        article = {"positive": "a positive number", "survival": "a time"}.get(
+        article = {"positive": "a positive number", "survival": "a time", "share": "a share"}.get(
             target.kind, "a number"
         )
         text = f"{article}, {values.min():.6g} to {values.max():.6g}"

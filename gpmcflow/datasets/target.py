@@ -14,7 +14,7 @@ from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.grades import grade_order, grades_above, grades_below, listed_grades
 from gpmcflow.datasets.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
-from gpmcflow.datasets.roles import is_counted
+from gpmcflow.datasets.roles import are_percent, is_counted
 
 # A few words for yes that the alphabet does not put behind their no.
 YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
@@ -149,6 +149,12 @@ def code_target(
             if bad.any():
                 says = _not_positive if target.kind == "positive" else _no_time
                 problems.append(row_problem(table, column.name, bad, says))
+        elif target.kind == "share":
+            values = values / 100.0 if are_percent(column) else values
+            with np.errstate(invalid="ignore"):
+                bad = (values <= 0) | (values >= 1)
+            if bad.any():
+                problems.append(row_problem(table, column.name, bad, _no_share))
         elif target.kind != "real":
             with np.errstate(invalid="ignore"):
                 bad = (values < 0) | (values != np.floor(values)) & np.isfinite(values)
@@ -265,6 +271,13 @@ def _no_time(cell: str) -> str:
     return (
         f'"{cell}" is not above 0, and a time has to be; correct the cell (half a day for an end on the '
         "first day) or empty it"
+    )
+
+
+def _no_share(cell: str) -> str:
+    return (
+        f'"{cell}" is not above 0 and below 1 (or 100 %), and a share has to be; correct the cell, or write '
+        "outcome: real and likelihood: gaussian"
     )
 
 

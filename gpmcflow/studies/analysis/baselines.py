@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 from scipy.optimize import linprog, minimize
-from scipy.special import digamma, gammaln, logit
+from scipy.special import digamma, expit, gammaln, logit
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
-from gpmcflow.likelihoods import Ordinal, Survival
+from gpmcflow.likelihoods import Beta, Ordinal, Survival
 from gpmcflow.likelihoods.counts import LARGEST_RATE
 from gpmcflow.studies.analysis.data import Data, Rows
 
@@ -19,6 +19,7 @@ SIMPLE = {
     "binomial": "logistic regression",
     "counts": "Poisson regression",
     "grades": "ordered logistic regression",
+    "share": "beta regression",
     "real": "linear regression",
     "negative_binomial": "negative binomial regression",
     "student_t": "Student-t regression",
@@ -60,6 +61,8 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         return _of_gamma(learning, rows)
     if kind == "survival":
         return _of_times(learning, rows, likelihood or "weibull")
+    if kind == "share":
+        return _of_shares(learning, rows)
     if kind == "grades":
         return _of_grades(learning, rows, len(data.target.levels))
     if kind == "positive":
@@ -190,6 +193,31 @@ def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
         density = own.derivatives(eta, y_new)[0] - centre * rows.unit
         name = SIMPLE[law] if role == "simple" else "base rate"
         found.append(Baseline(name, role, np.exp(centre) * own.conditional_median(eta), density))
+    return found
+
+
+def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Beta regression with a logit link and its precision by maximum likelihood; inputs and none."""
+    y, found = learning.outcome, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], Beta(float(np.exp(at[-1])))
+            value, slope = own.log_density_and_gradient(eta, y)
+            gradient = np.append(X.T @ slope, own.parameter_gradient(eta, y))
+            return _penalised(float(value), gradient, at, X.shape)
+
+        line = np.linalg.lstsq(X, logit(y), rcond=None)[0]
+        mean = expit(X @ line)
+        spread = np.mean((y - mean) ** 2) / np.mean(mean * (1.0 - mean)) + 1e-6
+        start = np.append(line, np.clip(np.log(1.0 / spread), -2.0, 10.0))
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 14.0)]
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        density = Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
+        name = SIMPLE["share"] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, expit(eta), density))
     return found
 
 

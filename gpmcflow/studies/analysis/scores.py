@@ -37,6 +37,7 @@ OF_A_CONSTANT = (
     "size",
     "shape",
     "gap",
+    "precision",
 )  # parameters of one response for all
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 

@@ -199,7 +199,7 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     target = data.target
     if kind == "counts":
         low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
-    elif kind == "binomial":
+    elif kind in ("binomial", "share"):
         low, high = expit(latent["q025"]), expit(latent["q975"])
     elif data.target.own.scaling == "geometric":
         low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))

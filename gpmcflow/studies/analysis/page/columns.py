@@ -175,6 +175,8 @@ def _size(analysis: Analysis, shift: Change, first: bool) -> str:
 
 def _overall(analysis: Analysis) -> Markup:
     base, target = analysis.info["base"], analysis.info["target"]
+    if analysis.kind == "share":
+        return Markup("The average is {}.").format(words.percent(base))
     if analysis.shares:
         of = "trials" if analysis.kind == "binomial" else "rows"
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import num2date
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.page.canvas import (
     ACCENT,
     INK,
@@ -45,7 +46,7 @@ def effect_panels(
     caption: str,
 ) -> list[Markup]:
     """One panel a column: average response with its band, all on one vertical axis."""
-    share = kind in ("binary", "binomial")
+    share, whole = KINDS[kind].shares, kind in ("binary", "binomial")
     limits = _limits(effects, rug, kind, base)
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
@@ -74,11 +75,12 @@ def effect_panels(
                 date_axis(axes, position)
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
-            if share:
+            if whole:
                 axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-                percent_axis(axes.yaxis)
             else:
                 few_ticks(axes, x=None)
+            if share:
+                percent_axis(axes.yaxis)
             _rug(axes, points, part["value"], position, kind, ends)
             axes.axhline(base, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
             if share and index == 0 and not dots:
@@ -113,7 +115,7 @@ def curve_panel(
             axes.set_ylim(-0.07, 1.07)
         elif not rug.empty:
             axes.plot(positions(rug["value"]), rug["outcome"], ".", color=MUTED, markersize=3.5)
-        if kind in ("binary", "binomial"):
+        if KINDS[kind].shares:
             percent_axis(axes.yaxis)
         axes.set_xlim(x.min(), x.max())
         few_ticks(axes, x=None if dates else 6, y=None if kind == "binary" else 6)
@@ -182,7 +184,7 @@ def _rug(
     low, high = axes.get_ylim()
     height = 0.035 * (high - low)
     foot = np.full(len(x), low + 0.2 * height)
-    if kind in ("positive", "survival", "real"):
+    if KINDS[kind].measured:
         axes.plot(x, y, ".", color=MUTED, markersize=2.6, alpha=0.75, zorder=0)
         return
     if kind == "binary":
@@ -212,7 +214,7 @@ def _limits(
     if kind == "binomial":
         return -0.02, 1.02
     low, high = min(effects["low"].min(), base), max(effects["high"].max(), base)
-    if kind in ("positive", "survival", "real") and not rug.empty:
+    if KINDS[kind].measured and not rug.empty:
         ends = rug["outcome"].quantile([0.005, 0.995])
         low, high = min(low, ends.iloc[0]), max(high, ends.iloc[1])
     if kind == "counts":

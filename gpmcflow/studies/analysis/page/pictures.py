@@ -165,7 +165,7 @@ def _effects(analysis: Analysis):
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
         f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
-        f"{'share' if analysis.shares else analysis.overall} of all rows, {_base(analysis)}.",
+        f"{_overall(analysis)} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -204,6 +204,10 @@ def _effects(analysis: Analysis):
         caption=caption,
     )
     return figure(panels, caption)
+
+
+def _overall(analysis: Analysis) -> str:
+    return "share" if analysis.shares and not analysis.measured else analysis.overall
 
 
 def _ends(rug: pd.DataFrame) -> str:

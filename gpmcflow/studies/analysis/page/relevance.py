@@ -106,7 +106,7 @@ def _caption(analysis: Analysis, shifts: list[Change]) -> str:
 
 def _axis(analysis: Analysis) -> str:
     if analysis.shares:
-        return "change in points of probability"
+        return "change in points" + " of probability" * (analysis.kind != "share")
     if analysis.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"

@@ -84,6 +84,12 @@ def _introduction(analysis: Analysis) -> Markup:
         )
         if _has_errors(analysis)
         else "",
+        "share": Markup(
+            "The <i>typical error</i> is the root of the mean squared difference between prediction "
+            "and outcome, in points of percent."
+        )
+        if _has_errors(analysis)
+        else "",
         "survival": "A row counts by the density of its time if its end was seen, else by the probability of "
         "lasting longer than it was followed.",
         "real": Markup(
@@ -140,10 +146,13 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
             head = Head(f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True)
             values = [_or_nothing(row["error"], lambda x: f"{x:.0f}") for row in rows]
         else:
+            percent = 100.0 if analysis.kind == "share" else 1.0
+            unit = "points" if analysis.kind == "share" else unit
             head = Head("typical error" + (f", {unit}" if unit else ""), True)
             values = [
                 _or_nothing(
-                    row["error"], lambda x, r=row: words.plus_minus(x, r.get("error_se", math.nan))
+                    percent * row["error"],
+                    lambda x, r=row: words.plus_minus(x, percent * r.get("error_se", math.nan)),
                 )
                 for row in rows
             ]
@@ -166,6 +175,7 @@ def _short(name: str) -> str:
     known = {
         "logistic regression": "log. regr.",
         "ordered logistic regression": "ord. log. regr.",
+        "beta regression": "beta regr.",
         "linear regression": "lin. regr.",
         "Poisson regression": "Poisson regr.",
         "negative binomial regression": "neg. bin. regr.",

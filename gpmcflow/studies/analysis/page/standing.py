@@ -52,6 +52,8 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     value = analysis.info["base"]
     average = (
         f"always giving the overall share, {words.percent(value)}"
+        if analysis.shares and not analysis.measured
+        else f"the average, {words.percent(value)}"
         if analysis.shares
         else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
     )
@@ -105,6 +107,8 @@ def _errors(analysis: Analysis, row: pd.Series) -> str:
     if analysis.own.classified and math.isfinite(row.get("error", math.nan)):
         return f" (misclassifies {row['error']:.0f})"
     if math.isfinite(row.get("error", math.nan)):
+        if analysis.kind == "share":
+            return f" (typical error {words.number(100 * row['error'])} points)"
         return f" (typical error {words.number(row['error'])}{error_unit(analysis)})"
     return ""
 

@@ -123,6 +123,9 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
     if analysis.kind == "grades":
         own, upper = row[PREFIX + row["grade"]], (row["probability"], row["q025"], row["q975"])
         return [bold(row["grade"]), words.probability(own), words.percent_interval(*upper)]
+    if analysis.kind == "share":
+        value, low, high = words.around(row["mean"], row["q025"], row["q975"])
+        return [bold(words.probability(value)), words.percent_range(low, high)]
     if analysis.typical == "median":
         middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
         return [bold(middle), f"{low} to {high}"]
@@ -153,6 +156,8 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return f"over {words.number(row['outcome'])}"
     if analysis.kind == "grades":
         return str(row["outcome"])
+    if analysis.kind == "share":
+        return words.percent(row["outcome"])
     if analysis.typical == "median":
         return words.number(row["outcome"])
     if analysis.kind != "real":
@@ -177,7 +182,7 @@ def _meaning(analysis: Analysis, is_new: bool) -> str:
             "Each prediction is the median: the outcome is as likely to be above it as below. Each "
             "interval is for one new row, noise included."
         )
-    if analysis.kind == "real":
+    if analysis.kind in ("real", "share"):
         return "Each interval is for one new row, noise included."
     if (
         analysis.kind == "counts"

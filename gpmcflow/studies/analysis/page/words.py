@@ -26,6 +26,7 @@ LIKELIHOODS = {
     "poisson": "counts, Poisson",
     "negative_binomial": "overdispersed counts, negative binomial",
     "binomial": "successes out of trials, binomial",
+    "beta": "shares, beta",
     "ordinal": "ordered grades, ordinal",
     "probit": "yes or no, probit",
     "logistic": "yes or no, logistic",

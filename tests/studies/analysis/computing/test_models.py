@@ -178,7 +178,7 @@ def test_likelihood_by_the_outcome(data, model, kind, likelihood):
     own = data(kind)
     made = model(own, "linear()")
     assert made.likelihood.name == likelihood
-    for name, unit in own.learning.units(kind).items():
+    for name, unit in own.learning.units(own.target.kind).items():
         np.testing.assert_array_equal(getattr(made.likelihood, name), unit)
 
 
