@@ -86,6 +86,11 @@ MODEL_WORDS = {
 }
 
 
+def zeros_like(models: Mapping[str, str]) -> str:
+    """Return the name of the model whose covariance one with zeros of another kind has: the plain one."""
+    return "plain" if "plain" in models else next(iter(models))
+
+
 def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     """Return the YAML file of an analysis, one comment a line for what was found and will be done."""
     settings, target = suggestion.settings, suggestion.target
@@ -150,16 +155,26 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     ]
     if suggestion.large is not None:
         lines += _large(suggestion)
+    if suggestion.zeros is not None:
+        lines += [
+            f"# About {suggestion.zeros:.0%} of the rows are zeros beyond a negative binomial law:",
+            "# the model zeros has them, and the report says which law the data favour.",
+        ]
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
     many = suggestion.n_rows > MANY_ROWS
     for model, covariance in suggestion.models.items():
-        words = MODEL_WORDS[model].removesuffix(
-            ", all columns alike" * ("rough" in suggestion.models)
-        )
+        if model == "zeros":
+            words = f"as {zeros_like(suggestion.models)}, with {suggestion.zeros:.0%} more zeros"
+        else:
+            words = MODEL_WORDS[model].removesuffix(
+                ", all columns alike" * ("rough" in suggestion.models)
+            )
         if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
         structure = ", structure: basis" if many or model == ADDITIVE else ""
+        if model == "zeros":
+            structure += ", likelihood: zero_inflated"
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
     return "".join(f"{_one_line(line)}\n" for line in lines)
 

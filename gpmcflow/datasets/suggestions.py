@@ -50,8 +50,9 @@ from gpmcflow.datasets.roles import (
     read_outcome,
 )
 from gpmcflow.datasets.seasons import Season, find_season
-from gpmcflow.datasets.suggestion_text import config_text, models_of
+from gpmcflow.datasets.suggestion_text import config_text, models_of, zeros_like
 from gpmcflow.datasets.target import Target, code_target, ended
+from gpmcflow.datasets.zeros import excess_zeros
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -92,6 +93,9 @@ class Suggestion:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     large: LargeModels | None = None  #: curves of each column by basis functions
+    zeros: float | None = (
+        None  #: share of zeros that overdispersion does not explain, if it is clear
+    )
 
     def text(self, name: str, csv: str | None = None) -> str:
         """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
@@ -201,6 +205,14 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     models, large = models_of(
         columns, explaining, settings, season, n_rows=len(table.rows), kind=coded.kind
     )
+    exposure = columns.get(settings.exposure or "")
+    zeros = None
+    if coded.kind == "counts":
+        unit = np.ones(len(outcome)) if exposure is None else exposure.values
+        known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
+        zeros = excess_zeros(outcome[known], unit[known])
+        if zeros is not None:
+            models["zeros"] = models[zeros_like(models)]
     return Suggestion(
         path,
         len(table.rows),
@@ -211,12 +223,13 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         uses,
         dropped,
         models,
-        _likelihood(coded.kind, outcome, columns.get(settings.exposure or "")),
+        _likelihood(coded.kind, outcome, exposure),
         _outcome_counts(columns[target], coded, outcome),
         season,
         bad_cells,
         [*table.notes, *_notes(table, columns, settings, reading, explaining, outcome)],
         large,
+        zeros,
     )
 
 

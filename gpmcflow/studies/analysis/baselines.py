@@ -73,7 +73,7 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     most = np.inf if kind == "counts" else 1.0 - least
     base = np.clip(outcome.sum() / weight.sum(), least, most)
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
-    if likelihood == "negative_binomial" and not same:
+    if likelihood in ("negative_binomial", "zero_inflated") and not same:
         return _overdispersed(learning, rows, weight, unit)
     if same:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)

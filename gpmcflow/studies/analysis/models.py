@@ -27,9 +27,10 @@ from gpmcflow.studies.stated_models import covariance_of, likelihood_of, priors_
 
 OF_ROWS: dict[
     str, dict[str, Any]
-] = {  # settings that the rows give, and what stands for them until then
+] = {  # settings in the place of those left out: of rows until they are read
     "binomial": {"trials": 1},
     "ordinal": {"levels": 2},
+    "zero_inflated": {"base": "negative_binomial"},
 }
 CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
 MEAN_SD = (

@@ -38,6 +38,7 @@ OF_A_CONSTANT = (
     "shape",
     "gap",
     "precision",
+    "probability",
 )  # parameters of one response for all
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 

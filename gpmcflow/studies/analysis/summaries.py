@@ -270,7 +270,8 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
             shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
-            table["rate_quantile"] = np.exp(table["latent_quantile"])
+            rates = expected_quantiles(_plain(part), list(table["quantile"].values))
+            table["rate_quantile"] = (("quantile", "new_case"), rates)
         if target.own.scaling == "geometric":
             levels = expected_quantiles(part, list(table["quantile"].values))
             table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)

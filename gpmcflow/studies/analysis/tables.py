@@ -198,7 +198,7 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     latent = {name: group["latent_quantile"].sel(quantile=q).values for q, name in LEVELS.items()}
     target = data.target
     if kind == "counts":
-        low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
+        low, high = (group["rate_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
     elif kind in ("binomial", "share"):
         low, high = expit(latent["q025"]), expit(latent["q975"])
     elif data.target.own.scaling == "geometric":
