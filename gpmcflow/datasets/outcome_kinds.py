@@ -85,10 +85,10 @@ KINDS = {
         ),
         OutcomeKind(
             "binomial",
-            likelihoods=("binomial",),
+            likelihoods=("binomial", "beta_binomial"),
             link="logit",
             words="successes out of a number of trials",
-            choice="successes out of a number of trials",
+            choice="successes out of trials; beta_binomial where they vary more than chance alone",
             done="the outcome, successes out of {unit}",
             came="what was counted",
             seen="the number counted",

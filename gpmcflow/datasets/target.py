@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.datasets.cells import row_problem
-from gpmcflow.datasets.columns import MOST_LEVELS, Column
+from gpmcflow.datasets.columns import MOST_LEVELS, Column, yaml_text
 from gpmcflow.datasets.csv_table import CsvTable
 from gpmcflow.datasets.grades import grade_order, grades_above, grades_below, listed_grades
 from gpmcflow.datasets.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
-from gpmcflow.datasets.roles import are_percent, is_counted
+from gpmcflow.datasets.roles import are_percent, find_trials, is_counted
 
 # A few words for yes that the alphabet does not put behind their no.
 YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
@@ -114,7 +114,7 @@ def code_target(
     column = columns[settings.target]
     target = Target(column.name, guess_kind(column, settings), unit=settings.unit)
     values = np.full(len(table.rows), np.nan)
-    problems = _unit_of_wrong_kind(target.kind, settings, where)
+    problems = _unit_of_wrong_kind(target.kind, settings, columns, where)
     if column.kind in ("empty", "constant"):
         always = f'is always "{column.levels[0]}"' if column.levels else "has no cell filled in"
         problems.append(f"{where}.target: column {column.name} {always}; choose another target")
@@ -321,7 +321,9 @@ def _graded(
     return levels, values, []
 
 
-def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[str]:
+def _unit_of_wrong_kind(
+    kind: str, settings: TableSettings, columns: dict[str, Column], where: str
+) -> list[str]:
     problems = [
         f"{where}.{own.unit}: the outcome is {kind}, and only {own.has_unit}; leave it out or write outcome: "
         f"{own.name}"
@@ -343,7 +345,12 @@ def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[
             f"{where}.event_value: found {settings.event_value!r} without event; name its column there"
         )
     if kind == "binomial" and not settings.trials:
-        problems.append(f"{where}.trials: a binomial outcome needs the column of trials; name it")
+        numbers = [c for c in columns.values() if c.kind in ("number", "whole") and not c.problems]
+        others = [column for column in numbers if column.name != settings.target]
+        counted = columns[settings.target].values is not None
+        found = find_trials(columns[settings.target], others) if counted else None
+        says = f"write trials: {yaml_text(found)}" if found else "name it, such as trials: tested"
+        problems.append(f"{where}.trials: a binomial outcome needs the column of trials; {says}")
     return problems
 
 

@@ -29,6 +29,7 @@ OF_ROWS: dict[
     str, dict[str, Any]
 ] = {  # settings in the place of those left out: of rows until they are read
     "binomial": {"trials": 1},
+    "beta_binomial": {"trials": 1},
     "ordinal": {"levels": 2},
     "zero_inflated": {"base": "negative_binomial"},
 }
