@@ -92,7 +92,7 @@ def target_found(column: Column, target: Target) -> str:
     """Return the words for what the target column holds."""
     if target.kind == "binary":
         return f"{target.positive}, {target.negative}"
-    if target.kind in ("positive", "survival", "real"):
+    if target.own.measured or target.levels:
         return column.contents
     return f"whole numbers, {_range(column)}"
 
@@ -142,14 +142,9 @@ def _range(column: Column) -> str:
 
 
 def _target_done(target: Target) -> str:
-    return {
-        "binary": f"the outcome; {target.positive} counts as 1",
-        "counts": "the outcome, as a count",
-        "binomial": f"the outcome, successes out of {target.unit}",
-        "positive": "the outcome, on the log scale",
-        "survival": "the outcome: time to the end, or how long it was followed without one",
-        "real": "the outcome",
-    }[target.kind]
+    return target.own.done.format(
+        positive=target.positive, unit=target.unit, levels=", ".join(target.levels)
+    )
 
 
 def _two_levels(column: Column) -> str:

@@ -106,7 +106,8 @@ class Encoding:
     def from_json(cls, text: str) -> Encoding:
         """Return the encoding that `to_json` wrote."""
         stored = json.loads(text)
-        stored["target"] = Target(**stored["target"])
+        target = stored["target"]
+        stored["target"] = Target(**{**target, "levels": tuple(target.get("levels", ()))})
         stored["codes"] = tuple(_code(code) for code in stored["codes"])
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()})
 

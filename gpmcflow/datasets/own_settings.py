@@ -10,8 +10,8 @@ from typing import Any
 
 from gpmcflow.datasets.cells import MISSING_WORDS
 from gpmcflow.datasets.csv_table import SEPARATORS
+from gpmcflow.datasets.outcome_kinds import KINDS
 
-KINDS = ("binary", "counts", "binomial", "positive", "survival", "real")
 INCOMPLETE = ("fill", "drop")
 DECIMALS = (".", ",")
 
@@ -21,8 +21,8 @@ class TableSettings:
     """How a CSV file is read.
 
     `csv` (path) and `target` (column) are required. `positive` is the value of the target that
-    counts as 1; `outcome` one of "binary", "counts", "binomial", "positive", "survival", "real", or
-    None: by the target. `event` names the column that says whether the end of a time was seen, which
+    counts as 1; `outcome` one of `KINDS`, or None: by the target; `levels` are its grades, from low to high.
+    `event` names the column that says whether the end of a time was seen, which
     its value `event_value` does.
     `drop`, `categorical` name columns that are not used, or are categories whatever they hold;
     `groups` those of names of subjects and the like, which only a term group(column) uses.
@@ -47,6 +47,7 @@ class TableSettings:
     trials: str | None = None
     event: str | None = None
     event_value: Any = None
+    levels: tuple[Any, ...] = ()
     coordinates: tuple[str, ...] = ()
     test_fraction: float = 0.2
     test_by: str | None = None
@@ -160,6 +161,7 @@ _ALLOWED = {
     "trials": "the name of a column",
     "event": "the name of a column",
     "event_value": "one value of the column event",
+    "levels": "a list of two grades or more, from low to high, such as [poor, fair, good]",
     "coordinates": "two columns, such as [easting, northing]",
     "test_fraction": "a number from 0 to below 1",
     "test_by": "the name of a column",
@@ -168,7 +170,7 @@ _ALLOWED = {
     "decimal": '"." or ","',
 }
 _CHOICES = {
-    "outcome": KINDS, "incomplete": INCOMPLETE, "separator": SEPARATORS, "decimal": DECIMALS
+    "outcome": tuple(KINDS), "incomplete": INCOMPLETE, "separator": SEPARATORS, "decimal": DECIMALS
 }  # fmt: skip
 
 
@@ -183,6 +185,8 @@ def _read(name: str, value: Any) -> Any:
         if name == "coordinates" and len(set(map(str, listed))) != 2 and listed:
             return None
         return tuple(text_of(item) for item in listed)
+    if name == "levels":
+        return _levels(value)
     if isinstance(value, (list, tuple, Mapping)):
         return None
     if name in ("positive", "event_value"):
@@ -194,3 +198,12 @@ def _read(name: str, value: Any) -> Any:
         text = "\t" if str(value) in ("tab", "\\t") else value
         return text if text in _CHOICES[name] else None
     return (str(value) if name in ("csv", "new") else text_of(value)) or None
+
+
+def _levels(value: Any) -> tuple[Any, ...] | None:
+    """Return two grades or more as text, but for yes and no without quotes, which YAML reads as booleans."""
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return None
+    if any(item is None or isinstance(item, (list, tuple, Mapping)) for item in value):
+        return None
+    return tuple(item if isinstance(item, bool) else text_of(item) for item in value)

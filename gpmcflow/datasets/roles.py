@@ -20,6 +20,7 @@ from gpmcflow.datasets.columns import (
     name_words,
     yaml_text,
 )
+from gpmcflow.datasets.grades import are_graded, grade_order
 
 EXPOSURE_WORDS = (
     "exposure", "effort", "personyears", "pyears", "pyar", "pyr", "py", "population", "pop", "popn",
@@ -113,39 +114,17 @@ POSITIVE_WORDS = {
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
 }  # fmt: skip
+PERCENT_NAMES = {"percent", "pct", "percentage"}
+PERCENT_WORDS = PERCENT_NAMES | {
+    "share",
+    "proportion",
+    "fraction",
+}  # of numbers up to 100
 GRADE_WORDS = {
     "rating", "quality", "grade", "satisfaction", "satis", "likert", "stage", "severity", "pain", "rank",
     "apply", "opinion", "agree", "agreement", "health", "education", "bitterness", "response", "mental",
     "improvement", "improved", "outcome", "level", "class", "evaluation", "eval",
 }  # fmt: skip
-GRADE_LEVELS = (  # words of ordered answers, low to high; two of a scale are enough
-    ("very low", "low", "medium", "moderate", "middle", "high", "very high"),
-    ("very poor", "poor", "bad", "fair", "good", "very good", "excellent"),
-    ("none", "slight", "mild", "some", "moderate", "marked", "severe"),
-    ("very unlikely", "unlikely", "somewhat likely", "neutral", "likely", "very likely"),
-    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
-    ("never", "rarely", "seldom", "sometimes", "often", "usually", "always"),
-    ("not too happy", "unhappy", "pretty happy", "happy", "very happy"),
-    ("small", "medium", "large"),
-    ("too little", "about right", "too much"),
-    ("left", "center", "right"),
-    ("liberal", "moderate", "conservative"),
-    ("worse", "same", "better"),
-    ("much worse", "worse", "average", "same", "better", "much better"),
-    ("no", "perhaps", "maybe", "unsure", "yes"),
-    ("low", "med", "mid", "high"),
-    ("fair", "good", "very good", "premium", "ideal"),
-    ("not at all", "a little", "somewhat", "moderately", "quite a bit", "very", "extremely"),
-    ("none", "partial", "complete", "some", "full"),
-    ("primary", "secondary", "tertiary", "high school", "college", "university"),
-    ("i", "ii", "iii", "iv", "v"),
-    ("1st", "2nd", "3rd", "4th"),
-    ("no", "little", "some", "moderate", "a lot", "much", "great"),
-    ("light", "medium", "dark"),
-    ("beginner", "intermediate", "advanced"),
-    ("poor", "below average", "average", "above average", "good", "excellent"),
-    ("absent", "rare", "occasional", "common", "frequent", "abundant"),
-)
 ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
@@ -169,8 +148,8 @@ class Reading:
     """The kind of outcome that a file holds, and the kind of model that it gets.
 
     `kind` is one of "real", "positive", "counts", "binary", "binomial", "classes", "grades", "share" and
-    "survival"; `model` is the one of "real", "positive", "survival", "counts", "binary" and "binomial" that
-    is nearest, and `why` says what that model does not see, "" where the two are the same.
+    "survival"; `model` is the one of `KINDS` that is nearest, and `why` says what that model does not see, ""
+    where the two are the same.
     """
 
     kind: str
@@ -210,6 +189,20 @@ def is_counted(column: Column) -> bool:
     return bool(values.min() == 0)
 
 
+def are_percent(column: Column) -> bool:
+    """Return whether numbers are percent: some are above 1, or they are named or written as percent."""
+    values = column.values
+    if values is None or not np.isfinite(values).any():
+        return False
+    named = "%" in column.name or "%" in column.contents or name_words(column.name) & PERCENT_NAMES
+    return bool(named) or float(np.nanmax(values)) > 1.0
+
+
+def _is_share(column: Column) -> bool:
+    named = "%" in column.name or "%" in column.contents
+    return named or bool(name_words(column.name) & PERCENT_WORDS)
+
+
 def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | None) -> Reading:
     """Return the kind of outcome of a column, by its values, its name and the columns beside it."""
     if trials:
@@ -221,10 +214,11 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if column.values is None or column.kind == "category":
         if len(levels) == 2:
             return Reading("binary", "binary")
-        if _grades(levels):
-            return Reading(
-                "grades", "binary", "the order of the grades is not used: one against the rest"
-            )
+        if grade_order(levels):
+            return Reading("grades", "grades")
+        if are_graded(levels):
+            why = "their order is not known, so one is set against the rest; see levels"
+            return Reading("grades", "binary", why)
         return Reading("classes", "binary", "one class against the rest")
     values = column.values[np.isfinite(column.values)]
     if len(np.unique(values)) == 2:
@@ -242,19 +236,25 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         )
         return Reading("survival", "real", why)
     if whole and few and words & GRADE_WORDS and not words & COUNT_WORDS:
-        return Reading("grades", "real", "the grades are taken as numbers with equal steps")
+        return Reading("grades", "grades")
     if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
         return Reading("classes", "binary", "one class against the rest")
     steps = np.unique(values)
     scale = 3 <= len(steps) <= 7 and bool((steps == np.arange(len(steps)) + 1).all())
     if whole and scale and not words & COUNT_WORDS:
-        return Reading("grades", "real", "the grades are taken as numbers with equal steps")
+        return Reading("grades", "grades")
     if is_counted(column) or (
         whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
     ):
         return Reading("counts", "counts")
-    if not whole and values.min() >= 0 and values.max() <= 1:
-        return Reading("share", "real", "intervals of a share can leave 0 to 1")
+    if (not whole and values.min() >= 0 and values.max() <= 1) or (
+        are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
+    ):
+        top = 100 if are_percent(column) else 1
+        if values.min() > 0 and values.max() < top:
+            return Reading("share", "share")
+        why = "a beta outcome has no 0 and no 1, so intervals of a share can leave 0 to 1"
+        return Reading("share", "real", why)
     named = words & POSITIVE_WORDS
     if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
         spread = _skewness(values)
@@ -584,13 +584,6 @@ def leak_words(leak: str, target: str) -> str:
     return (
         f"{leak} follows the order of the file and almost determines {target}; if it is a row number or "
         f"comes after the outcome: drop: [{yaml_text(leak)}]"
-    )
-
-
-def _grades(levels: list[str]) -> bool:
-    small = {" ".join(level.lower().replace("_", " ").split()) for level in levels}
-    return len(small) >= 3 and any(
-        len(small & set(scale)) >= min(3, len(small)) for scale in GRADE_LEVELS
     )
 
 

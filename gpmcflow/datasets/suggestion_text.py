@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpmcflow.datasets.column_uses import dropped_done, input_done, unit_done, unit_found
 from gpmcflow.datasets.columns import Column, as_argument, name_words, yaml_text
+from gpmcflow.datasets.grades import listed_grades
 from gpmcflow.datasets.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
 from gpmcflow.datasets.own_settings import TableSettings
 from gpmcflow.datasets.seasons import Season
@@ -21,22 +22,6 @@ NAME_LIKE = {
     "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
     "category", "lot", "unit", "store", "region",
 }  # fmt: skip
-LIKELIHOODS = {
-    "binary": "yes or no; logistic is the other choice",
-    "counts": "negative_binomial where counts vary more than Poisson's, else poisson",
-    "binomial": "successes out of a number of trials",
-    "positive": "normal noise of the logarithm; gamma is the other choice",
-    "survival": "Weibull times; {survival: {law: loglogistic}} or lognormal are the other choices",
-    "real": "a number with noise; student_t if there are outliers",
-}
-
-KIND_WORDS = {
-    "counts": "whole numbers 0, 1, 2, ...; or real",
-    "binomial": "successes out of a number of trials",
-    "positive": "an amount above 0, on the log scale; or real, with likelihood: gaussian",
-    "survival": "a time above 0, some of which had not ended yet",
-    "real": "any number",
-}
 
 
 def models_of(
@@ -101,6 +86,11 @@ MODEL_WORDS = {
 }
 
 
+def zeros_like(models: Mapping[str, str]) -> str:
+    """Return the name of the model whose covariance one with zeros of another kind has: the plain one."""
+    return "plain" if "plain" in models else next(iter(models))
+
+
 def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     """Return the YAML file of an analysis, one comment a line for what was found and will be done."""
     settings, target = suggestion.settings, suggestion.target
@@ -129,8 +119,12 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
     else:
         whole = suggestion.columns[target.name].kind == "whole"
-        words = KIND_WORDS[target.kind] + ("; or counts" if target.kind == "real" and whole else "")
+        words = target.own.words + ("; or counts" if target.kind == "real" and whole else "")
         lines.append(f"  outcome: {target.kind}   # {words}")
+    if target.levels:
+        lines.append(
+            f"  levels: [{listed_grades(target.levels)}]   # from low to high; correct the order if need be"
+        )
     lines += _units(suggestion)
     lines += ["", "  # the columns: what was found -> what is done"]
     lines += [f"  # {line}" for line in _column_lines(suggestion)]
@@ -156,21 +150,31 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         *_test_by(suggestion),
         "  # new: new_rows.csv     # rows to predict: the same columns, without the outcome",
         "",
-        f"likelihood: {suggestion.likelihood}   # {LIKELIHOODS[target.kind]}",
+        f"likelihood: {suggestion.likelihood}   # {target.own.choice}",
         "",
     ]
     if suggestion.large is not None:
         lines += _large(suggestion)
+    if suggestion.zeros is not None:
+        lines += [
+            f"# About {suggestion.zeros:.0%} of the rows are zeros beyond a negative binomial law:",
+            "# the model zeros has them, and the report says which law the data favour.",
+        ]
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
     many = suggestion.n_rows > MANY_ROWS
     for model, covariance in suggestion.models.items():
-        words = MODEL_WORDS[model].removesuffix(
-            ", all columns alike" * ("rough" in suggestion.models)
-        )
+        if model == "zeros":
+            words = f"as {zeros_like(suggestion.models)}, with {suggestion.zeros:.0%} more zeros"
+        else:
+            words = MODEL_WORDS[model].removesuffix(
+                ", all columns alike" * ("rough" in suggestion.models)
+            )
         if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
         structure = ", structure: basis" if many or model == ADDITIVE else ""
+        if model == "zeros":
+            structure += ", likelihood: zero_inflated"
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
     return "".join(f"{_one_line(line)}\n" for line in lines)
 

@@ -27,7 +27,9 @@ from gpmcflow.datasets.columns import (
     yaml_text,
 )
 from gpmcflow.datasets.csv_table import SEPARATORS, CsvTable, find_separator
+from gpmcflow.datasets.grades import grade_order
 from gpmcflow.datasets.large_models import LargeModels
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
 from gpmcflow.datasets.own_table import read_table
 from gpmcflow.datasets.roles import (
@@ -48,8 +50,9 @@ from gpmcflow.datasets.roles import (
     read_outcome,
 )
 from gpmcflow.datasets.seasons import Season, find_season
-from gpmcflow.datasets.suggestion_text import config_text, models_of
+from gpmcflow.datasets.suggestion_text import config_text, models_of, zeros_like
 from gpmcflow.datasets.target import Target, code_target, ended
+from gpmcflow.datasets.zeros import excess_zeros
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -90,6 +93,9 @@ class Suggestion:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     large: LargeModels | None = None  #: curves of each column by basis functions
+    zeros: float | None = (
+        None  #: share of zeros that overdispersion does not explain, if it is clear
+    )
 
     def text(self, name: str, csv: str | None = None) -> str:
         """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
@@ -111,7 +117,7 @@ class Suggestion:
                 use = "dropped"
             by_use.setdefault(use, []).append(self._short(column, use))
         lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
-        unit = {"binomial": "trials", "survival": "event"}.get(self.target.kind, "exposure")
+        unit = self.target.own.unit or "exposure"
         labels = {
             "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
             "dates": "dates", "groups": "groups", "dropped": "dropped",
@@ -199,6 +205,14 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     models, large = models_of(
         columns, explaining, settings, season, n_rows=len(table.rows), kind=coded.kind
     )
+    exposure = columns.get(settings.exposure or "")
+    zeros = None
+    if coded.kind == "counts":
+        unit = np.ones(len(outcome)) if exposure is None else exposure.values
+        known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
+        zeros = excess_zeros(outcome[known], unit[known])
+        if zeros is not None:
+            models["zeros"] = models[zeros_like(models)]
     return Suggestion(
         path,
         len(table.rows),
@@ -209,12 +223,13 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         uses,
         dropped,
         models,
-        _likelihood(coded.kind, outcome, columns.get(settings.exposure or "")),
+        _likelihood(coded.kind, outcome, exposure),
         _outcome_counts(columns[target], coded, outcome),
         season,
         bad_cells,
         [*table.notes, *_notes(table, columns, settings, reading, explaining, outcome)],
         large,
+        zeros,
     )
 
 
@@ -325,6 +340,7 @@ def _roles(
         exposure=exposure,
         event=event,
         event_value=None if event is None else ended(_levels(others[event])),
+        levels=(grade_order(_levels(target)) or ()) if reading.model == "grades" else (),
         coordinates=places,
         drop=tuple(drop),
     )
@@ -377,13 +393,7 @@ def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str
 def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
     """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
     if kind != "counts":
-        return {
-            "binary": "probit",
-            "binomial": "binomial",
-            "positive": "log_normal",
-            "survival": "survival",
-            "real": "gaussian",
-        }[kind]
+        return KINDS[kind].likelihoods[0]
     unit = np.ones(len(outcome)) if exposure is None else exposure.values
     known = np.isfinite(outcome) & np.isfinite(unit)
     expected = unit[known] * outcome[known].sum() / unit[known].sum()
@@ -437,8 +447,11 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
     if target.kind == "binary":
         n = int(values.sum())
         text = f"{target.positive} {n}, {target.negative} {len(values) - n}"
-    elif target.kind in ("positive", "survival", "real"):
-        article = {"positive": "a positive number", "survival": "a time"}.get(
+    elif target.levels:
+        number = Counter(values.astype(int).tolist())
+        text = ", ".join(f"{level} {number[k]}" for k, level in enumerate(target.levels, 1))
+    elif target.own.measured:
+        article = {"positive": "a positive number", "survival": "a time", "share": "a share"}.get(
             target.kind, "a number"
         )
         text = f"{article}, {values.min():.6g} to {values.max():.6g}"

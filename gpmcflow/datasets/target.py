@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.datasets.cells import row_problem
-from gpmcflow.datasets.columns import MOST_LEVELS, Column
+from gpmcflow.datasets.columns import MOST_LEVELS, Column, yaml_text
 from gpmcflow.datasets.csv_table import CsvTable
+from gpmcflow.datasets.grades import grade_order, grades_above, grades_below, listed_grades
+from gpmcflow.datasets.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.datasets.own_settings import TableSettings, text_of, unknown
-from gpmcflow.datasets.roles import is_counted
+from gpmcflow.datasets.roles import are_percent, find_trials, is_counted
 
 # A few words for yes that the alphabet does not put behind their no.
 YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
@@ -28,10 +30,11 @@ SHOWN_CLASSES = 6
 class Target:
     """How the target column is coded.
 
-    `kind` is "binary" (`positive` is +1, all else -1), "counts", "binomial", "positive", "survival" or "real"
-    (the model's y is (value - `shift`) / `scale`; of positive amounts and times the scale is their geometric
-    mean, and there is no shift). `unit` names the column of exposures, trials or events; of times `positive`
-    is the value there where the end was seen.
+    `kind` is one of `KINDS`. Of a "binary" one `positive` is +1, all else -1; of "grades" the model's y is
+    their place 1, 2, .. in `levels`, and `positive` and `negative` are words for those from `split` on, and
+    those below; else y is (value - `shift`) / `scale`, without a shift where the scale is a geometric mean.
+    `unit` names the column of exposures, trials or events; of times `positive` is the value there where the
+    end was seen.
     """
 
     name: str
@@ -41,22 +44,36 @@ class Target:
     unit: str | None = None
     shift: float = 0.0
     scale: float = 1.0
+    levels: tuple[str, ...] = ()
+    split: int = 0
+
+    @property
+    def own(self) -> OutcomeKind:
+        """What is known of outcomes of this kind."""
+        return KINDS[self.kind]
 
     def standardised_by(self, outcome: np.ndarray) -> Target:
-        """Return the target with shift and scale by the learning rows, if it is an amount or a real one."""
-        if self.kind in ("positive", "survival"):
+        """Return the target with shift and scale, or the split of grades, by the learning rows.
+
+        Grades are split where the two groups are of sizes as equal as can be.
+        """
+        if self.levels:
+            above = [(outcome >= grade).mean() for grade in range(2, len(self.levels) + 1)]
+            split = 2 + int(np.argmin(np.abs(np.array(above) - 0.5)))
+            low, high = grades_below(self.levels, split), grades_above(self.levels, split)
+            return replace(self, split=split, positive=high, negative=low)
+        if self.own.scaling == "geometric":
             return replace(self, scale=float(np.exp(np.log(outcome).mean())))
-        if self.kind != "real":
+        if self.own.scaling is None:
             return self
         scale = float(outcome.std(ddof=1))
         return replace(self, shift=float(outcome.mean()), scale=scale or 1.0)
 
     def model_values(self, outcome: np.ndarray) -> np.ndarray:
-        """Return y as models take it: -1 and +1, counts, or numbers about a typical one."""
+        """Return y as models take it: -1 and +1, grades, counts, or numbers about a typical one."""
         if self.kind == "binary":
             return 2.0 * outcome - 1.0
-        measured = self.kind in ("positive", "survival", "real")
-        return (outcome - self.shift) / self.scale if measured else outcome
+        return (outcome - self.shift) / self.scale
 
     def unit_values(self, unit: Column) -> np.ndarray:
         """Exposures or trials as they are; of events 1 where the end was seen, else 0. NaN where missing."""
@@ -78,6 +95,8 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
         return "counts"
     if settings.event:
         return "survival"
+    if settings.levels:
+        return "grades"
     values = target.values
     different = len(set(target.labels[_read(target, settings.positive)].tolist()))
     if different == 2 or settings.positive is not None or values is None:
@@ -90,12 +109,12 @@ def code_target(
 ) -> tuple[Target, np.ndarray, list[str]]:
     """Return the target, its values in natural units (NaN where missing), and what is wrong.
 
-    The values are 1 and 0 for a binary target.
+    The values are 1 and 0 for a binary target, and 1, 2, .. for grades from low to high.
     """
     column = columns[settings.target]
     target = Target(column.name, guess_kind(column, settings), unit=settings.unit)
     values = np.full(len(table.rows), np.nan)
-    problems = _unit_of_wrong_kind(target.kind, settings, where)
+    problems = _unit_of_wrong_kind(target.kind, settings, columns, where)
     if column.kind in ("empty", "constant"):
         always = f'is always "{column.levels[0]}"' if column.levels else "has no cell filled in"
         problems.append(f"{where}.target: column {column.name} {always}; choose another target")
@@ -107,6 +126,10 @@ def code_target(
             problems += [line for line in column.problems if line not in problem]
         values = np.where(column.labels == positive, 1.0, 0.0)
         values[column.missing] = np.nan
+    elif target.kind == "grades":
+        levels, values, wrong = _graded(table, column, settings, where)
+        target = replace(target, levels=levels)
+        problems += wrong
     elif column.values is None or column.kind == "date":
         problems.append(
             f"{where}.target: column {column.name} holds {column.contents}, the outcome is "
@@ -120,12 +143,18 @@ def code_target(
                 f"{where}.positive: found {settings.positive!r}, and the outcome is {target.kind}; "
                 "only a binary outcome has one; leave it out"
             )
-        if target.kind in ("positive", "survival"):
+        if target.own.scaling == "geometric":
             with np.errstate(invalid="ignore"):
                 bad = values <= 0
             if bad.any():
                 says = _not_positive if target.kind == "positive" else _no_time
                 problems.append(row_problem(table, column.name, bad, says))
+        elif target.kind == "share":
+            values = values / 100.0 if are_percent(column) else values
+            with np.errstate(invalid="ignore"):
+                bad = (values <= 0) | (values >= 1)
+            if bad.any():
+                problems.append(row_problem(table, column.name, bad, _no_share))
         elif target.kind != "real":
             with np.errstate(invalid="ignore"):
                 bad = (values < 0) | (values != np.floor(values)) & np.isfinite(values)
@@ -245,28 +274,66 @@ def _no_time(cell: str) -> str:
     )
 
 
+def _no_share(cell: str) -> str:
+    return (
+        f'"{cell}" is not above 0 and below 1 (or 100 %), and a share has to be; correct the cell, or write '
+        "outcome: real and likelihood: gaussian"
+    )
+
+
 def _no_count(cell: str) -> str:
     return (
         f'"{cell}" is not a count; counts are 0, 1, 2, ...; correct the cell or write outcome: real'
     )
 
 
-def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[str]:
-    problems = []
-    if settings.exposure and kind != "counts":
+def _graded(
+    table: CsvTable, column: Column, settings: TableSettings, where: str
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """Return the grades from low to high, the place of each cell among them from 1 on, and what is wrong."""
+    filled = column.labels[~column.missing].tolist()
+    classes = sorted(set(filled), key=_order)
+    values = np.full(len(column.labels), np.nan)
+    if settings.levels:
+        levels = tuple(_positive(level, classes) or text_of(level) for level in settings.levels)
+    elif found := grade_order(classes):
+        levels = found
+    else:
+        shown = listed_grades(classes[:SHOWN_CLASSES])
+        shown += ", ..." if len(classes) > SHOWN_CLASSES else ""
+        return (), values, [
+            f"{where}.levels: the order of the {len(classes)} grades of column {column.name} is not known; "
+            f"write them from low to high: levels: [{shown}]"
+        ]  # fmt: skip
+    listed = listed_grades(levels)
+    if twice := [level for level, n in Counter(levels).items() if n > 1]:
+        return (), values, [
+            f"{where}.levels: found {twice[0]} twice in [{listed}]; name each grade once"
+        ]  # fmt: skip
+    places = {level: place for place, level in enumerate(levels, 1)}
+    values[~column.missing] = [places.get(label, np.nan) for label in filled]
+    unknown_grade = ~column.missing & np.isnan(values)
+    if unknown_grade.any():
+        first = listed_grades([column.labels[int(np.flatnonzero(unknown_grade)[0])]])
+        says = f"is not among the grades; correct it, or add it at its place: levels: [{listed}, {first}]"
+        problem = row_problem(table, column.name, unknown_grade, lambda cell: f'"{cell}" {says}')
+        return levels, values, [problem]
+    return levels, values, []
+
+
+def _unit_of_wrong_kind(
+    kind: str, settings: TableSettings, columns: dict[str, Column], where: str
+) -> list[str]:
+    problems = [
+        f"{where}.{own.unit}: the outcome is {kind}, and only {own.has_unit}; leave it out or write outcome: "
+        f"{own.name}"
+        for own in KINDS.values()
+        if own.unit and getattr(settings, own.unit) and own.name != kind
+    ]
+    if settings.levels and kind != "grades":
         problems.append(
-            f"{where}.exposure: the outcome is {kind}, and only counts have an exposure; "
-            "leave it out or write outcome: counts"
-        )
-    if settings.trials and kind != "binomial":
-        problems.append(
-            f"{where}.trials: the outcome is {kind}, and only a binomial one has trials; "
-            "leave it out or write outcome: binomial"
-        )
-    if settings.event and kind != "survival":
-        problems.append(
-            f"{where}.event: the outcome is {kind}, and only times to an end have an event; leave it out "
-            "or write outcome: survival"
+            f"{where}.levels: the outcome is {kind}, and only grades have levels; leave them out or write "
+            "outcome: grades"
         )
     if kind == "survival" and not settings.event:
         problems.append(
@@ -278,7 +345,12 @@ def _unit_of_wrong_kind(kind: str, settings: TableSettings, where: str) -> list[
             f"{where}.event_value: found {settings.event_value!r} without event; name its column there"
         )
     if kind == "binomial" and not settings.trials:
-        problems.append(f"{where}.trials: a binomial outcome needs the column of trials; name it")
+        numbers = [c for c in columns.values() if c.kind in ("number", "whole") and not c.problems]
+        others = [column for column in numbers if column.name != settings.target]
+        counted = columns[settings.target].values is not None
+        found = find_trials(columns[settings.target], others) if counted else None
+        says = f"write trials: {yaml_text(found)}" if found else "name it, such as trials: tested"
+        problems.append(f"{where}.trials: a binomial outcome needs the column of trials; {says}")
     return problems
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.datasets.own_table import Part, encode_new
 from gpmcflow.datasets.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors, StorageError, refuse_unfit
@@ -25,6 +26,7 @@ from gpmcflow.storage.input_files import load_json, load_yaml, user_path
 from gpmcflow.studies.analysis import tables
 from gpmcflow.studies.analysis.data import data_of, rows_of
 from gpmcflow.studies.analysis.fitting import N_PREDICTED
+from gpmcflow.studies.analysis.grades import PREFIX
 from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.reading import cells_of
 from gpmcflow.studies.analysis.report import made_of
@@ -179,14 +181,17 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
         yield f"  {len(unseen)} name a category not seen before ({unseen[0]}): see column note"
     if outside:
         yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
-    first, amounts = table.iloc[0], ("positive", "survival")
-    middle = "q50" if info["target"]["kind"] in amounts else "mean"
-    shown = (
-        f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
-        if info["target"]["kind"] == "binary"
-        else f"{info['target']['name']} {first[middle]:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
-    )
+    first, kind, name = table.iloc[0], info["target"]["kind"], info["target"]["name"]
+    made = ["mean", "sd", "quantiles"]
+    if kind == "grades":
+        made = ["grade", *(PREFIX + level for level in info["target"]["levels"])]
+        shown = f"{name} {first['grade']} ({first[PREFIX + first['grade']]:.0%})"
+    elif kind == "binary":
+        shown = f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
+    else:
+        middle = "q50" if KINDS[kind].typical == "median" else "mean"
+        shown = f"{name} {first[middle]:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
     yield f"  first row: {shown}"
     front = [name for name in table if name in ("row", *info["ids"])]
-    names = ", ".join([*front, "mean", "sd", "quantiles", "note"])
+    names = ", ".join([*front, *made, "note"])
     yield f"wrote {output}: {names}; {len(table)} rows, none left out"

@@ -286,7 +286,7 @@ def test_constant_in_the_learning_rows(tmp_path):
         ("g", {"positive": "A1"}, 'data.positive: no value "A1" in column g; did you mean "a"?'),
         ("g", {"outcome": "real"}, "data.target: column g holds 5 categories, the outcome is real"),
         ("x", {"positive": 1, "outcome": "real"}, "data.positive: found 1, and the outcome is real"),
-        ("y", {"outcome": "yes/no"}, "data.outcome: found 'yes/no'; allowed: binary, counts,"),
+        ("y", {"outcome": "yes/no"}, "data.outcome: found 'yes/no'; allowed: binary, grades,"),
         ("y", {"exposure": "x", "outcome": "binary"}, "data.exposure: the outcome is binary"),
         ("y", {"coordinates": ["x"]}, "data.coordinates: found ['x']; allowed: two columns"),
         ("y", {"coordinates": ["x", "g"]}, "data.coordinates: column g holds 5 categories;"),

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 from scipy.optimize import linprog, minimize
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, expit, gammaln, logit
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
-from gpmcflow.likelihoods import Survival
+from gpmcflow.likelihoods import Beta, Ordinal, Survival
 from gpmcflow.likelihoods.counts import LARGEST_RATE
 from gpmcflow.studies.analysis.data import Data, Rows
 
@@ -18,6 +18,8 @@ SIMPLE = {
     "binary": "logistic regression",
     "binomial": "logistic regression",
     "counts": "Poisson regression",
+    "grades": "ordered logistic regression",
+    "share": "beta regression",
     "real": "linear regression",
     "negative_binomial": "negative binomial regression",
     "student_t": "Student-t regression",
@@ -38,9 +40,7 @@ class Baseline(NamedTuple):
 
     name: str
     role: str  #: "simple" or "base"
-    mean: (
-        np.ndarray
-    )  #: expected outcome; of a binary one the probability, of amounts and times the median (m,)
+    mean: np.ndarray  #: what is predicted (m,): see `scores.predicted`
     log_density: np.ndarray  #: of what was observed (m,)
 
 
@@ -61,6 +61,10 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         return _of_gamma(learning, rows)
     if kind == "survival":
         return _of_times(learning, rows, likelihood or "weibull")
+    if kind == "share":
+        return _of_shares(learning, rows)
+    if kind == "grades":
+        return _of_grades(learning, rows, len(data.target.levels))
     if kind == "positive":
         return _of_logs(learning, rows)
     if kind == "real":
@@ -69,7 +73,7 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     most = np.inf if kind == "counts" else 1.0 - least
     base = np.clip(outcome.sum() / weight.sum(), least, most)
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
-    if likelihood == "negative_binomial" and not same:
+    if likelihood in ("negative_binomial", "zero_inflated") and not same:
         return _overdispersed(learning, rows, weight, unit)
     if same:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
@@ -189,6 +193,65 @@ def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
         density = own.derivatives(eta, y_new)[0] - centre * rows.unit
         name = SIMPLE[law] if role == "simple" else "base rate"
         found.append(Baseline(name, role, np.exp(centre) * own.conditional_median(eta), density))
+    return found
+
+
+def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Beta regression with a logit link and its precision by maximum likelihood; inputs and none."""
+    y, found = learning.outcome, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], Beta(float(np.exp(at[-1])))
+            value, slope = own.log_density_and_gradient(eta, y)
+            gradient = np.append(X.T @ slope, own.parameter_gradient(eta, y))
+            return _penalised(float(value), gradient, at, X.shape)
+
+        line = np.linalg.lstsq(X, logit(y), rcond=None)[0]
+        mean = expit(X @ line)
+        spread = np.mean((y - mean) ** 2) / np.mean(mean * (1.0 - mean)) + 1e-6
+        start = np.append(line, np.clip(np.log(1.0 / spread), -2.0, 10.0))
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 14.0)]
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        density = Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
+        name = SIMPLE["share"] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, expit(eta), density))
+    return found
+
+
+def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
+    """Proportional odds by maximum likelihood, with inputs and without.
+
+    Where a grade is not among the learning rows, each counts as half a row more: none is ruled out.
+    """
+    seen, y = np.unique(learning.outcome, return_inverse=True)
+    n, found = len(y), []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+        p = X.shape[1]
+
+        def loss(at: np.ndarray, X: np.ndarray = X, p: int = p) -> tuple[float, np.ndarray]:
+            own, eta = Ordinal(len(seen)).with_values(np.exp(at[p:])), X @ at[:p]
+            value, first, *_ = own.derivatives(eta, y + 1.0)
+            slope = np.append(X.T @ first, own.parameter_gradient(eta, y + 1.0))
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        below = logit(np.cumsum(np.bincount(y))[:-1] / n)
+        start = np.concatenate([[-below[0]], np.zeros(p - 1), np.log(np.diff(below))])
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * p + [(-12.0, 5.0)] * (len(seen) - 2)
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:p], -LARGEST_ETA, LARGEST_ETA)
+        own = Ordinal(len(seen)).with_values(np.exp(at[p:]))
+        chances = np.zeros((n_grades, len(eta)))
+        chances[seen.astype(int) - 1] = own.class_probabilities(eta, np.zeros(len(eta)))
+        if len(seen) < n_grades:
+            chances = (n * chances + 0.5) / (n + 0.5 * n_grades)
+        of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(eta))]
+        name = SIMPLE["grades"] if role == "simple" else "base rate"
+        density = np.log(np.maximum(of_seen, np.finfo(float).tiny))
+        found.append(Baseline(name, role, 1.0 + chances.argmax(0), density))
     return found
 
 

@@ -13,16 +13,14 @@ import xarray as xr
 
 from gpmcflow.datasets.codes import GroupCode, NumberCode
 from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.datasets.own_table import Part, PreparedTable
 from gpmcflow.datasets.target import Target
 
 PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
-UNITS = {"counts": "exposure", "binomial": "trials"}
 
 
-_OF_PREDICTIONS = re.compile(
-    r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|p_(\d+|more)"
-)
+_OF_PREDICTIONS = re.compile(r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|grade|p_.+")
 
 
 class Rows(NamedTuple):
@@ -36,11 +34,12 @@ class Rows(NamedTuple):
 
     def units(self, kind: str) -> dict[str, np.ndarray]:
         """Exposures or trials by name, as `predict` takes them: what is known beforehand."""
-        return {UNITS[kind]: self.unit} if self.unit is not None and kind in UNITS else {}
+        return {} if kind == "survival" else self.constants(kind)
 
     def constants(self, kind: str) -> dict[str, np.ndarray]:
         """Exposures, trials or events by name, as likelihoods of observations take them."""
-        return {"event": self.unit} if kind == "survival" else self.units(kind)
+        name = KINDS[kind].unit
+        return {} if self.unit is None or name is None else {name: self.unit}
 
     def log_units(self, target: Target) -> np.ndarray:
         """What is subtracted from log densities of y to have those of the outcome in natural units (m,).

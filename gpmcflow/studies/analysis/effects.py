@@ -11,10 +11,10 @@ from scipy.special import expit, logit
 
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.datasets.codes import CategoryCode
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.likelihoods import Likelihood, Survival
 from gpmcflow.studies.analysis.data import Data
 
-RATIOS = ("counts", "positive", "survival")  # outcomes under a log link, whose changes are ratios
 N_ROWS = 400  # learning rows that averages are taken over
 N_JOINT = 40  # of them, whose latent values are drawn jointly: the spread of an average
 N_POINTS = 14  # of a curve, beside the ends of the usual range
@@ -214,10 +214,11 @@ def typical_of(likelihood: Likelihood, eta: np.ndarray) -> np.ndarray:
 
 def on_link(average: np.ndarray, kind: str) -> np.ndarray:
     """Averages on the scale of the link: logs of rates and amounts, log odds of shares, real ones as is."""
-    if kind == "real":
+    link = KINDS[kind].link
+    if link == "identity":
         return average
     tiny = np.finfo(float).tiny
-    if kind in RATIOS:
+    if link == "log":
         return np.log(np.maximum(average, tiny))
     least = np.finfo(float).eps
     return logit(np.clip(average, least, 1.0 - least))
@@ -225,7 +226,7 @@ def on_link(average: np.ndarray, kind: str) -> np.ndarray:
 
 def from_link(value: np.ndarray, kind: str) -> np.ndarray:
     """The averages that `on_link` takes."""
-    return value if kind == "real" else np.exp(value) if kind in RATIOS else expit(value)
+    return {"identity": np.asarray, "log": np.exp, "logit": expit}[KINDS[kind].link](value)
 
 
 def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
@@ -238,19 +239,20 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean, scaled = np.median(averages, axis=0), on_link(averages, kind)
+    ratios = KINDS[kind].ratios
     first, last = sweep.usual
     seen = scaled
     if sweep.kind == "place":
         order = np.argsort(mean, kind="stable")
         first, last = (int(order[round(q * (len(order) - 1))]) for q in USUAL)
     elif sweep.kind == "category":
-        distance = np.log(mean / mean[0]) if kind in RATIOS else mean - mean[0]
+        distance = np.log(mean / mean[0]) if ratios else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
     else:
         seen = scaled[:, first : last + 1]
-        first, last = _turned(np.log(averages) if kind in RATIOS else averages, first, last)
+        first, last = _turned(np.log(averages) if ratios else averages, first, last)
     ends = averages[:, first], averages[:, last]
-    change = ends[1] / ends[0] if kind in RATIOS else ends[1] - ends[0]
+    change = ends[1] / ends[0] if ratios else ends[1] - ends[0]
     if kind == "real" and sweep.kind == "category" and np.median(change) < 0.0:
         first, last, change = last, first, -change  # told from the lower end
     summary = (float(q) for q in np.quantile(change, [0.5, 0.025, 0.975]))

@@ -16,20 +16,22 @@ from gpmcflow.covariances.leaves import Constant, Linear, Periodic
 from gpmcflow.datasets.codes import CategoryCode, GroupCode, NumberCode
 from gpmcflow.datasets.columns import term_names, yaml_text
 from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.likelihoods import Ordinal
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter, Setting
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.stated_models import covariance_of, likelihood_of, priors_of
 
-LIKELIHOODS = {  # by the kind of outcome; the first is taken unless another is stated
-    "binary": ("probit", "logistic"),
-    "counts": ("poisson", "negative_binomial"),
-    "binomial": ("binomial",),
-    "positive": ("log_normal", "gamma"),
-    "survival": ("survival",),
-    "real": ("gaussian", "student_t"),
+OF_ROWS: dict[
+    str, dict[str, Any]
+] = {  # settings in the place of those left out: of rows until they are read
+    "binomial": {"trials": 1},
+    "beta_binomial": {"trials": 1},
+    "ordinal": {"levels": 2},
+    "zero_inflated": {"base": "negative_binomial"},
 }
 CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
 MEAN_SD = (
@@ -42,17 +44,16 @@ def kind_of(likelihood: str | Mapping | None) -> str | None:
     name = (
         likelihood if isinstance(likelihood, str) or likelihood is None else next(iter(likelihood))
     )
-    return next((kind for kind, names in LIKELIHOODS.items() if name in names), None)
+    return next((kind.name for kind in KINDS.values() if name in kind.likelihoods), None)
 
 
 def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
     """A model as a problem of the config states it: covariance, likelihood and named hyperpriors."""
     stated = dict(settings["models"][name])
-    stated["likelihood"] = (
-        stated.get("likelihood") or settings["likelihood"] or LIKELIHOODS[kind][0]
-    )
-    if stated["likelihood"] == "binomial":  # the trials are those of the rows
-        stated["likelihood"] = {"binomial": {"trials": 1}}
+    own = stated.get("likelihood") or settings["likelihood"] or KINDS[kind].likelihoods[0]
+    name, its = (own, {}) if isinstance(own, str) else next(iter(own.items()))
+    of_rows = {} if "cutpoints" in its else OF_ROWS.get(name, {})
+    stated["likelihood"] = {name: {**of_rows, **its}} if of_rows or its else name
     stated["priors"] = {**settings["priors"], **stated.get("priors", {})}
     return {**stated, "model": "joint"}
 
@@ -72,18 +73,30 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     kind, path = data.target.kind, f"{where}.models.{name}"
     statement = model_statement(settings, name, kind)
     likelihood = likelihood_of(statement, path)
-    if likelihood.name not in LIKELIHOODS[kind]:
+    allowed = KINDS[kind].likelihoods
+    if likelihood.name not in allowed:
         raise InputError(
             f"{path}.likelihood: found {likelihood.name} for an outcome that is {kind}; allowed: "
-            f"{', '.join(LIKELIHOODS[kind])}"
+            f"{', '.join(allowed)}"
         )
     own = settings["models"][name].get("likelihood") or settings["likelihood"]
+    its = (own.get(likelihood.name) or {}) if isinstance(own, Mapping) else {}
     for unit in ("exposure", "trials", "event"):
-        if isinstance(own, Mapping) and unit in (own.get(likelihood.name) or {}):
+        if unit in its:
             raise InputError(
                 f"{path}.likelihood: found {unit} among the settings of {likelihood.name}; allowed: the name "
                 f"of a column of the file, as {unit} below data"
             )
+    if "levels" in its:
+        raise InputError(
+            f"{path}.likelihood: found levels among the settings of {likelihood.name}; allowed: the "
+            "grades of the file, as levels below data"
+        )
+    if isinstance(likelihood, Ordinal):
+        try:
+            likelihood = replace(likelihood, levels=len(data.target.levels))
+        except InputError as error:
+            raise InputError(f"{path}.likelihood: {error}") from None
     structure = statement.get("structure", "auto")
     covariance = covariance_of(statement, path)
     if structure == "basis":
@@ -129,9 +142,13 @@ def overall_level(rows: Rows, likelihood: str) -> float:
         return float(np.log(rows.y.mean()))
     if likelihood == "survival":  # the mean of exponential times, some of them censored
         return float(np.log(rows.y.sum() / rows.unit.sum()))
+    if likelihood == "ordinal":  # where the first grade is as frequent as it was seen
+        share = float((rows.outcome == 1.0).mean())
+        least = 0.5 / len(rows.outcome)
+        return -float(logit(np.clip(share, least, 1.0 - least)))
     unit = np.ones(len(rows.outcome)) if rows.unit is None else rows.unit
     rate = rows.outcome.sum() / unit.sum()
-    if likelihood in LIKELIHOODS["counts"]:
+    if likelihood in KINDS["counts"].likelihoods:
         return float(np.log(max(rate, 0.5 / unit.sum())))
     share = float(np.clip(rate, 0.5 / unit.sum(), 1.0 - 0.5 / unit.sum()))
     return float(ndtri(share) if likelihood == "probit" else logit(share))

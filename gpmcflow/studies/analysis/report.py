@@ -142,6 +142,8 @@ def write_report(
         ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
         if (longer := curves_of(answer, effects, ends, whole)) is not None:
             made["survival"] = longer
+    if whole.target.kind == "grades":
+        made["grades"] = tables.grade_bands(answer, effects, whole)
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
@@ -199,6 +201,11 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
     target, of_data, learning = data.target, settings["data"], whole.learning
     rows = read_csv(folder / "rows.csv")
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
+    base = float(learning.outcome.sum() / unit)
+    usual = None
+    if target.kind == "grades":
+        base = float((learning.outcome >= target.split).mean())
+        usual = target.levels[int(np.bincount(learning.outcome.astype(int)).argmax()) - 1]
     new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
     return {
         "title": settings["title"],
@@ -214,6 +221,8 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
             "positive": target.positive,
             "negative": target.negative,
             "unit": target.unit,
+            "levels": list(target.levels),
+            "split": target.split,
             "unit_text": settings["units"].get(target.unit),
         },
         "units": dict(settings["units"]),
@@ -223,7 +232,8 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "n_used": len(learning.row),
         "n_test": 0 if data.held_out is None else len(data.held_out.row),
         "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
-        "base": float(learning.outcome.sum() / unit),
+        "base": base,
+        "usual": usual,
         "separated": separated(whole),
         "score_by": score_kind(data),
         "ids": [beside_predictions(name) for name in data.encoding.ids],

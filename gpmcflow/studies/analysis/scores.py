@@ -11,10 +11,12 @@ import xarray as xr
 from scipy import stats
 
 from gpmcflow.datasets.layout import permutation
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.baselines import Baseline, baselines
 from gpmcflow.studies.analysis.convergence import convergence
 from gpmcflow.studies.analysis.data import Data, Rows
 from gpmcflow.studies.analysis.evidence_tables import bridge_row
+from gpmcflow.studies.analysis.grades import most_probable
 from gpmcflow.studies.analysis.leave_one_out import BAD_K, best_left_out
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
@@ -34,6 +36,9 @@ OF_A_CONSTANT = (
     "df",
     "size",
     "shape",
+    "gap",
+    "precision",
+    "probability",
 )  # parameters of one response for all
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
@@ -213,7 +218,7 @@ def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
     if model.summary is not None:
         return {"evidence_beyond": np.nan, "evidence_limit": np.nan}
     names = [str(name) for name in model.fit["maximum/parameter"].values]
-    more = max(1, sum(name not in OF_A_CONSTANT for name in names))
+    more = max(1, sum(name.split("[")[0] not in OF_A_CONSTANT for name in names))
     value = float(model.fit["evidence/approximate_log_evidence"])
     return {
         "evidence_beyond": value - constant,
@@ -237,22 +242,25 @@ def typical_response(group: xr.Dataset) -> np.ndarray:
 
 
 def predicted(group: xr.Dataset, kind: str) -> np.ndarray:
-    """What each row's outcome is predicted to be (m,): the median of amounts and times, else the mean."""
-    if kind in ("positive", "survival"):
+    """What each row's outcome is predicted to be (m,): the most probable grade, the median of amounts and
+    times, else the mean."""
+    if kind == "grades":
+        return most_probable(group)
+    if KINDS[kind].typical == "median":
         return group["response_quantile"].sel(quantile=0.5).values
     return typical_response(group)
 
 
 def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
-    """Number wrong of a binary outcome; mean absolute error of counts and amounts; else root mean square.
+    """Number wrong of classes; mean absolute error of counts and amounts; else root mean square.
 
     None of times: how far a prediction is off is not known of one that has not ended.
     """
     if mean is None or kind == "survival":
         return {"error": np.nan, "error_se": np.nan}
     outcome, n = rows.outcome, len(rows.outcome)
-    if kind == "binary":
-        wrong = (mean > 0.5) != (outcome > 0.5)
+    if KINDS[kind].classified:
+        wrong = mean != outcome if kind == "grades" else (mean > 0.5) != (outcome > 0.5)
         return {
             "error": wrong.sum(),
             "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
@@ -283,5 +291,8 @@ def _quick_difference(model: Results, kind: str) -> float:
     if model.summary is None or "held_out" not in model.summary:
         return np.nan
     full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
-    apart = np.abs(predicted(full, kind) - predicted(quick, kind))
-    return float(np.nanmax(apart if kind == "binary" else apart / full["response_sd"].values))
+    name = "grade_probability" if kind == "grades" else None
+    pair = [tree[name].values if name else predicted(tree, kind) for tree in (full, quick)]
+    apart = np.abs(pair[0] - pair[1])
+    sd = 1.0 if KINDS[kind].classified else full["response_sd"].values
+    return float(np.nanmax(apart / sd))

@@ -191,7 +191,7 @@ FINAL = _final_stage("final", "final")
 TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
-    *("map", "curve", "points", "reach", "survival"),
+    *("map", "curve", "points", "reach", "survival", "grades"),
 )
 REPORT = Stage(
     "analysis_report",

@@ -35,6 +35,7 @@ from gpmcflow.studies.analysis.effects import (
     sweeps,
     typical_of,
 )
+from gpmcflow.studies.analysis.grades import average_grades, response_eta, with_response
 from gpmcflow.studies.analysis.leave_one_out import LeaveOneOut
 from gpmcflow.studies.analysis.survival_curves import average_survival, times_of
 
@@ -125,7 +126,8 @@ def describe(
     """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
 
     With a column of times also fitted, means at the learning rows; of times to an end also survival, shares
-    that last longer by column. Responses are in natural units.
+    that last longer by column; of grades also grades, the probability of each by column. Responses are in
+    natural units.
     ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
     """
     data, kind = places.data, places.data.target.kind
@@ -142,6 +144,7 @@ def describe(
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
     longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
+    grades: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "grades" else []
     times = times_of(data) if longer else np.empty(0)
     for k, predictor in enumerate(predictors):
         if not coded:
@@ -159,12 +162,16 @@ def describe(
             for shares, sweep, X in zip(longer, places.swept, joint, strict=True):
                 natural = times / data.target.scale
                 shares.append(average_survival(predictor, X, len(sweep.values), natural))
+        if grades and k in shifted:
+            for probabilities, sweep, X in zip(grades, places.swept, swept, strict=True):
+                probabilities.append(average_grades(predictor, X, len(sweep.values)))
         if k in drawn:
-            linear = kind in ("real", "survival")
+            linear = data.target.own.by_latents
             likelihood = predictor.likelihood
             own = replace(
                 predictor, likelihood=likelihood if linear else _without_units(likelihood)
             )
+            own = with_response(own, data)
             for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
                 draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
             for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
@@ -189,6 +196,11 @@ def describe(
         values = _natural(data, from_link(over_all, kind))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
+        )
+    for probabilities, sweep in zip(grades, places.swept, strict=bool(grades)):
+        mean = ("grade", "value"), np.mean(probabilities, axis=0)
+        groups[f"grades/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"probability": mean}, {"grade": list(data.target.levels)}
         )
     for shares, sweep in zip(longer, places.swept, strict=bool(longer)):
         groups[f"survival/{sweep.column.replace('/', '_')}"] = xr.Dataset(
@@ -258,13 +270,18 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
             shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
-            table["rate_quantile"] = np.exp(table["latent_quantile"])
-        if kind in ("positive", "survival"):
+            rates = expected_quantiles(_plain(part), list(table["quantile"].values))
+            table["rate_quantile"] = (("quantile", "new_case"), rates)
+        if target.own.scaling == "geometric":
             levels = expected_quantiles(part, list(table["quantile"].values))
             table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
         return table
 
-    table = by_blocks(eta, described)
+    table = by_blocks(response_eta(eta, data), described)
+    if kind == "grades":
+        table = table.drop_dims("class")
+        table["grade_probability"] = (("grade", "new_case"), eta.class_probabilities())
+        table = table.assign_coords(grade=list(target.levels))
     for name in ("response_mean", "response_quantile"):
         table[name] = table[name] * target.scale + target.shift
     table["response_sd"] = table["response_sd"] * target.scale

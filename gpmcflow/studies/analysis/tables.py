@@ -12,11 +12,13 @@ from scipy.special import expit
 
 from gpmcflow.datasets.codes import CategoryCode
 from gpmcflow.datasets.encoding import Encoding
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.parameter import own_units
 from gpmcflow.studies.analysis.convergence import parameters
 from gpmcflow.studies.analysis.data import Data, beside_predictions
-from gpmcflow.studies.analysis.effects import RATIOS, Effect, Sweep, effect
+from gpmcflow.studies.analysis.effects import Effect, Sweep, effect
+from gpmcflow.studies.analysis.grades import bands, probabilities
 from gpmcflow.studies.analysis.models import units_of_parameters
 from gpmcflow.studies.analysis.scores import Results, left_out_probability, typical_response
 
@@ -29,6 +31,12 @@ def predictions(group: xr.Dataset, data: Data, rows: np.ndarray) -> pd.DataFrame
     """Predictions of rows of a file in natural units: a row for each, with its line in the file."""
     kind = data.target.kind
     table = pd.DataFrame({"row": rows})
+    if kind == "grades":
+        table = table.join(probabilities(group, data.target.levels))
+        table["probability"] = group["response_mean"].values
+        for level in (0.025, 0.975):
+            table[LEVELS[level]] = group["response_quantile"].sel(quantile=level).values
+        return table
     table["mean"], table["sd"] = group["response_mean"].values, group["response_sd"].values
     for level, name in LEVELS.items():
         table[name] = group["response_quantile"].sel(quantile=level).values
@@ -44,7 +52,9 @@ def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     """Predictions of the held-out rows beside their outcomes; of counts with the probability of each."""
     rows, group = data.held_out, shown["held_out"].to_dataset()
     table = predictions(group, data, rows.row)
-    table.insert(1, "outcome", rows.outcome)
+    levels = data.target.levels
+    seen = [levels[int(grade) - 1] for grade in rows.outcome] if levels else rows.outcome
+    table.insert(1, "outcome", seen)
     if rows.unit is not None:
         table["event" if data.target.kind == "survival" else "unit"] = rows.unit
     if "survival" in group:
@@ -77,7 +87,7 @@ def effects_of(
 
     def size(column: str) -> float:
         change = summaries[column][1].change[0]
-        return abs(np.log(change)) if kind in RATIOS else abs(change)
+        return abs(np.log(change)) if KINDS[kind].ratios else abs(change)
 
     return {column: summaries[column] for column in sorted(summaries, key=size, reverse=True)}
 
@@ -129,6 +139,15 @@ def curves(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFr
     return pd.DataFrame(rows, columns=["column", "value", "mean", "low", "high"])
 
 
+def grade_bands(
+    shown: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], data: Data
+) -> pd.DataFrame:
+    """Probability of each grade at each value of the columns that matter most."""
+    columns = of_columns(effects)[:N_CURVES]
+    texts = {c: [value_text(data, c, value) for value in effects[c][0].values] for c in columns}
+    return bands(shown, texts, data.target.levels)
+
+
 def rug(columns: list[str], data: Data) -> pd.DataFrame:
     """Values of some columns in learning rows, beside the outcomes; nan where the end was not seen."""
     learning, encoding = data.learning, data.encoding
@@ -160,7 +179,7 @@ def averaged_map(shown: xr.DataTree, cells: Sweep, data: Data) -> pd.DataFrame:
 def _map(places: dict, limits: dict, kind: str) -> pd.DataFrame:
     low, high = limits["low"], limits["high"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.sqrt(high / low) if kind in RATIOS else (high - low) / 2.0
+        factor = np.sqrt(high / low) if KINDS[kind].ratios else (high - low) / 2.0
     return pd.DataFrame({**places, **limits, "factor": factor})
 
 
@@ -179,10 +198,10 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     latent = {name: group["latent_quantile"].sel(quantile=q).values for q, name in LEVELS.items()}
     target = data.target
     if kind == "counts":
-        low, high = np.exp(latent["q025"]), np.exp(latent["q975"])
-    elif kind == "binomial":
+        low, high = (group["rate_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
+    elif kind in ("binomial", "share"):
         low, high = expit(latent["q025"]), expit(latent["q975"])
-    elif kind in ("positive", "survival"):
+    elif data.target.own.scaling == "geometric":
         low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
     elif kind == "real":
         low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gpmcflow.studies.analysis.models import LIKELIHOODS
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.page import words
 
 S = "\u00a0"
@@ -54,7 +54,7 @@ def test_percent(share, text):
 
 
 def test_every_likelihood_has_words():
-    names = {name for own in LIKELIHOODS.values() for name in own}
+    names = {name for own in KINDS.values() for name in own.likelihoods}
     laws = {"weibull", "loglogistic", "lognormal"}  # of survival, which goes by them
     assert set(words.LIKELIHOODS) == names - {"survival"} | laws
 

@@ -104,25 +104,27 @@ def _score(analysis: Analysis) -> Markup:
         )
     error = shown.get("error", math.nan)
     parts: list[Markup | str] = []
-    if analysis.kind == "binary" and math.isfinite(error):
-        target = analysis.info["target"]
+    if analysis.own.classified and math.isfinite(error):
         text = f"{opening}, the model misclassifies {error:.0f}"
         if base is not None and math.isfinite(base.get("error", math.nan)):
-            usual = target["positive"] if analysis.info["base"] > 0.5 else target["negative"]
-            text += f"; always answering “{usual}” misclassifies {base['error']:.0f}"
+            text += f"; always answering “{analysis.usual}” misclassifies {base['error']:.0f}"
         parts.append(text + ".")
     elif math.isfinite(error):
-        text = f"{opening}, predictions are typically off by {_error(shown)}{error_unit(analysis)}"
+        text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
+        text += _of_error(analysis)
         if base is not None and math.isfinite(base.get("error", math.nan)):
-            text += f"; always answering with the {analysis.typical} is off by {_error(base)}"
+            text += (
+                f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
+            )
         measure = {
             "real": "root of the mean squared error",
+            "share": "root of the mean squared error",
             "positive": "mean distance from the predicted median",
         }.get(analysis.kind, "mean distance")
         parts.append(f"{text} ({measure}, ± one standard error).")
     elif not analysis.measured:
         parts.append(
-            f"{opening}, the model gave the number counted a probability of "
+            f"{opening}, the model gave {analysis.own.seen} a probability of "
             f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
     elif base is not None:
@@ -166,8 +168,13 @@ def _none_seen(analysis: Analysis) -> Markup:
     return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))
 
 
-def _error(row: pd.Series) -> str:
-    return words.plus_minus(row["error"], row.get("error_se", math.nan))
+def _error(analysis: Analysis, row: pd.Series) -> str:
+    scale = 100.0 if analysis.kind == "share" else 1.0
+    return words.plus_minus(scale * row["error"], scale * row.get("error_se", math.nan))
+
+
+def _of_error(analysis: Analysis) -> str:
+    return " points" if analysis.kind == "share" else error_unit(analysis)
 
 
 def _notes(analysis: Analysis) -> Markup:

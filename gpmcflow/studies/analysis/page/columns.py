@@ -38,11 +38,13 @@ def columns_answer(analysis: Analysis) -> Markup:
         opening = Markup(
             "These rows cannot tell whether the model predicts {} better than the {}."
         ).format(italic(analysis.target), analysis.overall)
+    moved = _grades_move(analysis, clear)
     return sentences(
         [
             opening,
+            moved,
             _matter(analysis, clear, len(shifts)) if clear or not weak else "",
-            *_spelled(analysis, clear),
+            *_spelled(analysis, [] if moved else clear),
             _weak(weak),
             _location(analysis),
             _overall(analysis),
@@ -112,6 +114,33 @@ def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
     return [Markup(words.capital(str(joined)) + ".")] if parts else []
 
 
+def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
+    """How much likelier the upper grades are at one end of the first column; nothing of other outcomes."""
+    told = [shift for shift in clear if not season_of(analysis, shift.column)]
+    if analysis.kind != "grades" or not told:
+        return Markup("")
+    shift = told[0]
+    raw = analysis["relevance"].query("column == @shift.column").iloc[0]
+    effects = analysis["effects"].query("column == @shift.column").set_index("value")["mean"]
+    low, high = (words.probability(float(effects[raw[end]])) for end in ("low", "high"))
+    unit = analysis.unit_after(shift.column) if shift.kind == "number" else ""
+    if shift.kind == "category":
+        where = Markup("with {} at “{}” than at “{}”: {} against {}").format(
+            bold(shift.name), shift.high, shift.low, high, low
+        )
+    else:
+        where = Markup("as {} rises: {} at {}{}, {} at {}{}").format(
+            bold(shift.name), low, shift.low, unit, high, shift.high, unit
+        )
+    return Markup("{} is {} to be {} {} ({}), other things equal.").format(
+        Markup("<i>{}</i>").format(words.capital(analysis.target)),
+        "likelier" if shift.value >= 0 else "less likely",
+        analysis.info["target"]["positive"],
+        where,
+        _size(analysis, shift, True).replace(" (", ", ").rstrip(")"),
+    )
+
+
 def _where(analysis: Analysis, shift: Change) -> Markup:
     if shift.kind == "category":
         return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
@@ -146,6 +175,8 @@ def _size(analysis: Analysis, shift: Change, first: bool) -> str:
 
 def _overall(analysis: Analysis) -> Markup:
     base, target = analysis.info["base"], analysis.info["target"]
+    if analysis.kind == "share":
+        return Markup("The average is {}.").format(words.percent(base))
     if analysis.shares:
         of = "trials" if analysis.kind == "binomial" else "rows"
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -153,15 +154,25 @@ def count_bins(judged: pd.DataFrame) -> list[CountBin]:
     singles = [int(column[2:]) for column in names if column != "p_more"]
     bins = []
     for column in names:
-        p = judged[column].to_numpy(float).clip(0, 1)
         if column == "p_more":
             name, seen = f"{max(singles) + 1}+", int((judged["outcome"] > max(singles)).sum())
         else:
             name, seen = column[2:], int((judged["outcome"] == int(column[2:])).sum())
-        distribution = np.cumsum(_sum_of_chances(p))
-        low, high = (int(np.searchsorted(distribution, q - 1e-12)) for q in (0.025, 0.975))
-        bins.append(CountBin(name, seen, float(p.sum()), low, high))
+        bins.append(_bin(name, seen, judged[column]))
     return bins
+
+
+def grade_bins(judged: pd.DataFrame, levels: Sequence[str]) -> list[CountBin]:
+    """Rows with each grade: seen, and what the rows' own probabilities expect."""
+    outcome = judged["outcome"]
+    return [_bin(level, int((outcome == level).sum()), judged[f"p_{level}"]) for level in levels]
+
+
+def _bin(name: str, seen: int, chances: pd.Series) -> CountBin:
+    p = chances.to_numpy(float).clip(0, 1)
+    distribution = np.cumsum(_sum_of_chances(p))
+    low, high = (int(np.searchsorted(distribution, q - 1e-12)) for q in (0.025, 0.975))
+    return CountBin(name, seen, float(p.sum()), low, high)
 
 
 def _sum_of_chances(p: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from gpmcflow.studies.analysis.effects import RATIOS
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.page.canvas import (
     INK,
     MUTED,
@@ -45,7 +45,7 @@ def grid_of(table: pd.DataFrame, kind: str) -> Grid:
         for name in ("mean", "low", "high", "factor")
     }
     factor = wide.pop("factor")
-    doubt = factor if kind in RATIOS else (wide["high"] - wide["low"]) / 2
+    doubt = factor if KINDS[kind].ratios else (wide["high"] - wide["low"]) / 2
     x, y = (np.sort(table[axis].unique()).astype(float) for axis in ("x", "y"))
     return Grid(x, y, **wide, doubt=doubt)
 
@@ -53,8 +53,8 @@ def grid_of(table: pd.DataFrame, kind: str) -> Grid:
 def unsure_above(grid: Grid, kind: str) -> float:
     """Doubt above which a place is hatched: a factor of 2, or a half interval as large as the map's
     own variation, and more where that would hatch over a fifth of the map."""
-    floors = {**dict.fromkeys(RATIOS, 2.0), "binary": 0.15, "binomial": 0.15}
-    floor = floors.get(kind, float(np.nanstd(grid.mean)))
+    own = KINDS[kind]
+    floor = 2.0 if own.ratios else 0.15 if own.shares else float(np.nanstd(grid.mean))
     return float(f"{max(floor, float(np.nanquantile(grid.doubt, _LEAST_SURE))):.2g}")
 
 
@@ -69,11 +69,11 @@ def map_panels(
     caption: str,
 ) -> list[Markup]:
     """Two maps in seven steps of one hue: the mean, hatched where unsure, and the doubt."""
-    share = kind in ("binary", "binomial")
+    share = KINDS[kind].shares
     limit = unsure_above(grid, kind)
     panels = []
     for index, values in enumerate((grid.mean, grid.doubt)):
-        levels = _levels(values, geometric=kind in RATIOS and index == 0)
+        levels = _levels(values, geometric=KINDS[kind].ratios and index == 0)
         left, right, top = 46, 12, 30
         width, height = _size(grid, WIDTH - left - right)
         with Canvas(height + top + 84) as canvas:

@@ -79,6 +79,7 @@ def _file_line(analysis: Analysis) -> str:
     name = analysis.with_unit(target["name"])
     outcome = {
         "binary": f"{analysis.target}, {target['positive']} or {target['negative']}",
+        "grades": f"{analysis.target}, grades {words.series(target.get('levels') or ('',))}",
         "positive": name,
         "survival": f"{name}, ended where {target['unit']} is {target['positive']}",
         "real": name,

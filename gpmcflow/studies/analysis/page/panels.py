@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import num2date
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.page.canvas import (
     ACCENT,
     INK,
@@ -45,14 +46,14 @@ def effect_panels(
     caption: str,
 ) -> list[Markup]:
     """One panel a column: average response with its band, all on one vertical axis."""
-    share = kind in ("binary", "binomial")
+    share, whole = KINDS[kind].shares, kind in ("binary", "binomial")
     limits = _limits(effects, rug, kind, base)
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         points = rug[rug["column"] == column]
         position = None if column in categories else positions(part["value"])
         dates = position is not None and is_date(part["value"])
-        levels, more = _level_names(part["value"]) if position is None else ([], 0)
+        levels, more = level_names(part["value"]) if position is None else ([], 0)
         with Canvas(244 + more) as canvas:
             axes = canvas.axes(50, 26, 12, 44 + more)
             dots = position is None or _whole(position)
@@ -71,14 +72,15 @@ def effect_panels(
             if position is None:
                 axes.set_xticks(x, levels, rotation=90 if len(levels) > _MOST_ACROSS else 0)
             elif dates:
-                _date_axis(axes, position)
+                date_axis(axes, position)
             else:
                 few_ticks(axes, x=min(6, len(part)) if dots else 6, y=None)
-            if share:
+            if whole:
                 axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-                percent_axis(axes.yaxis)
             else:
                 few_ticks(axes, x=None)
+            if share:
+                percent_axis(axes.yaxis)
             _rug(axes, points, part["value"], position, kind, ends)
             axes.axhline(base, color=MUTED, linewidth=1, linestyle=(0, (4, 3)), zorder=1)
             if share and index == 0 and not dots:
@@ -113,12 +115,12 @@ def curve_panel(
             axes.set_ylim(-0.07, 1.07)
         elif not rug.empty:
             axes.plot(positions(rug["value"]), rug["outcome"], ".", color=MUTED, markersize=3.5)
-        if kind in ("binary", "binomial"):
+        if KINDS[kind].shares:
             percent_axis(axes.yaxis)
         axes.set_xlim(x.min(), x.max())
         few_ticks(axes, x=None if dates else 6, y=None if kind == "binary" else 6)
         if dates:
-            _date_axis(axes, x)
+            date_axis(axes, x)
         if kind == "binary":
             axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
             _rug(axes, rug, curve["value"], x, kind, ("", ""))
@@ -148,7 +150,7 @@ def survival_panel(
         return canvas.svg(key, caption)
 
 
-def _date_axis(axes: Axes, days: np.ndarray) -> None:
+def date_axis(axes: Axes, days: np.ndarray) -> None:
     """Ticks at days, told by their months where there are many, by times of day where there are few."""
     width = np.ptp(days)
     form = "%Y-%m" if width > _MONTHS else "%m-%d" if width > FEW_DAYS else "%m-%d %H:%M"
@@ -182,7 +184,7 @@ def _rug(
     low, high = axes.get_ylim()
     height = 0.035 * (high - low)
     foot = np.full(len(x), low + 0.2 * height)
-    if kind in ("positive", "survival", "real"):
+    if KINDS[kind].measured:
         axes.plot(x, y, ".", color=MUTED, markersize=2.6, alpha=0.75, zorder=0)
         return
     if kind == "binary":
@@ -212,7 +214,7 @@ def _limits(
     if kind == "binomial":
         return -0.02, 1.02
     low, high = min(effects["low"].min(), base), max(effects["high"].max(), base)
-    if kind in ("positive", "survival", "real") and not rug.empty:
+    if KINDS[kind].measured and not rug.empty:
         ends = rug["outcome"].quantile([0.005, 0.995])
         low, high = min(low, ends.iloc[0]), max(high, ends.iloc[1])
     if kind == "counts":
@@ -239,7 +241,7 @@ def _label_base(axes, base, name, part, x, limits) -> None:
     )
 
 
-def _level_names(column: pd.Series) -> tuple[list[str], int]:
+def level_names(column: pd.Series) -> tuple[list[str], int]:
     """Tick labels of levels and the pixels they need below one line: upright where there are many."""
     if len(column) > _MOST_ACROSS:
         names = [wrapped(value, 14, 1) for value in column]

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gpmcflow.studies.analysis.effects import MOST_LEVELS
 from gpmcflow.studies.analysis.page import words
+from gpmcflow.studies.analysis.page.grade_panels import band_panels
 from gpmcflow.studies.analysis.page.html import Section, figure, join
 from gpmcflow.studies.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
 from gpmcflow.studies.analysis.page.panels import (
@@ -23,15 +24,17 @@ def picture(analysis: Analysis) -> Section | None:
     """Second section, or none where an analysis has left nothing to draw."""
     if place_leads(analysis):
         body = _map(analysis)
+    elif not analysis["grades"].empty:
+        body = _grades(analysis)
     elif not analysis["curve"].empty:
         body = _curve(analysis)
     elif not analysis["effects"].empty:
         body = _effects(analysis)
-        place = place_of(analysis)
-        if place is not None and place.state != NONE:
-            body = join([body, _map(analysis)])
     else:
         return None
+    place = place_of(analysis)
+    if place is not None and place.state != NONE and not place_leads(analysis):
+        body = join([body, _map(analysis)])
     if not analysis["survival"].empty:
         body = join([body, _survival(analysis)])
     return Section("picture", "The picture", body)
@@ -133,6 +136,28 @@ def _survival(analysis: Analysis):
     )
 
 
+def _grades(analysis: Analysis):
+    table, target = analysis["grades"], analysis.info["target"]
+    relevance = analysis["relevance"]
+    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+    caption = (
+        f"Probability of each grade of {analysis.target} when one column is set to a value, other things "
+        f"equal; the lowest grade is at the bottom. Below the line: {target['negative']}; above it: "
+        f"{target['positive']}; dashes: its 95 % interval."
+    )
+    panels = band_panels(
+        f"{analysis.info['name']}-grades",
+        table,
+        analysis["effects"],
+        levels=list(target["levels"]),
+        split=int(target["split"]),
+        names={column: analysis.with_unit(column) for column in table["column"].unique()},
+        categories=categories,
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
 def _effects(analysis: Analysis):
     effects, rug = analysis["effects"], _rug(analysis)
     target = analysis.info["target"]
@@ -140,7 +165,7 @@ def _effects(analysis: Analysis):
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
         f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
-        f"{'share' if analysis.shares else analysis.overall} of all rows, {_base(analysis)}.",
+        f"{_overall(analysis)} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
@@ -179,6 +204,10 @@ def _effects(analysis: Analysis):
         caption=caption,
     )
     return figure(panels, caption)
+
+
+def _overall(analysis: Analysis) -> str:
+    return "share" if analysis.shares and not analysis.measured else analysis.overall
 
 
 def _ends(rug: pd.DataFrame) -> str:

@@ -89,12 +89,8 @@ def reach(analysis: Analysis) -> Section | None:
 
 
 def _introduction(analysis: Analysis) -> str:
-    what = {
-        "counts": f"The factor by which the {analysis.response} changes",
-        "positive": f"The factor by which the {analysis.response} changes",
-        "survival": f"The factor by which the {analysis.response} changes",
-        "real": f"How much the {analysis.response} changes",
-    }.get(analysis.kind, f"How many points the {analysis.response} changes")
+    how = {"log": "The factor by which", "logit": "How many points", "identity": "How much"}
+    what = f"{how[analysis.own.link]} the {analysis.response} changes"
     return (
         f"{what} when a column goes from a low value (one row in ten is lower) to a high one (one in "
         "ten is higher), other things equal; where the curve clearly turns in between, from or to the "
@@ -110,7 +106,7 @@ def _caption(analysis: Analysis, shifts: list[Change]) -> str:
 
 def _axis(analysis: Analysis) -> str:
     if analysis.shares:
-        return "change in points of probability"
+        return "change in points" + " of probability" * (analysis.kind != "share")
     if analysis.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"

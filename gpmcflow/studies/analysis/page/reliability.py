@@ -17,6 +17,7 @@ from gpmcflow.studies.analysis.page.judgement_panels import (
 )
 from gpmcflow.studies.analysis.page.judging import (
     count_bins,
+    grade_bins,
     inside_as_promised,
     n_inside,
     probabilities_fit,
@@ -30,6 +31,7 @@ from gpmcflow.studies.analysis.page.standing import one_class
 
 _HEADINGS = {
     "binary": "Are the probabilities calibrated?",
+    "grades": "Are the grade probabilities calibrated?",
     "counts": "Do the counts vary as the model says?",
     "survival": "Are the predicted times calibrated?",
 }
@@ -46,7 +48,9 @@ def reliability(analysis: Analysis) -> Section:
             "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
         )
         return Section("reliability", heading, paragraph(text))
-    if analysis.kind == "binary":
+    if analysis.kind == "grades":
+        body = _grades(analysis, judged)
+    elif analysis.kind == "binary":
         body = _calibration(analysis, judged)
     elif analysis.kind == "counts" and "p_0" in judged:
         body = _counts(analysis, judged)
@@ -233,6 +237,35 @@ def _counts(analysis: Analysis, judged) -> Markup:
         f"{analysis.info['name']}-counts", bins, f"{analysis.target} of a row", caption
     )
     return join([paragraph(text), figure([panel], caption)])
+
+
+def _grades(analysis: Analysis, judged) -> Markup:
+    target, n = analysis.info["target"], len(judged)
+    levels = list(target["levels"])
+    bins, upper = grade_bins(judged, levels), set(levels[target["split"] - 1 :])
+    groups_of = judged.assign(outcome=judged["outcome"].isin(upper).astype(float))
+    outside = [one for one in bins if one.outside]
+    good = len(outside) <= 1 and probabilities_fit(groups_of)[0]
+    texts = [
+        f"{words.capital(words.rows(one.seen))} {'has' if one.seen == 1 else 'have'} the grade {one.name}, "
+        f"{'more' if one.seen > one.high else 'fewer'} than the {words.number(one.expected, 2)} the model "
+        f"expects ({one.low} to {one.high})."
+        for one in outside[:2]
+    ]
+    every = "" if outside else "Each grade is as frequent as the model expects."
+    text = sentences([_verdict(analysis, n, good), every, *texts])
+    caption = (
+        "First: held-out rows by their grade. Dot: seen; line and band: expected with its 95 % interval; the "
+        f"axis is a square root. Second: how often the grade was {target['positive']}, in groups from low to "
+        "high probability; on the dashes, probability and share agree; bars: 95 % interval for the share."
+    )
+    name = analysis.info["name"]
+    shown, share = analysis.target, f"share that was {target['positive']}"
+    panels = [
+        rootogram_panel(f"{name}-grades-seen", bins, f"{shown} of a row", caption),
+        calibration_panel(f"{name}-calibration", probability_groups(groups_of), share, caption),
+    ]
+    return join([paragraph(text), figure(panels, caption)])
 
 
 def _share(part: int, n: int) -> str:

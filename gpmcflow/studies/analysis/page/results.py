@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpmcflow.datasets.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.errors import InputError
 from gpmcflow.storage import read_csv
-from gpmcflow.studies.analysis.effects import RATIOS
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _NEEDED = {
@@ -41,6 +41,7 @@ _OPTIONAL = {
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
     "survival": ("of", "time", "longer"),
+    "grades": ("column", "value", "grade", "probability"),
     "reach": ("direction", "distance", "low", "high"),
     "evidence": (
         *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
@@ -54,7 +55,11 @@ _OPTIONAL = {
     ),
 }
 _NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
-_TEXT = {"survival": ["of"], "effects": ["value"], "rug": ["value"], "relevance": ["low", "high"]}
+_TEXT = {
+    "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
+    "relevance": ["low", "high"],
+}  # fmt: skip
+_OF_GRADES = ("row", "grade", "probability", "q025", "q975")  # predictions
 
 
 @dataclass(frozen=True)
@@ -69,33 +74,46 @@ class Analysis:
 
     @property
     def kind(self) -> str:
-        """``binary``, ``counts``, ``binomial``, ``positive``, ``survival`` or ``real``."""
+        """Name of the kind of outcome, one of `KINDS`."""
         return self.info["target"]["kind"]
+
+    @property
+    def own(self) -> OutcomeKind:
+        """What is known of outcomes of this kind."""
+        return KINDS[self.kind]
 
     @property
     def shares(self) -> bool:
         """Whether means are probabilities."""
-        return self.kind in ("binary", "binomial")
+        return self.own.shares
 
     @property
     def measured(self) -> bool:
-        """Whether the outcome is a measurement: positive, a time, or any number."""
-        return self.kind in ("positive", "survival", "real")
+        """Whether the outcome is a measurement: a number with a density."""
+        return self.own.measured
 
     @property
     def ratios(self) -> bool:
         """Whether the page reports changes of the response as factors."""
-        return self.kind in RATIOS
+        return self.own.ratios
+
+    @property
+    def usual(self) -> str:
+        """The most frequent class, or grade."""
+        target = self.info["target"]
+        if target.get("levels"):
+            return self.info["usual"]
+        return target["positive"] if self.info["base"] > 0.5 else target["negative"]
 
     @property
     def typical(self) -> str:
         """What all rows have in common without a model, and what a model gives for a row of that kind."""
-        return "median" if self.kind in ("positive", "survival") else "average"
+        return self.own.typical
 
     @property
     def overall(self) -> str:
         """What the base of all rows is."""
-        return "median" if self.kind == "survival" else "average"
+        return self.own.overall
 
     @property
     def target(self) -> str:
@@ -112,7 +130,7 @@ class Analysis:
     def response(self) -> str:
         """What is predicted on average: "probability that readmitted is yes"."""
         target = self.info["target"]
-        if self.kind == "binary":
+        if self.own.classified:
             return f"probability that {self.target} is {target['positive']}"
         if self.kind == "binomial":
             return f"expected share of {self.target} among {label(target['unit'])}"
@@ -241,6 +259,8 @@ def _read(
     words = [*_TEXT.get(name, []), *(word for word in _NAMES if word in needed)]
     if name.startswith("predictions"):
         words += [*info.get("ids", []), *info.get("shown_columns", [])]
+        if info["target"].get("levels"):
+            words, needed = [*words, "grade", "outcome"], _OF_GRADES
     table = read_csv(path, na_values=[""], dtype={word: str for word in words})
     missing = [column for column in needed if column not in table]
     if missing:

@@ -75,8 +75,18 @@ def _introduction(analysis: Analysis) -> Markup:
             "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
             "rows (geometric mean); a coin gives 50 %."
         ),
+        "grades": Markup(
+            "The <i>typical probability</i> is what a model gave to the grade seen, averaged over rows "
+            "(geometric mean); guessing among all {} gives {}."
+        ).format(*_guessing(analysis)),
         "positive": Markup(
             "The <i>typical error</i> is the mean distance between outcome and predicted median."
+        )
+        if _has_errors(analysis)
+        else "",
+        "share": Markup(
+            "The <i>typical error</i> is the root of the mean squared difference between prediction "
+            "and outcome, in points of percent."
         )
         if _has_errors(analysis)
         else "",
@@ -111,6 +121,12 @@ def _introduction(analysis: Analysis) -> Markup:
     return sentences([opening, meaning, exposed, shown])
 
 
+def _guessing(analysis: Analysis) -> tuple[str, str]:
+    """How many grades there are, and the probability that each has where all are alike."""
+    n = len(analysis.info["target"].get("levels") or ()) or 1
+    return words.count(n), words.percent(1.0 / n)
+
+
 def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[list[object]]]:
     simple = analysis.baseline("simple")
     heads = [Head("model")]
@@ -126,14 +142,17 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
         add(Head("typical probability, %", True), [_typical(row) for row in rows])
     if _has_errors(analysis):
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
-        if analysis.kind == "binary":
+        if analysis.own.classified:
             head = Head(f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True)
             values = [_or_nothing(row["error"], lambda x: f"{x:.0f}") for row in rows]
         else:
+            percent = 100.0 if analysis.kind == "share" else 1.0
+            unit = "points" if analysis.kind == "share" else unit
             head = Head("typical error" + (f", {unit}" if unit else ""), True)
             values = [
                 _or_nothing(
-                    row["error"], lambda x, r=row: words.plus_minus(x, r.get("error_se", math.nan))
+                    percent * row["error"],
+                    lambda x, r=row: words.plus_minus(x, percent * r.get("error_se", math.nan)),
                 )
                 for row in rows
             ]
@@ -155,6 +174,8 @@ def _short(name: str) -> str:
     """``log. regr.`` for a narrow column."""
     known = {
         "logistic regression": "log. regr.",
+        "ordered logistic regression": "ord. log. regr.",
+        "beta regression": "beta regr.",
         "linear regression": "lin. regr.",
         "Poisson regression": "Poisson regr.",
         "negative binomial regression": "neg. bin. regr.",

@@ -8,26 +8,18 @@ from typing import NamedTuple
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.studies.analysis.effects import RATIOS
+from gpmcflow.datasets.outcome_kinds import KINDS
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import italic
 from gpmcflow.studies.analysis.page.results import Analysis, label
 
-_WHAT_CAME = {
-    "binary": "what happened",
-    "counts": "what was counted",
-    "binomial": "what was counted",
-    "positive": "what was measured",
-    "survival": "what was seen",
-    "real": "what was measured",
-}
 CLEAR, WEAK, NONE = "clear", "weak evidence", "no clear effect"
 _CLEAR, _WEAK = 0.01, 0.05  # chances of such a difference in any of the columns, were all flat
 
 
 def what_came(analysis: Analysis) -> str:
     """Words for the outcomes: "what happened", "what was counted"."""
-    return _WHAT_CAME[analysis.kind]
+    return analysis.own.came
 
 
 def against_base(analysis: Analysis) -> str:
@@ -60,6 +52,8 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     value = analysis.info["base"]
     average = (
         f"always giving the overall share, {words.percent(value)}"
+        if analysis.shares and not analysis.measured
+        else f"the average, {words.percent(value)}"
         if analysis.shares
         else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
     )
@@ -110,9 +104,11 @@ def _errors(analysis: Analysis, row: pd.Series) -> str:
     """The error of a model, beside that of the shown one; nothing where that is not known."""
     if not math.isfinite(analysis.shown.get("error", math.nan)):
         return ""
-    if analysis.kind == "binary" and math.isfinite(row.get("error", math.nan)):
+    if analysis.own.classified and math.isfinite(row.get("error", math.nan)):
         return f" (misclassifies {row['error']:.0f})"
     if math.isfinite(row.get("error", math.nan)):
+        if analysis.kind == "share":
+            return f" (typical error {words.number(100 * row['error'])} points)"
         return f" (typical error {words.number(row['error'])}{error_unit(analysis)})"
     return ""
 
@@ -147,7 +143,7 @@ class Change(NamedTuple):
 
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
-        return abs(math.log(self.value)) if kind in RATIOS else abs(self.value)
+        return abs(math.log(self.value)) if KINDS[kind].ratios else abs(self.value)
 
 
 def changes(analysis: Analysis) -> list[Change]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from markupsafe import Markup
 
+from gpmcflow.studies.analysis.grades import PREFIX
 from gpmcflow.studies.analysis.page import words
 from gpmcflow.studies.analysis.page.html import (
     Head,
@@ -72,7 +73,9 @@ def predictions(analysis: Analysis) -> Section:
 def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     ids = [column for column in analysis.info.get("ids", []) if column in first]
     heads, cells = [Head(ids[0] if ids else "row")], []
+    upper = analysis.info["target"]["positive"]
     heads += {
+        "grades": [Head("grade"), Head("its probability", True), Head(f"{upper}, 95 %", True)],
         "binary": [Head("probability", True), Head("95 % interval", True)],
         "counts": [Head(label(analysis.target), True), Head("count, 95 %", True)],
     }.get(
@@ -117,7 +120,13 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         )
         value, low, high = words.around(value, row["q025"], row["q975"])
         return [bold(words.probability(value)), words.percent_range(low, high)]
-    if analysis.kind in ("positive", "survival"):
+    if analysis.kind == "grades":
+        own, upper = row[PREFIX + row["grade"]], (row["probability"], row["q025"], row["q975"])
+        return [bold(row["grade"]), words.probability(own), words.percent_interval(*upper)]
+    if analysis.kind == "share":
+        value, low, high = words.around(row["mean"], row["q025"], row["q975"])
+        return [bold(words.probability(value)), words.percent_range(low, high)]
+    if analysis.typical == "median":
         middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
         return [bold(middle), f"{low} to {high}"]
     if analysis.kind == "real":
@@ -145,7 +154,11 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
     if analysis.kind == "survival" and not row["event"]:
         return f"over {words.number(row['outcome'])}"
-    if analysis.kind in ("positive", "survival"):
+    if analysis.kind == "grades":
+        return str(row["outcome"])
+    if analysis.kind == "share":
+        return words.percent(row["outcome"])
+    if analysis.typical == "median":
         return words.number(row["outcome"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
@@ -158,12 +171,18 @@ def _meaning(analysis: Analysis, is_new: bool) -> str:
             "Each prediction is the median: the end is as likely to come after it as before. Each interval "
             "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
         )
+    if analysis.kind == "grades":
+        upper = analysis.info["target"]["positive"]
+        return (
+            f"Each prediction is the most probable grade; the last column is the probability of {upper} with "
+            "its interval. The file has the probability of every grade."
+        )
     if analysis.kind == "positive":
         return (
             "Each prediction is the median: the outcome is as likely to be above it as below. Each "
             "interval is for one new row, noise included."
         )
-    if analysis.kind == "real":
+    if analysis.kind in ("real", "share"):
         return "Each interval is for one new row, noise included."
     if (
         analysis.kind == "counts"
@@ -199,11 +218,11 @@ def _quoted(note: str) -> str:
 def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
     values = (
         frame["probability"]
-        if analysis.kind == "binary" and "probability" in frame
+        if analysis.own.classified and "probability" in frame
         else frame["q50" if analysis.typical == "median" else "mean"]
     )
     low, high = values.quantile([0.25, 0.75])
-    if analysis.kind == "binary":
+    if analysis.own.classified:
         between = words.percent_range(low, high).replace(" to ", " and ")
         return f"Half of the probabilities lie between {between}."
     return f"Half of the predictions lie between {words.number(low)} and {words.number(high)}."
@@ -257,7 +276,7 @@ def your_data(analysis: Analysis) -> Section:
 
 def _balance(analysis: Analysis) -> str:
     info, target = analysis.info, analysis.info["target"]
-    if analysis.kind == "binary":
+    if analysis.own.classified:
         used, positive = info["n_used"], round(info["base"] * info["n_used"])
         return (
             f"Of the {words.rows(used)} with an outcome, {words.fixed(positive, 0)} have "

@@ -134,7 +134,7 @@ def _quick_difference(analysis: Analysis) -> str:
     difference = analysis.shown.get("quick_difference", math.nan)
     if analysis.info.get("quick") or not math.isfinite(difference):
         return ""
-    if analysis.kind == "binary":
+    if analysis.own.classified:
         size = f"{words.number(100 * difference, 2)} points of probability"
     else:
         size = f"{words.percent(difference)} of the standard deviation of a prediction"

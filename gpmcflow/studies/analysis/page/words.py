@@ -25,7 +25,11 @@ LIKELIHOODS = {
     "lognormal": "times to an end, log-normal",
     "poisson": "counts, Poisson",
     "negative_binomial": "overdispersed counts, negative binomial",
+    "beta_binomial": "successes that vary more than chance, beta-binomial",
+    "zero_inflated": "counts with zeros of another kind, zero-inflated",
     "binomial": "successes out of trials, binomial",
+    "beta": "shares, beta",
+    "ordinal": "ordered grades, ordinal",
     "probit": "yes or no, probit",
     "logistic": "yes or no, logistic",
 }

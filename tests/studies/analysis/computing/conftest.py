@@ -23,6 +23,8 @@ from gpmcflow.studies.analysis.study import averages, holds_out
 SETTINGS = {
     "binary": {"target": "ill"},
     "counts": {"target": "count", "exposure": "hours", "coordinates": ["east", "north"]},
+    "grades": {"target": "rating", "outcome": "grades"},
+    "share": {"target": "cover", "outcome": "share"},
     "binomial": {"target": "sick", "trials": "tested"},
     "positive": {"target": "price", "outcome": "positive"},
     "survival": {"target": "weeks", "outcome": "survival", "event": "died"},
@@ -58,6 +60,18 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
         return pd.DataFrame(
             {"dose": x, "arm": arm, "weeks": np.ceil(10 * weeks) / 10, "died": died}
         )
+    if kind == "grades":
+        arm = rng.choice(["new", "old"], n)
+        cut = np.searchsorted(
+            [-1.2, 0.3, 1.6], 1.5 * z + 0.5 * (arm == "new") + rng.logistic(size=n)
+        )
+        rating = np.array(["poor", "fair", "good", "very good"])[cut]
+        return pd.DataFrame({"dose": x, "arm": arm, "rating": rating})
+    if kind == "share":
+        soil = rng.choice(["clay", "sand"], n)
+        mean = 1.0 / (1.0 + np.exp(1.0 - 0.8 * z - 0.5 * (soil == "sand")))
+        cover = np.round(rng.beta(25.0 * mean, 25.0 * (1.0 - mean)), 3)
+        return pd.DataFrame({"dose": x, "soil": soil, "cover": np.clip(cover, 0.001, 0.999)})
     if kind == "real":
         return pd.DataFrame({"dose": x, "yield": np.round(100 + 8 * z + rng.normal(0, 3, n), 2)})
     ward = rng.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2])

@@ -16,7 +16,7 @@ from gpmcflow.pipeline import own_data
 from gpmcflow.pipeline.own_data import predict_file, results_folder
 from gpmcflow.storage import load_results, write_results
 from gpmcflow.studies.analysis.answers import answers
-from gpmcflow.studies.analysis.models import LIKELIHOODS, build_model
+from gpmcflow.studies.analysis.models import build_model
 from gpmcflow.studies.analysis.report import can_do
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
@@ -114,7 +114,7 @@ def test_report_and_tables_are_written(done):
     models = pd.read_csv(run.folder / "models.csv")
     own = models[models["role"] == "model"]
     assert info["shown"] == own.loc[own["elpd_loo"].idxmax(), "name"]
-    assert set(own["likelihood"]) == {LIKELIHOODS[data.target.kind][0]}
+    assert set(own["likelihood"]) == {data.target.own.likelihoods[0]}
     assert own["chains"].isna().all() == quick
     title, link, answer = next(iter(answers({"analyses": {"mine": None}}, run.folder.parents[1])))
     assert link == "mine/report.html"

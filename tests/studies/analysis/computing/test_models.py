@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from gpmcflow.errors import InputError
+from gpmcflow.covariances.leaves import Constant, Linear
+from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.studies.analysis.data import Rows
 from gpmcflow.studies.analysis.models import overall_level
@@ -177,8 +178,20 @@ def test_likelihood_by_the_outcome(data, model, kind, likelihood):
     own = data(kind)
     made = model(own, "linear()")
     assert made.likelihood.name == likelihood
-    for name, unit in own.learning.units(kind).items():
+    for name, unit in own.learning.units(own.target.kind).items():
         np.testing.assert_array_equal(getattr(made.likelihood, name), unit)
+
+
+def test_successes_that_vary_more_than_chance(data, model):
+    own = data("binomial")
+    made = model(own, "linear()", likelihood="beta_binomial")
+    assert made.likelihood.name == "beta_binomial"
+    np.testing.assert_array_equal(made.likelihood.trials, own.learning.unit)
+
+
+def test_missing_trials_are_named_where_a_column_may_be_them(data):
+    with pytest.raises(InputErrors, match="needs the column of trials; write trials: tested"):
+        data("binomial", outcome="binomial", trials=None)
 
 
 def test_stated_likelihoods_of_one_model_and_of_all(data):

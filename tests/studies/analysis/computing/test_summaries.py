@@ -34,7 +34,7 @@ def fitted(request, data, model, draw):
 def test_predictions_are_those_of_predict_in_natural_units(fitted):
     kind, own, made, _, draws, full = fitted
     rows = own.held_out
-    same = gp.predict(draws, rows.X, model=made, **rows.units(kind))
+    same = gp.predict(draws, rows.X, model=made, **rows.units(own.target.kind))
     group, target = full["held_out"].to_dataset(), own.target
     shift, scale = (target.shift, target.scale) if kind == "many" else (0.0, 1.0)
     for name in ("response_mean", "response_quantile"):
