@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from gpmcflow.covariances.leaves import Constant, Linear
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.studies.analysis.data import Rows
