@@ -7,8 +7,8 @@ from snakemake.exceptions import WorkflowError
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import Plan
-from gpmcflow.studies.analysis.study import is_single
-from gpmcflow.studies.frame.job_errors import name_this_run
+from gpmcflow.analysis.study import is_single
+from gpmcflow.jobs.job_errors import name_this_run
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:
@@ -32,7 +32,7 @@ try:
     config.clear()
     config.update(checked, config_file=os.path.basename(CONFIGFILE or "config.yaml"))
     if workflow.is_main_process:  # once: this loads the models
-        from gpmcflow.studies.stated_models import check_models
+        from gpmcflow.jobs.stated_models import check_models
 
         check_models(config)
         name_this_run()

@@ -77,7 +77,7 @@ def cpu_seconds(folder: Path, environment: dict[str, str]) -> float:
 WORK = """
 import time
 from gpmcflow.storage import load_results, write_results
-from gpmcflow.studies.split_hmc.runs import fit
+from gpmcflow.replications.split_hmc.runs import fit
 began = time.process_time()
 problem = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 5.0}
 tree, _ = fit(load_results("results/data/drawn.nc").to_dataset(), problem, seed=1)

@@ -21,9 +21,9 @@ from peers.problems import load
 
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.replications.surrogate_slice.settings import REPRESENTATIONS, WITHOUT_SITES
 from gpmcflow.samplers import JointSplitHMC, SurrogateSlice
 from gpmcflow.samplers.sampling import sample
-from gpmcflow.studies.surrogate_slice.settings import REPRESENTATIONS, WITHOUT_SITES
 
 PROBLEMS = ("coal", "digits", "synthetic", "ionosphere", "redwoods", "small")
 SLICE_DRAWS = {

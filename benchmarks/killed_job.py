@@ -180,7 +180,7 @@ def snakemake_job(snakemake) -> None:
     """Do the job inside a rule."""
     import xarray as xr
 
-    from gpmcflow.studies.frame.job import workflow_job
+    from gpmcflow.jobs.job import workflow_job
 
     watch(".")
     with workflow_job(snakemake) as job:

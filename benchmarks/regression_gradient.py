@@ -16,7 +16,7 @@ from leapfrog import median_ratio
 from scipy.linalg import blas
 
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.datasets import load_dataset
+from gpmcflow.data import load_dataset
 from gpmcflow.execution import chain_generators, pin_blas
 from gpmcflow.likelihoods import Logistic
 from gpmcflow.models.gaussian_sites import GaussianSites

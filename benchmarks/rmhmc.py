@@ -21,7 +21,7 @@ from scipy.linalg import blas, lapack
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.leaves import SquaredExponential
-from gpmcflow.datasets import load_dataset
+from gpmcflow.data import load_dataset
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites

@@ -28,8 +28,8 @@ from gpmcflow.covariances.leaves import SquaredExponential as SquaredExponential
 from gpmcflow.covariances.leaves import White as White
 from gpmcflow.covariances.python_covariance import PythonCovariance as PythonCovariance
 from gpmcflow.covariances.text import parse_covariance as parse_covariance
-from gpmcflow.datasets import load_csv as load_csv
-from gpmcflow.datasets import load_dataset as load_dataset
+from gpmcflow.data import load_csv as load_csv
+from gpmcflow.data import load_dataset as load_dataset
 from gpmcflow.evidence.hyperprior_change import change_hyperpriors as change_hyperpriors
 from gpmcflow.evidence.log_evidence import log_evidence as log_evidence
 from gpmcflow.evidence.model_comparison import compare_models as compare_models

@@ -58,8 +58,8 @@ def quick_measurements(monkeypatch):
 
     Python starts in three seconds and takes 200 MB: returned as (seconds, bytes).
     """
+    from gpmcflow.jobs import costs, timing
     from gpmcflow.pipeline import forecast
-    from gpmcflow.studies.frame import costs, timing
 
     start = (3.0, 200 * 2**20)
     for module in (forecast, costs):
@@ -191,7 +191,7 @@ def usps():
         pytest.skip(
             "GPMCFLOW_DATA does not name the folder of real data sets (USPS is not shipped)"
         )
-    from gpmcflow.datasets import load_dataset
+    from gpmcflow.data import load_dataset
 
     data = load_dataset("usps-3v5")
     found: dict[str, UspsFit] = {}

@@ -8,9 +8,9 @@ import numpy as np
 import yaml
 
 import gpmcflow as gp
+from gpmcflow.jobs.problems import prepare_data
 from gpmcflow.pipeline.config import check_config
-from gpmcflow.studies.problems import prepare_data
-from gpmcflow.studies.surrogate_slice.problems import build_joint_model
+from gpmcflow.replications.surrogate_slice.problems import build_joint_model
 
 CONFIG = Path(__file__).parents[2] / "config" / "paper.yaml"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from gpmcflow.figures.style import handle, legend_below, log_axis, new_figure, styled
+from gpmcflow.replications.figures.style import handle, legend_below, log_axis, new_figure, styled
 
 from .common import AGAIN, KEY, MEANS_DIFFER, NOT_MIXED, ROWS
 

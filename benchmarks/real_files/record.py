@@ -20,7 +20,7 @@ CODE = Path(__file__).parents[2] / "gpmcflow" / "datasets"
 
 
 def code_digest() -> str:
-    """Return a digest of the sources of the reading code, gpmcflow/datasets."""
+    """Return a digest of the sources of the reading code, gpmcflow/data."""
     digest = hashlib.sha256()
     for path in sorted(CODE.rglob("*.py")):
         digest.update(

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
+from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.storage import load_results
-from gpmcflow.studies.analysis.data import Data, data_of
 
 
 def peer(data: Data) -> tuple[str, np.ndarray]:

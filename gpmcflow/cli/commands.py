@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpmcflow.errors import refuse_unfit
-from gpmcflow.studies.frame.installation import workflow_home
+from gpmcflow.jobs.installation import workflow_home
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def datasets(options: argparse.Namespace) -> None:
     """List the data sets known by name."""
-    from gpmcflow.datasets import CATALOGUE
+    from gpmcflow.data import CATALOGUE
 
     width = max(map(len, CATALOGUE))
     for name, entry in CATALOGUE.items():
@@ -130,7 +130,7 @@ def forecast(options: argparse.Namespace) -> None:
 
 def keep(options: argparse.Namespace) -> None:
     """Keep a row of each finished run of a study."""
-    from gpmcflow.studies.parts import collect
+    from gpmcflow.replications.parts import collect
 
     paths = collect(options.study, options.results, options.folder)
     print(f"{options.folder}: {len(paths)} rows kept")
@@ -138,7 +138,7 @@ def keep(options: argparse.Namespace) -> None:
 
 def verdict(options: argparse.Namespace) -> None:
     """Print a study's verdict table from kept rows."""
-    from gpmcflow.studies.parts import PUBLISHED, rebuild
+    from gpmcflow.replications.parts import PUBLISHED, rebuild
 
     tables = rebuild(options.study, options.folder, PUBLISHED / f"{options.study}.yaml")
     print(tables["verdict"].to_csv(index=False), end="")

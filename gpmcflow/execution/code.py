@@ -23,7 +23,7 @@ PACKAGE = "gpmcflow"
 # What no number depends on: messages, files as such, and what surrounds a job.
 HARMLESS = (
     "errors", "storage", "pipeline", "monitor", "execution.disk", "execution.progress",
-    "studies.frame.job", "studies.frame.study", "studies.registry",
+    "jobs.job", "jobs.study", "replications.papers",
 )  # fmt: skip
 _FOLDER = Path(__file__).resolve().parents[1]
 _MOST_PARSED = 2000  # sources that are remembered: of several versions, or of edits
@@ -39,7 +39,7 @@ class Source(NamedTuple):
 def code_digest(*entries: str, root: str | Path | None = None) -> str:
     """Return the SHA-256 (hex) of the parsed code that functions can reach, docstrings and comments left out.
 
-    ``entries`` are modules, or functions in them, such as "gpmcflow.studies.split_hmc.runs:chains". What they
+    ``entries`` are modules, or functions in them, such as "gpmcflow.analysis.steps:fit". What they
     reach is the closure of their modules under imports, at the top of a module or inside a function; names
     that a package takes from its modules lead to these. `HARMLESS` modules do not count. The digest is of
     `ast.dump`, so it holds for one minor version of Python. ``root`` is the folder of the package (its own by

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution.disk import human_bytes
+from gpmcflow.jobs.job_errors import ERRORS, STATE
 from gpmcflow.monitor.state_folders import (
     JOB,
     Run,
@@ -23,7 +24,6 @@ from gpmcflow.monitor.state_folders import (
     state_folders,
 )
 from gpmcflow.monitor.status import clock, is_finished, job_name, last_written
-from gpmcflow.studies.frame.job_errors import ERRORS, STATE
 
 HOUR, DAY = 3600.0, 86400.0
 

@@ -22,7 +22,7 @@ import psutil
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.execution.blocks import Grid
 from gpmcflow.execution.lock import lock_owner
-from gpmcflow.studies.frame.job_errors import ERRORS, STATE
+from gpmcflow.jobs.job_errors import ERRORS, STATE
 
 RUN, JOB, WAITING = "run.json", "job.json", "waiting.json"
 _SEGMENT = re.compile(r"segment_(\d{5,})\.npz")

@@ -18,12 +18,13 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
+from gpmcflow.analysis.study import KEYS, expanded, is_single
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.pipeline.schema_errors import as_input_error, joined, order, resolve, shown
+from gpmcflow.pipeline.studies import studies_of
+from gpmcflow.replications.papers import PAPERS
 from gpmcflow.storage.input_files import is_file, load_yaml, user_path
-from gpmcflow.studies.analysis.study import KEYS, expanded, is_single
-from gpmcflow.studies.frame.installation import workflow_home
-from gpmcflow.studies.registry import PAPERS, studies_of
 
 # How the machine does it is no part of what is computed.
 _OF_THE_MACHINE = ("data_dir", "memory_limit_gb", "config_file")

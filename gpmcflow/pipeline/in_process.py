@@ -25,13 +25,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
-from gpmcflow.studies.frame.study import PlannedJob, listed
 
 RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
 _LONGEST_NAME = 254  # of a file of such a note
-_HEAVY = ("gpmcflow.studies.analysis.steps",)  # loaded once, before processes are forked
+_HEAVY = ("gpmcflow.analysis.steps",)  # loaded once, before processes are forked
 
 
 class Ended(NamedTuple):
@@ -233,7 +233,7 @@ def _as_in_a_script(plan: Plan, job: PlannedJob) -> SimpleNamespace:
 
 def call(plan: Plan, job: PlannedJob) -> None:
     """Make a job's outputs in this process, and its notes."""
-    from gpmcflow.studies.frame.job import run_job
+    from gpmcflow.jobs.job import run_job
 
     began = time.time()
     for path in [*outputs_of([job]), job.log]:

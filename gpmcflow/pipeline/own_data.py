@@ -9,31 +9,31 @@ from pathlib import Path
 
 import pandas as pd
 
+from gpmcflow.analysis import tables
+from gpmcflow.analysis.data import data_of, rows_of
+from gpmcflow.analysis.fitting import N_PREDICTED
+from gpmcflow.analysis.grades import PREFIX
+from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.reading import cells_of
+from gpmcflow.analysis.report import made_of
+from gpmcflow.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
+from gpmcflow.analysis.summaries import predictions_of
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
-from gpmcflow.datasets.outcome_kinds import KINDS
-from gpmcflow.datasets.own_table import Part, encode_new
-from gpmcflow.datasets.suggestions import suggest
+from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.data.own_table import Part, encode_new
+from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors, StorageError, refuse_unfit
 from gpmcflow.execution.code import code_digest
+from gpmcflow.jobs.stated_models import check_models
+from gpmcflow.jobs.study import Stage
 from gpmcflow.pipeline.config import check_config, config_problems, load_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.pipeline.run import analysis_problems, require_results_folders
 from gpmcflow.storage import csv_text, load_results, read_sidecar, write_text
 from gpmcflow.storage.input_files import load_json, load_yaml, user_path
-from gpmcflow.studies.analysis import tables
-from gpmcflow.studies.analysis.data import data_of, rows_of
-from gpmcflow.studies.analysis.fitting import N_PREDICTED
-from gpmcflow.studies.analysis.grades import PREFIX
-from gpmcflow.studies.analysis.models import build_model
-from gpmcflow.studies.analysis.reading import cells_of
-from gpmcflow.studies.analysis.report import made_of
-from gpmcflow.studies.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
-from gpmcflow.studies.analysis.summaries import predictions_of
-from gpmcflow.studies.frame.study import Stage
-from gpmcflow.studies.stated_models import check_models
 
 
 def new(

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.execution.code import code_digest
+from gpmcflow.jobs.installation import REPORT_TEMPLATE
+from gpmcflow.jobs.study import Files, PlannedJob, Stage, listed
 from gpmcflow.pipeline.config import portable
+from gpmcflow.pipeline.studies import STUDIES, studies_of
 from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
-from gpmcflow.studies.frame.installation import REPORT_TEMPLATE
-from gpmcflow.studies.frame.study import Files, PlannedJob, Stage, listed
-from gpmcflow.studies.registry import STUDIES, studies_of
 
 PREPARE = Stage(
     "prepare",
-    "gpmcflow.studies.stages:prepare_job",
+    "gpmcflow.replications.stages:prepare_job",
     {"results": "results/data/{dataset}.nc"},
     local=True,
 )

@@ -16,13 +16,13 @@ from pathlib import Path
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.execution.signals import EXIT_CODE
+from gpmcflow.jobs.installation import workflow_home
+from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.config import check_config, load_config
 from gpmcflow.pipeline.plan import optional_outputs_of, outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.cache_folder import user_caches
-from gpmcflow.studies.frame.installation import workflow_home
-from gpmcflow.studies.frame.study import PlannedJob
 
 _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
@@ -38,7 +38,7 @@ def check_for_run(
 
     Raises `InputError` or `StorageError` in one line, as `check_config` and `check_models` do.
     """
-    from gpmcflow.studies.stated_models import check_models
+    from gpmcflow.jobs.stated_models import check_models
 
     folder = Path(path).resolve().parent if folder is None else folder
     config = load_config(path, quick=quick)
@@ -50,7 +50,7 @@ def check_for_run(
 
 def analysis_problems(config: Mapping, folder: Path) -> list[str]:
     """All that is wrong with the files and the models of the analyses of a checked config."""
-    from gpmcflow.studies.analysis.reading import problems_of
+    from gpmcflow.analysis.reading import problems_of
 
     analyses = config["analyses"]
     return [

@@ -16,7 +16,9 @@ import pandas as pd
 
 import gpmcflow
 from gpmcflow.errors import InputError, StorageError, refuse_unfit
+from gpmcflow.jobs.job import Job
 from gpmcflow.pipeline.config import portable
+from gpmcflow.pipeline.studies import studies_of
 from gpmcflow.report.tables import (
     approximations_table,
     evidence_table,
@@ -28,8 +30,6 @@ from gpmcflow.report.tables import (
     which_sampler_table,
 )
 from gpmcflow.storage import read_csv, require_unchanged, write_result_text
-from gpmcflow.studies.frame.job import Job
-from gpmcflow.studies.registry import studies_of
 
 _TABLES = {
     "which_method": which_method_table,

@@ -8,7 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from gpmcflow.figures.estimates import best_rows, combine_replicates, require_columns, series_name
+from gpmcflow.replications.figures.estimates import (
+    best_rows,
+    combine_replicates,
+    require_columns,
+    series_name,
+)
 from gpmcflow.report.cells import (
     cell,
     columns_of,

@@ -269,7 +269,7 @@ def test_logistic_with_wide_cavities(log_signal):
         pytest.skip(
             "GPMCFLOW_DATA does not name the folder of real data sets (sonar is not shipped)"
         )
-    from gpmcflow.datasets import load_dataset
+    from gpmcflow.data import load_dataset
 
     data = load_dataset("sonar")
     X, y = data["X"].values, data["y"].values

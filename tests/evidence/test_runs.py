@@ -13,7 +13,7 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.leaves import SquaredExponential
-from gpmcflow.datasets import load_dataset
+from gpmcflow.data import load_dataset
 from gpmcflow.evidence.annealing import evidence_dataset
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, array_digest

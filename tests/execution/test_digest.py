@@ -12,13 +12,13 @@ import pytest
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, code_digest, settings_digest
 from gpmcflow.execution.code import code_of
+from gpmcflow.jobs.study import load
 from gpmcflow.pipeline import plan as plan_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import Plan
+from gpmcflow.pipeline.studies import STUDIES
 from gpmcflow.storage import canonical_json
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.frame.study import load
-from gpmcflow.studies.registry import STUDIES
 
 ROOT = Path(__file__).parents[2]
 CODE = '''"""Module."""
@@ -97,9 +97,9 @@ def test_code_is_what_imports_reach(tmp_path, entry, reached):
 
 
 def test_code_of_the_package_reaches_its_models_and_not_its_figures():
-    chains = set(code_of("gpmcflow.studies.split_hmc.runs:chains_job"))
+    chains = set(code_of("gpmcflow.replications.split_hmc.runs:chains_job"))
     assert {"models/multinomial.py", "samplers/latent/split_hmc.py",
-            "execution/runner.py", "studies/problems.py", "datasets/catalogue.py"} <= chains  # fmt: skip
+            "execution/runner.py", "jobs/problems.py", "data/catalogue.py"} <= chains  # fmt: skip
     assert not [path for path in chains if path.startswith(("figures", "studies/rmhmc_ais", "cli"))]
     assert not [path for path in chains if path.endswith(("tables.py", "draw.py", "claims.py"))]
     with pytest.raises(InputError, match=r"no module gpmcflow\.executions"):

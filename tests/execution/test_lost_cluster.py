@@ -148,7 +148,7 @@ from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
 import conftest, cloudpickle
 from gpmcflow.execution import Execution, run
-from gpmcflow.studies.frame.job import workflow_job
+from gpmcflow.jobs.job import workflow_job
 
 class Slow(conftest.Walk):
     def advance(self, rng, carry, start, stop):

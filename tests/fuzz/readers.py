@@ -14,24 +14,24 @@ from unittest import mock
 import yaml
 from hypothesis import strategies as st
 
+from gpmcflow.analysis.page import build_page
 from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.datasets import load_csv
-from gpmcflow.datasets.own_table import encode_new, prepare_table
+from gpmcflow.data import load_csv
+from gpmcflow.data.own_table import encode_new, prepare_table
 from gpmcflow.execution.ledger import Ledger
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole
+from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.monitor.clean import state_table, unneeded_state
 from gpmcflow.monitor.status import job_statuses, status_table
 from gpmcflow.monitor.unfinished_runs import partial_results
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.own_data import new
+from gpmcflow.replications.parts import PUBLISHED, rebuild
 from gpmcflow.report.page import build_report
 from gpmcflow.storage import load_results, open_results
 from gpmcflow.storage import read_csv as read_report_table
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.analysis.page import build_page
-from gpmcflow.studies.parts import PUBLISHED, rebuild
-from gpmcflow.studies.stated_models import check_models
 
 from . import valid
 from .mutations import changed_bytes, changed_text, changed_values

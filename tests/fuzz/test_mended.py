@@ -7,15 +7,15 @@ import json
 
 import pytest
 
+from gpmcflow.analysis.page import answer_of, build_page
 from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.datasets.dates import parse_dates
-from gpmcflow.datasets.own_table import prepare_table
+from gpmcflow.data.dates import parse_dates
+from gpmcflow.data.own_table import prepare_table
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
 from gpmcflow.monitor.status import job_statuses
 from gpmcflow.pipeline.config import check_config
+from gpmcflow.replications.parts import PUBLISHED, read_parts, rebuild
 from gpmcflow.storage.input_files import MOST_BYTES, is_file, load_json, load_yaml, user_path
-from gpmcflow.studies.analysis.page import answer_of, build_page
-from gpmcflow.studies.parts import PUBLISHED, read_parts, rebuild
 
 from . import valid
 from .outcome import limited

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.jobs.study import Study
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import planned_jobs
-from gpmcflow.studies import parts
-from gpmcflow.studies.frame.study import Study
+from gpmcflow.replications import parts
 
 from . import valid
 

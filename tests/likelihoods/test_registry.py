@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import nbinom
 
 from gpmcflow.errors import InputError
+from gpmcflow.jobs.stated_models import likelihood_of
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     BetaBinomial,
@@ -25,7 +26,6 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter
-from gpmcflow.studies.stated_models import likelihood_of
 
 WIDE = Hyperprior.log_uniform(0.1, 10.0)
 

@@ -8,11 +8,11 @@ from scipy.special import logsumexp
 from scipy.stats import lognorm, norm
 
 import gpmcflow as gp
+from gpmcflow.analysis.leave_one_out import at_theta
 from gpmcflow.approximations.prediction import conditionals
 from gpmcflow.approximations.predictive import log_predictive_density
 from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.errors import InputError
-from gpmcflow.studies.analysis.leave_one_out import at_theta
 
 RNG = np.random.default_rng(0)
 X = np.linspace(0.0, 1.0, 15)

@@ -10,8 +10,8 @@ from scipy.stats import chisquare, poisson
 
 import gpmcflow as gp
 from gpmcflow.errors import InputError
+from gpmcflow.jobs.stated_models import likelihood_of
 from gpmcflow.likelihoods import likelihood as by_name
-from gpmcflow.studies.stated_models import likelihood_of
 
 X = np.linspace(0.0, 1.0, 15)
 MEAN = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})

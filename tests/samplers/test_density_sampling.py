@@ -15,6 +15,10 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.replications.fast_likelihood.costs import (
+    seconds_per_evaluation,
+    seconds_per_iteration,
+)
 from gpmcflow.samplers.adaptation.density_pilot import (
     ROUNDS,
     effective_number,
@@ -29,10 +33,6 @@ from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import SliceSweep, UnivariateSlice
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, write_results
-from gpmcflow.studies.fast_likelihood.costs import (
-    seconds_per_evaluation,
-    seconds_per_iteration,
-)
 
 START = np.log([0.2, 2.0, 0.3])  # length scale, signal_sd, noise_sd
 SWEEP = SliceSweep((0.7, 0.8, 0.6))

@@ -14,7 +14,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 FORKS = multiprocessing.get_context("forkserver")
-LOADED = ["snakemake.cli", "gpmcflow.pipeline.plan", "gpmcflow.studies.stated_models"]
+LOADED = ["snakemake.cli", "gpmcflow.pipeline.plan", "gpmcflow.jobs.stated_models"]
 CALL = """
 import os, sys
 from snakemake.cli import main

@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from gpmcflow.cli import main
-from gpmcflow.datasets import CATALOGUE
+from gpmcflow.data import CATALOGUE
 from gpmcflow.storage import standard_attributes, write_results
 
 

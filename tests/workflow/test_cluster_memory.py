@@ -8,12 +8,12 @@ import tracemalloc
 import pytest
 import xarray as xr
 
-from gpmcflow.datasets import load_dataset
+from gpmcflow.data import load_dataset
+from gpmcflow.jobs.resources import memory_mb
+from gpmcflow.replications import stages
+from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
+from gpmcflow.replications.split_hmc import runs as split_hmc
 from gpmcflow.storage import write_results
-from gpmcflow.studies import stages
-from gpmcflow.studies.frame.resources import memory_mb
-from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
-from gpmcflow.studies.split_hmc import runs as split_hmc
 
 PROBLEMS = {
     "gp": {

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from gpmcflow.errors import InputError, StorageError
+from gpmcflow.jobs.stated_models import check_models, likelihood_of
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, StudentT
 from gpmcflow.pipeline.config import (
     check_config,
     portable,
 )
 from gpmcflow.pipeline.plan import count_runs
+from gpmcflow.replications.split_hmc.study import methods_of
 from gpmcflow.samplers import RandomWalkMetropolis
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.split_hmc.study import methods_of
-from gpmcflow.studies.stated_models import check_models, likelihood_of
 
 ROOT = Path(__file__).parents[2]
 SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())
@@ -543,13 +543,13 @@ def test_what_the_snakefile_imports_is_light():
 def test_the_snakefile_imports_nothing_else():
     allowed = {
         "os", "snakemake.exceptions", "gpmcflow.errors",
-        "gpmcflow.pipeline.config", "gpmcflow.pipeline.plan", "gpmcflow.studies.analysis.study",
-        "gpmcflow.studies.frame.job_errors",
+        "gpmcflow.pipeline.config", "gpmcflow.pipeline.plan", "gpmcflow.analysis.study",
+        "gpmcflow.jobs.job_errors",
     }  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
     modules = {words[1] for words in lines if words and words[0] in ("import", "from")}
-    once = {"gpmcflow.studies.stated_models"}  # in the main process only, see below
+    once = {"gpmcflow.jobs.stated_models"}  # in the main process only, see below
     assert modules == allowed | once
 
 

@@ -15,8 +15,10 @@ import yaml
 from gpmcflow.approximations.independent_sites import SITE_RULES
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.datasets import CATALOGUE
+from gpmcflow.data import CATALOGUE
 from gpmcflow.evidence.ladders import LADDERS
+from gpmcflow.jobs.problems import prepare_data
+from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
 from gpmcflow.parameters.defaults import default_hyperpriors
@@ -27,14 +29,12 @@ from gpmcflow.pipeline.config import (
     load_schema,
 )
 from gpmcflow.pipeline.schema_errors import describe, resolve
+from gpmcflow.pipeline.studies import PAPERS
+from gpmcflow.replications.surrogate_slice.problems import build_joint_model
+from gpmcflow.replications.surrogate_slice.settings import METHODS, OF_UPDATE
 from gpmcflow.samplers import HMC, LATENT_SAMPLERS
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.storage.input_files import load_yaml
-from gpmcflow.studies.problems import prepare_data
-from gpmcflow.studies.registry import PAPERS
-from gpmcflow.studies.stated_models import check_models
-from gpmcflow.studies.surrogate_slice.problems import build_joint_model
-from gpmcflow.studies.surrogate_slice.settings import METHODS, OF_UPDATE
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]

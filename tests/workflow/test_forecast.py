@@ -14,10 +14,13 @@ import xarray as xr
 import yaml
 
 from gpmcflow.cli import main
-from gpmcflow.datasets import sources
+from gpmcflow.data import sources
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import disk, progress
 from gpmcflow.execution.disk import human_bytes, require_disk
+from gpmcflow.jobs import costs as context
+from gpmcflow.jobs import timing
+from gpmcflow.jobs.study import PlannedJob, Stage
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import (
     Cost,
@@ -30,16 +33,13 @@ from gpmcflow.pipeline.forecast import (
     require_fit,
 )
 from gpmcflow.pipeline.plan import planned_jobs
+from gpmcflow.replications.rmhmc_ais import forecast as rmhmc_ais
+from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais_study
+from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.replications.split_hmc import forecast as split_hmc
+from gpmcflow.replications.split_hmc import runs as split_hmc_study
+from gpmcflow.replications.stages import approximate
 from gpmcflow.storage import write_results
-from gpmcflow.studies.frame import costs as context
-from gpmcflow.studies.frame import timing
-from gpmcflow.studies.frame.study import PlannedJob, Stage
-from gpmcflow.studies.rmhmc_ais import forecast as rmhmc_ais
-from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais_study
-from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
-from gpmcflow.studies.split_hmc import forecast as split_hmc
-from gpmcflow.studies.split_hmc import runs as split_hmc_study
-from gpmcflow.studies.stages import approximate
 
 ROOT = Path(__file__).parents[2]
 SMALL = yaml.safe_load((ROOT / "tests" / "workflow" / "small.yaml").read_text())

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpmcflow.analysis import steps
 from gpmcflow.cli import main
 from gpmcflow.pipeline import in_process
 from gpmcflow.storage.checksums import sha256_of
-from gpmcflow.studies.analysis import steps
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -102,7 +102,7 @@ def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatc
             raise NumericalError("no maximum")
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gpmcflow.studies.analysis.steps.fit", fails)
+    monkeypatch.setattr("gpmcflow.analysis.steps.fit", fails)
     assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 1
     error = capsys.readouterr().err.splitlines()
     assert error[-3] == "ZeroDivisionError"
@@ -117,7 +117,7 @@ def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatc
             os.kill(os.getpid(), signal.SIGKILL)
         return whole(job)
 
-    monkeypatch.setattr("gpmcflow.studies.analysis.steps.fit", dies)
+    monkeypatch.setattr("gpmcflow.analysis.steps.fit", dies)
     assert main(["run", "own.yaml", "--quick", "--cores", "2"]) == 1
     assert "the process was killed by SIGKILL" in capsys.readouterr().err
     monkeypatch.undo()
@@ -127,9 +127,7 @@ def test_a_failure_is_told_and_what_is_finished_stays(folder, capsys, monkeypatc
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_within_a_job_is_a_stop_and_no_failure(folder, capsys, monkeypatch, number):
-    monkeypatch.setattr(
-        "gpmcflow.studies.analysis.steps.fit", lambda job: os.kill(os.getpid(), number)
-    )
+    monkeypatch.setattr("gpmcflow.analysis.steps.fit", lambda job: os.kill(os.getpid(), number))
     before = signal.signal(number, signal.default_int_handler)  # ignored in the background
     try:
         assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 128 + number

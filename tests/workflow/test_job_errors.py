@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from gpmcflow.errors import InputError, NumericalError, ResourceError, StorageError
+from gpmcflow.jobs.job import workflow_job
+from gpmcflow.jobs.job_errors import LastError, name_this_run
 from gpmcflow.monitor.clean import remove_state, unneeded_state
 from gpmcflow.monitor.status import job_statuses
-from gpmcflow.studies.frame.job import workflow_job
-from gpmcflow.studies.frame.job_errors import LastError, name_this_run
 
 
 class Named(dict):

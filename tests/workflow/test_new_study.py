@@ -16,14 +16,14 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 FILES = {
-    "gpmcflow/studies/toy/__init__.py": "",
-    "gpmcflow/studies/toy/study.py": '''
-from gpmcflow.studies.frame.study import (
+    "gpmcflow/replications/toy/__init__.py": "",
+    "gpmcflow/replications/toy/study.py": '''
+from gpmcflow.jobs.study import (
     PUBLISHED, Stage, Study, figures_stage, published_file, tables_stage,
 )
 
 DRAWS = Stage(
-    "toy_draws", "gpmcflow.studies.toy.runs:draws", {"results": "results/toy/{problem}/fair.nc"}
+    "toy_draws", "gpmcflow.replications.toy.runs:draws", {"results": "results/toy/{problem}/fair.nc"}
 )
 TABLES = tables_stage("toy", {"verdict": "Beside the printed numbers.", "runs": "Rolls."})
 
@@ -43,12 +43,12 @@ def jobs(config):
 
 
 STUDY = Study(
-    "toy", check, jobs, title="Dice", costs="gpmcflow.studies.toy.runs:COSTS",
-    readers="gpmcflow.studies.toy.parts:READERS", tables="gpmcflow.studies.toy.tables:tables",
+    "toy", check, jobs, title="Dice", costs="gpmcflow.replications.toy.runs:COSTS",
+    readers="gpmcflow.replications.toy.parts:READERS", tables="gpmcflow.replications.toy.tables:tables",
     runs=lambda settings: len(settings["problems"]),
 )
 ''',
-    "gpmcflow/studies/toy/runs.py": '''
+    "gpmcflow/replications/toy/runs.py": '''
 import numpy as np
 import xarray as xr
 
@@ -64,10 +64,10 @@ def draws(job):
     attributes = standard_attributes(settings=job.settings, seed=job.seed, data_checksum="none")
     return with_attributes(tree, attributes | named), {"seconds": 0.0}
 ''',
-    "gpmcflow/studies/toy/parts.py": '''
+    "gpmcflow/replications/toy/parts.py": '''
 from gpmcflow.storage import load_results
-from gpmcflow.studies.frame.judgement import Estimate
-from gpmcflow.studies.frame.parts import make_part
+from gpmcflow.jobs.judgement import Estimate
+from gpmcflow.jobs.parts import make_part
 
 
 def part(path):
@@ -78,12 +78,12 @@ def part(path):
 
 READERS = {"toy/*/fair.nc": part}
 ''',
-    "gpmcflow/studies/toy/tables.py": '''
+    "gpmcflow/replications/toy/tables.py": '''
 import pandas as pd
 
-from gpmcflow.studies.frame.judgement import NUMBER, Estimate, near, verdict
-from gpmcflow.studies.frame.parts import rows_of
-from gpmcflow.studies.verdict import VERDICT_COLUMNS, verdict_row
+from gpmcflow.jobs.judgement import NUMBER, Estimate, near, verdict
+from gpmcflow.jobs.parts import rows_of
+from gpmcflow.replications.verdict import VERDICT_COLUMNS, verdict_row
 
 
 def tables(parts, published):
@@ -96,7 +96,7 @@ def tables(parts, published):
         rows.append(verdict_row("toy", table="rolls", row=run.problem, column="mean", verdict=words))
     return {"runs": runs[["problem", "mean"]], "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
 ''',
-    "gpmcflow/studies/toy/draw.py": '''
+    "gpmcflow/replications/toy/draw.py": '''
 from matplotlib.figure import Figure
 
 from gpmcflow.storage import read_csv
@@ -115,7 +115,7 @@ properties:
 """,
     "workflow/published/toy.yaml": "mean: 3.5\n",
 }  # fmt: skip
-REGISTRY = "gpmcflow/studies/registry.py"
+REGISTRY = "gpmcflow/replications/papers.py"
 CONFIG = {"studies": {"toy": {"problems": {"one": 400, "two": 900}}}, "seed": 3}
 
 
@@ -131,7 +131,7 @@ def clone(tmp_path_factory):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     registry = (folder / REGISTRY).read_text()
-    imported = "from gpmcflow.studies.toy.study import STUDY as TOY\n\nPAPERS"
+    imported = "from gpmcflow.replications.toy.study import STUDY as TOY\n\nPAPERS"
     assert registry.count("\nPAPERS") == registry.count("SURROGATE_SLICE)") == 1
     registry = registry.replace("\nPAPERS", imported).replace("LICE)", "LICE, TOY)")
     (folder / REGISTRY).write_text(registry)
@@ -177,16 +177,16 @@ def test_a_new_study_runs_and_is_part_of_all_that_walks_studies(clone):
 
 
 STALE = {
-    "studies/toy/runs.py": {
+    "replications/toy/runs.py": {
         "toy_draws": 2,
         "toy_summarise": 1,
         "toy_figures": 1,
         "build_report": 1,
     },
-    "studies/frame/judgement.py": {"toy_summarise": 1, "toy_figures": 1, "build_report": 1},
-    "studies/toy/draw.py": {"toy_figures": 1, "build_report": 1},
+    "jobs/judgement.py": {"toy_summarise": 1, "toy_figures": 1, "build_report": 1},
+    "replications/toy/draw.py": {"toy_figures": 1, "build_report": 1},
     "report/page.py": {"build_report": 1},
-    "studies/analysis/answers.py": {"build_report": 1},
+    "analysis/answers.py": {"build_report": 1},
     "samplers/latent/hmc.py": {},
     "storage/files.py": {},
 }

@@ -13,20 +13,20 @@ import pytest
 import xarray as xr
 import yaml
 
-from gpmcflow.pipeline.config import check_config
-from gpmcflow.storage import standard_attributes, write_results
-from gpmcflow.studies.analysis import costs
-from gpmcflow.studies.frame.resources import (
+from gpmcflow.analysis import costs
+from gpmcflow.jobs.problems import MATRICES
+from gpmcflow.jobs.resources import (
     WALLTIME_MINUTES,
     analysis_memory_mb,
     memory_mb,
     problem_sizes,
     runtime_minutes,
 )
-from gpmcflow.studies.problems import MATRICES
-from gpmcflow.studies.rmhmc_ais import runs as rmhmc_ais
-from gpmcflow.studies.split_hmc import runs as split_hmc
-from gpmcflow.studies.split_hmc.study import methods_of
+from gpmcflow.pipeline.config import check_config
+from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
+from gpmcflow.replications.split_hmc import runs as split_hmc
+from gpmcflow.replications.split_hmc.study import methods_of
+from gpmcflow.storage import standard_attributes, write_results
 
 ROOT = Path(__file__).parents[2]
 PROFILE = ROOT / "workflow" / "profiles" / "slurm"

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from arviz_base import convert_to_datatree
 
-from gpmcflow.datasets.layout import checksum
+from gpmcflow.data.layout import checksum
 from gpmcflow.execution import array_digest
 from gpmcflow.storage import load_results, open_results
 

@@ -10,7 +10,7 @@ def test_the_one_script_is_guarded():
     """Worker processes import it again: outside the guard there is only the import."""
     (script,) = (WORKFLOW / "scripts").rglob("*.py")
     head, _, call = script.read_text().partition('\nif __name__ == "__main__":\n')
-    assert head.splitlines()[1:] == ["", "from gpmcflow.studies.frame.job import run_job"]
+    assert head.splitlines()[1:] == ["", "from gpmcflow.jobs.job import run_job"]
     assert call == "    run_job(snakemake)\n"
 
 

@@ -23,12 +23,12 @@ from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import Execution, run
 from gpmcflow.execution.lock import state_lock
+from gpmcflow.jobs.resources import chains_of
 from gpmcflow.monitor.clean import remove_state, unneeded_state
 from gpmcflow.monitor.status import job_statuses
 from gpmcflow.monitor.status_diagnostics import MOST_BYTES
 from gpmcflow.monitor.unfinished_runs import partial_results
-from gpmcflow.studies.frame.resources import chains_of
-from gpmcflow.studies.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
 
 SIZES = {"n_chains": 6, "length": 120}
 PIECES = {"block_size": 4, "segment_length": 20}

@@ -127,7 +127,7 @@ def test_forecast_and_count_of_runs(tmp_path, config):
 
 
 def test_forecast_of_joint_split_hmc_counts_its_pilots(monkeypatch, tmp_path, config):
-    from gpmcflow.studies.surrogate_slice import forecast as costs
+    from gpmcflow.replications.surrogate_slice import forecast as costs
 
     model = SimpleNamespace(
         dim=3,
@@ -172,7 +172,7 @@ def test_paper_has_its_problems_methods_and_sizes(monkeypatch):
 
 
 def test_data_with_options_that_are_not_here_are_not_downloaded(tmp_path, monkeypatch):
-    from gpmcflow.studies.frame import costs as context
+    from gpmcflow.jobs import costs as context
 
     monkeypatch.delenv("GPMCFLOW_DATA", raising=False)
     monkeypatch.setattr(context, "cache_folder", lambda: tmp_path)

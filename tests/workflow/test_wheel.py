@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from gpmcflow.errors import InputError
+from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.numerics.code_cache import code_folder
-from gpmcflow.studies.frame.installation import workflow_home
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "Snakefile", "MANIFEST.in")
@@ -159,7 +159,7 @@ def test_snakemake_on_the_bundled_workflow_makes_a_file(unpacked, tmp_path):
 
 def test_clone_has_its_own_workflow_and_a_package_without_one_says_so(tmp_path, monkeypatch):
     assert workflow_home() == ROOT
-    monkeypatch.setattr("gpmcflow.studies.frame.installation.PACKAGE", tmp_path / "gpmcflow")
+    monkeypatch.setattr("gpmcflow.jobs.installation.PACKAGE", tmp_path / "gpmcflow")
     with pytest.raises(InputError, match=r"no workflow found.*install it again"):
         workflow_home()
     (tmp_path / "gpmcflow" / "bundled" / "workflow").mkdir(parents=True)

@@ -23,9 +23,9 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest, run
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.execution.waiting import Waiting
-from gpmcflow.studies.frame import job as module
-from gpmcflow.studies.frame.job import workflow_job
-from gpmcflow.studies.frame.job_log import configure_logging
+from gpmcflow.jobs import job as module
+from gpmcflow.jobs.job import workflow_job
+from gpmcflow.jobs.job_log import configure_logging
 
 
 class Named(dict):
@@ -254,7 +254,7 @@ def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp
 def test_a_job_loads_no_statistics_before_it_needs_them(steps):
     """They take as long to load as all else together, and a cluster starts a job many times."""
     code = (
-        f"import sys; import gpmcflow.studies.frame.job, gpmcflow.studies.{steps};"
+        f"import sys; import gpmcflow.jobs.job, gpmcflow.replications.{steps};"
         "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib', 'dask') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,351 @@
+"""What an analysis is compared with: no model, and a regression whose response is of the model's kind."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+from scipy.optimize import linprog, minimize
+from scipy.special import digamma, expit, gammaln, logit
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+
+from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.likelihoods import Beta, Ordinal, Survival
+from gpmcflow.likelihoods.counts import LARGEST_RATE
+
+SIMPLE = {
+    "binary": "logistic regression",
+    "binomial": "logistic regression",
+    "counts": "Poisson regression",
+    "grades": "ordered logistic regression",
+    "share": "beta regression",
+    "real": "linear regression",
+    "negative_binomial": "negative binomial regression",
+    "student_t": "Student-t regression",
+    "positive": "log-linear regression",
+    "gamma": "gamma regression",
+    "weibull": "Weibull regression",
+    "loglogistic": "log-logistic regression",
+    "lognormal": "log-normal regression",
+}
+LARGEST_ETA = 40.0  # of a regression of times, about their geometric mean
+LARGEST_LOG = 300.0  # of a prediction far outside the learning rows
+SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
+MOST_SEPARABLE = 5000  # rows that are looked at for a plane between two classes
+
+
+class Baseline(NamedTuple):
+    """Predictions of held-out rows by a baseline."""
+
+    name: str
+    role: str  #: "simple" or "base"
+    mean: np.ndarray  #: what is predicted (m,): see `scores.predicted`
+    log_density: np.ndarray  #: of what was observed (m,)
+
+
+def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
+    """The base rate, and a regression on all inputs, both fitted to the learning rows.
+
+    Their response is that of the ``likelihood``, by maximum likelihood: negative binomial, Student-t, gamma,
+    or the law of times. Positive outcomes are regressed on the log scale, all densities are of the outcome
+    itself.
+    """
+    kind, learning = data.target.kind, data.learning
+    weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
+    unit = np.ones(len(rows.row)) if rows.unit is None else rows.unit
+    outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
+    if likelihood == "student_t":
+        return _heavy_tailed(learning, rows)
+    if likelihood == "gamma":
+        return _of_gamma(learning, rows)
+    if kind == "survival":
+        return _of_times(learning, rows, likelihood or "weibull")
+    if kind == "share":
+        return _of_shares(learning, rows)
+    if kind == "grades":
+        return _of_grades(learning, rows, len(data.target.levels))
+    if kind == "positive":
+        return _of_logs(learning, rows)
+    if kind == "real":
+        return _of_real(learning, rows)
+    least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
+    most = np.inf if kind == "counts" else 1.0 - least
+    base = np.clip(outcome.sum() / weight.sum(), least, most)
+    same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
+    if likelihood in ("negative_binomial", "zero_inflated") and not same:
+        return _overdispersed(learning, rows, weight, unit)
+    if same:  # nothing to learn from, and no regression
+        rate = np.full(len(X_new), base)
+    elif kind == "counts":
+        model = PoissonRegressor(alpha=SLIGHT, max_iter=1000).fit(X, outcome / weight, weight)
+        log_rate = X_new @ model.coef_ + model.intercept_
+        rate = np.exp(np.minimum(log_rate, np.log(LARGEST_RATE)))
+    else:
+        twice, labels = np.vstack([X, X]), np.repeat([1.0, 0.0], len(X))
+        counts = np.concatenate([outcome, weight - outcome])
+        used = counts > 0
+        model = LogisticRegression(max_iter=1000).fit(twice[used], labels[used], counts[used])
+        rate = model.predict_proba(X_new)[:, 1]
+
+    # a value far outside the learning rows may make a rate 0, 1 or larger than any
+    tiny = np.finfo(float).eps
+    rate = np.clip(rate, tiny, LARGEST_RATE if kind == "counts" else 1.0 - tiny)
+
+    def baseline(name: str, role: str, rate: np.ndarray) -> Baseline:
+        if kind == "counts":
+            density = stats.poisson.logpmf(rows.outcome, rate * unit)
+        else:
+            density = stats.binom.logpmf(rows.outcome, unit, rate)
+        return Baseline(name, role, rate * unit, density)
+
+    base_rate = np.full(len(X_new), base)
+    return [
+        baseline(SIMPLE[kind], "simple", rate),
+        baseline("base rate", "base", base_rate),
+    ]
+
+
+def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Least squares with Student-t predictions, with inputs and without."""
+    found, n = [], len(learning.outcome)
+    for name, role in ((SIMPLE["real"], "simple"), ("base rate", "base")):
+        X, X_new = learning.X.to_numpy(), rows.X.to_numpy()
+        if role == "base":
+            X, X_new = X[:, :0], X_new[:, :0]
+        design, design_new = (np.column_stack([np.ones(len(rows_)), rows_]) for rows_ in (X, X_new))
+        if role == "simple":
+            model = LinearRegression().fit(X, learning.outcome)
+            fitted, mean = model.predict(X), model.predict(X_new)
+        else:
+            level = learning.outcome.mean()
+            fitted, mean = np.full(n, level), np.full(len(X_new), level)
+        dof = max(n - np.linalg.matrix_rank(design), 1)
+        variance = np.sum((learning.outcome - fitted) ** 2) / dof
+        leverage = np.einsum(
+            "ij,jk,ik->i", design_new, np.linalg.pinv(design.T @ design), design_new
+        )
+        scale = np.sqrt(variance * (1.0 + leverage))
+        found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, dof, mean, scale)))
+    return found
+
+
+def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
+    """`_of_real` of the logarithms, with medians and densities of the outcome itself."""
+    logs = [part._replace(outcome=np.log(part.outcome)) for part in (learning, rows)]
+    return [
+        Baseline(
+            SIMPLE["positive"] if found.role == "simple" else found.name,
+            found.role,
+            np.exp(np.minimum(found.mean, LARGEST_LOG)),
+            found.log_density - logs[1].outcome,
+        )
+        for found in _of_real(*logs)
+    ]
+
+
+def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Gamma regression with a log link and its shape by maximum likelihood; inputs and none."""
+    centre = np.log(learning.outcome).mean()
+    log_y, found = np.log(learning.outcome) - centre, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            a, d = np.exp(at[-1]), np.clip(log_y - X @ at[:-1], -40.0, 40.0)
+            value = a * (np.log(a) + d - np.exp(d)) - gammaln(a) - log_y
+            by_a = a * (np.log(a) + 1.0 - digamma(a) + d - np.exp(d))
+            slope = np.append(X.T @ (a * np.expm1(d)), by_a.sum())
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, log_y, rcond=None)[0]
+        spread = np.var(log_y - X @ line) + 1e-3
+        start = np.append(line, np.clip(-np.log(spread), -3.0, 6.0))
+        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * len(line) + [(-5, 12)]).x
+        mean = np.exp(np.clip(centre + X_new @ at[:-1], -LARGEST_LOG, LARGEST_LOG))
+        a = float(np.exp(at[-1]))
+        name = SIMPLE["gamma"] if role == "simple" else "base rate"
+        law = stats.gamma(a, scale=mean / a)
+        found.append(Baseline(name, role, law.median(), law.logpdf(rows.outcome)))
+    return found
+
+
+def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
+    """Accelerated failure times by maximum likelihood, with inputs and without; censored times as such."""
+    centre, found = np.log(learning.outcome).mean(), []
+    y, y_new = (part.outcome / np.exp(centre) for part in (learning, rows))
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], Survival(law, float(np.exp(at[-1])), event=learning.unit)
+            value, first, *_ = own.derivatives(np.clip(eta, -LARGEST_ETA, LARGEST_ETA), y)
+            slope = np.append(X.T @ first, own.parameter_gradient(eta, y))
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, np.log(y), rcond=None)[0]
+        spread = np.log(np.std(np.log(y) - X @ line) + 1e-3)
+        start = np.append(line, np.clip(spread, -2.0, 2.0))
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 3.0)]
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        own = Survival(law, float(np.exp(at[-1])), event=rows.unit)
+        density = own.derivatives(eta, y_new)[0] - centre * rows.unit
+        name = SIMPLE[law] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, np.exp(centre) * own.conditional_median(eta), density))
+    return found
+
+
+def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Beta regression with a logit link and its precision by maximum likelihood; inputs and none."""
+    y, found = learning.outcome, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], Beta(float(np.exp(at[-1])))
+            value, slope = own.log_density_and_gradient(eta, y)
+            gradient = np.append(X.T @ slope, own.parameter_gradient(eta, y))
+            return _penalised(float(value), gradient, at, X.shape)
+
+        line = np.linalg.lstsq(X, logit(y), rcond=None)[0]
+        mean = expit(X @ line)
+        spread = np.mean((y - mean) ** 2) / np.mean(mean * (1.0 - mean)) + 1e-6
+        start = np.append(line, np.clip(np.log(1.0 / spread), -2.0, 10.0))
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 14.0)]
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        density = Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
+        name = SIMPLE["share"] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, expit(eta), density))
+    return found
+
+
+def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
+    """Proportional odds by maximum likelihood, with inputs and without.
+
+    Where a grade is not among the learning rows, each counts as half a row more: none is ruled out.
+    """
+    seen, y = np.unique(learning.outcome, return_inverse=True)
+    n, found = len(y), []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+        p = X.shape[1]
+
+        def loss(at: np.ndarray, X: np.ndarray = X, p: int = p) -> tuple[float, np.ndarray]:
+            own, eta = Ordinal(len(seen)).with_values(np.exp(at[p:])), X @ at[:p]
+            value, first, *_ = own.derivatives(eta, y + 1.0)
+            slope = np.append(X.T @ first, own.parameter_gradient(eta, y + 1.0))
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        below = logit(np.cumsum(np.bincount(y))[:-1] / n)
+        start = np.concatenate([[-below[0]], np.zeros(p - 1), np.log(np.diff(below))])
+        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * p + [(-12.0, 5.0)] * (len(seen) - 2)
+        at = minimize(loss, start, jac=True, bounds=bounds).x
+        eta = np.clip(X_new @ at[:p], -LARGEST_ETA, LARGEST_ETA)
+        own = Ordinal(len(seen)).with_values(np.exp(at[p:]))
+        chances = np.zeros((n_grades, len(eta)))
+        chances[seen.astype(int) - 1] = own.class_probabilities(eta, np.zeros(len(eta)))
+        if len(seen) < n_grades:
+            chances = (n * chances + 0.5) / (n + 0.5 * n_grades)
+        of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(eta))]
+        name = SIMPLE["grades"] if role == "simple" else "base rate"
+        density = np.log(np.maximum(of_seen, np.finfo(float).tiny))
+        found.append(Baseline(name, role, 1.0 + chances.argmax(0), density))
+    return found
+
+
+def _overdispersed(
+    learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
+) -> list[Baseline]:
+    """Negative binomial regression with a log link and its size by maximum likelihood; inputs and none."""
+    y, found = learning.outcome, []
+
+    def rate(design: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.exp(np.clip(design @ at, -40.0, np.log(LARGEST_RATE)))
+
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            m, d = weight * rate(X, at[:-1]), np.exp(at[-1])
+            value = gammaln(y + d) - gammaln(d) - gammaln(y + 1.0) - d * np.log1p(m / d)
+            value += y * (np.log(m) - np.log(m + d))
+            by_d = digamma(y + d) - digamma(d) - np.log1p(m / d) + (m - y) / (m + d)
+            slope = np.append(X.T @ (d * (y - m) / (m + d)), d * by_d.sum())
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        start = np.zeros(X.shape[1] + 1)
+        start[0] = np.log(y.sum() / weight.sum())
+        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * (len(start) - 1) + [(-6, 12)]).x
+        mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
+        name = SIMPLE["negative_binomial"] if role == "simple" else "base rate"
+        density = stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
+        found.append(Baseline(name, role, mean, density))
+    return found
+
+
+def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
+    """Linear regression with Student-t noise, scale and degrees of freedom by maximum likelihood."""
+    shift, scale = learning.outcome.mean(), learning.outcome.std() or 1.0
+    y, found = (learning.outcome - shift) / scale, []
+    for role in ("simple", "base"):
+        X, X_new = _designs(learning, rows, role)
+
+        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+            s, v = np.exp(at[-2:])
+            r = (y - X @ at[:-2]) / s
+            value = -np.log(s) - 0.5 * (v + 1.0) * np.log1p(r**2 / v) - 0.5 * np.log(v * np.pi)
+            value += gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v)
+            pull = (v + 1.0) * r / (v + r**2)
+            by_v = digamma(0.5 * (v + 1.0)) - digamma(0.5 * v) - 1.0 / v - np.log1p(r**2 / v)
+            by_v = 0.5 * v * (by_v + pull * r / v)
+            slope = np.concatenate([X.T @ pull / s, [(pull * r - 1.0).sum(), by_v.sum()]])
+            return _penalised(value.sum(), slope, at, X.shape)
+
+        line = np.linalg.lstsq(X, y, rcond=None)[0]
+        start = np.append(line, [np.log(np.std(y - X @ line) + 1e-3), np.log(5.0)])
+        free = [(None, None)] * len(line)
+        at = minimize(loss, start, jac=True, bounds=[*free, (-12, 5), (0, np.log(200.0))]).x
+        s, v = np.exp(at[-2:])
+        mean = shift + scale * (X_new @ at[:-2])
+        name = SIMPLE["student_t"] if role == "simple" else "base rate"
+        found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, v, mean, scale * s)))
+    return found
+
+
+def _designs(learning: Rows, rows: Rows, role: str) -> tuple[np.ndarray, np.ndarray]:
+    """A column of ones, and the inputs unless the role is base."""
+    kept = slice(None) if role == "simple" else slice(0, 0)
+    return tuple(np.insert(part.X.to_numpy()[:, kept], 0, 1.0, axis=1) for part in (learning, rows))
+
+
+def _penalised(
+    value: float, slope: np.ndarray, at: np.ndarray, shape: tuple[int, int]
+) -> tuple[float, np.ndarray]:
+    """Minus a log likelihood a row and its gradient, with a slight penalty of all slopes."""
+    n, p = shape
+    penalty = np.zeros(len(at))
+    penalty[1:p] = SLIGHT
+    return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+
+
+def separated(data: Data) -> str | None:
+    """A column that tells the classes of the learning rows apart without error; "" if all together do.
+
+    All together: by a plane in the inputs, of which there are at most a quarter as many as rows.
+    """
+    X, positive = data.learning.X, data.learning.outcome > 0.5
+    if data.target.kind != "binary" or positive.all() or not positive.any():
+        return None
+    for code in data.encoding.codes:
+        for values in (X[name].to_numpy() for name in code.inputs):
+            yes, no = values[positive], values[~positive]
+            if yes.min() > no.max() or yes.max() < no.min():
+                return code.column
+    n, p = X.shape
+    if n < 4 * p or n > MOST_SEPARABLE:
+        return None
+    signed = np.where(positive, -1.0, 1.0)[:, None] * np.insert(X.to_numpy(), 0, 1.0, axis=1)
+    found = linprog(np.zeros(p + 1), signed, np.full(n, -1.0), bounds=(None, None))
+    return "" if found.status == 0 else None

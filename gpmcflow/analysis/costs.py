@@ -1,0 +1,342 @@
+"""Forecast of the jobs of an analysis, from timings of single evaluations at full size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmcflow.analysis.data import Data, data_of, data_tree
+from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
+from gpmcflow.analysis.leave_one_out import at_theta
+from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.reading import prepare
+from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
+from gpmcflow.approximations.basis_prediction import NewDesigns, basis_predictor
+from gpmcflow.approximations.conditional import Predictor, latent_predictor, regression_predictor
+from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.covariances.basis_blocks import BasisBlocks
+from gpmcflow.data.roles import leak_words
+from gpmcflow.errors import InputError
+from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
+from gpmcflow.evidence.two_ends import PER_DRAW
+from gpmcflow.jobs.costs import Context, Cost
+from gpmcflow.jobs.study import PlannedJob
+from gpmcflow.jobs.timing import repeated, timed
+from gpmcflow.models.collapsed_density import density_of
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.samplers.adaptation.joint_mode import plain_sites
+from gpmcflow.samplers.density.fitted_independence import FittedIndependence
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
+from gpmcflow.samplers.modes_group import suits
+from gpmcflow.samplers.problem import MOST_STARTS
+from gpmcflow.samplers.structure_notes import dense_note
+
+DENSE_MATRICES = 10  # n x n arrays alive at once
+BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
+SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitted to a regression
+BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
+BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
+LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
+FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
+STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
+LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
+LADDER = 8.0  # trajectories of an iteration of a ladder, of 3 to 9 temperatures as measured
+EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
+PARETO_SECONDS = 2e-4  # a case of leave-one-out
+RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
+REPORT_SECONDS = 3.0
+
+
+class Unit(NamedTuple):
+    """Seconds of what a model's jobs are made of."""
+
+    fit: float  #: an EP fit, or a marginal likelihood with its gradient
+    draw: float  #: a gradient of the joint density, or a value of the marginal likelihood
+    gradient: float  #: of the marginal likelihood, or as `draw`
+    value: float  #: of the density that is drawn from, without its gradient
+    left_out: float  #: leave-one-out densities at one setting of the hyperparameters
+    predictor: float  #: one setting of the hyperparameters made ready, with all predictions of it
+    effects: float  #: one joint draw of the effects of all columns
+    dim: int  #: hyperparameters
+    n: int  #: cases
+    held: int  #: numbers alive at once in a chain
+    fitted: int  #: and in a fit
+
+
+def _data(context: Context, name: str) -> Data:
+    settings = context.config["analyses"][name]
+    where = f"analyses.{name}.data"
+
+    def make() -> Data:
+        home = context.folder if "table" in settings["data"] else context.home
+        table = prepare(name, settings, home, context.config["seed"], where)
+        if table.leak:
+            context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
+        return data_of(data_tree(table))
+
+    return context.once(("analysis", name), make)
+
+
+def _model(context: Context, job: PlannedJob) -> GPModel:
+    settings, data = context.config["analyses"][job.problem], _data(context, job.problem)
+    where = f"analyses.{job.problem}"
+
+    def make() -> GPModel:
+        model = build_model(settings, job.method, data, where)
+        note = dense_note(model, lambda: _basis(settings, job.method, data))
+        if note:
+            context.notes.append(f"{where}.models.{job.method}: {note}")
+        return model
+
+    return context.once(("model", job.problem, job.method), make)
+
+
+def _basis(settings: Mapping, name: str, data: Data) -> BasisBlocks | None:
+    """Basis functions of a model of the config, were its structure that."""
+    models = {name: {**settings["models"][name], "structure": "basis"}}
+    try:
+        return build_model({**settings, "models": models}, name, data, "").basis
+    except InputError as error:
+        raise InputError(str(error).removeprefix(f".models.{name}.structure: ")) from None
+
+
+def _unit(context: Context, job: PlannedJob) -> Unit:
+    return context.once(("unit", job.problem, job.method), lambda: _measured(context, job))
+
+
+def _measured(context: Context, job: PlannedJob) -> Unit:
+    data, model = _data(context, job.problem), _model(context, job)
+    if model.basis or model.n_cases <= LARGEST_TIMED:
+        return _timed(data, model)
+    rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
+    return _scaled(_timed(data, model.take(rows)), model)
+
+
+def _scaled(unit: Unit, model: GPModel) -> Unit:
+    """What was timed with a part of a model's rows, for all of them."""
+    more = (model.n_cases / unit.n) ** (1 if model.basis else 3)
+    seconds = {
+        name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
+    }
+    held = model.numbers_held
+    return unit._replace(**seconds, n=model.n_cases, held=held, fitted=_fitted(model))
+
+
+def _timed(data: Data, model: GPModel) -> Unit:
+    theta = model.prior_median()
+    x = np.zeros(model.dim)
+    if model.likelihood.conjugate and not model.basis:
+        density = RegressionDensity(model)
+        value = draw = repeated(
+            lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta)))
+        )
+        gradient = fit = repeated(lambda: density.value_and_gradient(theta))
+    else:
+        joint = density_of(model, plain_sites(model))
+        z = np.zeros(joint.n_z)
+        draw = gradient = repeated(lambda: joint.evaluate(x, z))
+        value = repeated(lambda: joint.value(x, z))
+        at = model.at(theta)
+        fit = repeated(lambda: expectation_propagation(at))
+    if model.basis:
+        designs, weights = NewDesigns(model), np.zeros((1, model.n_latents))
+        make = lambda: basis_predictor(designs, model.full(theta), weights)  # noqa: E731
+        left_out = timed(lambda: at_theta(model, theta))[0]
+    else:
+        left_out = fit
+        make = lambda: _dense_predictor(model, theta)  # noqa: E731
+    places = Places.of(data, np.random.default_rng(0))
+    coded = [model.new_inputs(X) for X in places.tables.values()]
+    swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
+    predictor = make()
+    points = timed(lambda: [predictor.moments(X) for X in coded])[0]
+    joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+    effects = timed(lambda: [predictor.joint(X) for X in joint])[0]
+    effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
+    each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
+    seconds = (fit, draw, gradient, value, left_out, each, effects)
+    return Unit(*seconds, model.dim, model.n_cases, held, fitted)
+
+
+def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
+    if model.likelihood.conjugate:
+        return regression_predictor(model, theta)
+    return latent_predictor(model, theta, np.zeros((1, model.n_cases)))
+
+
+def _fitted(model: GPModel) -> int:
+    """Numbers alive at once in a fit: n x n matrices also on a grid, n x m with basis functions."""
+    n = model.n_cases
+    if not model.basis:
+        return DENSE_MATRICES * n**2
+    return model.numbers_held + BASIS_MATRICES * n * model.n_latents
+
+
+def _job(context: Context, numbers: int, seconds: float, cores: int = 1, disk: int = 0) -> Cost:
+    return context.single(seconds, 8 * numbers * cores, disk)._replace(cores=cores)
+
+
+def read_cost(context: Context, job: PlannedJob) -> Cost:
+    """The file is read."""
+    seconds = timed(lambda: _data(context, job.problem))[0]
+    return context.single(seconds, 0)
+
+
+def fit_cost(context: Context, job: PlannedJob) -> Cost:
+    """A search for the maximum, effects of the columns, and annealing to the evidence."""
+    unit, evidence = _unit(context, job), context.config["analyses"][job.problem]["evidence"]
+    model = _model(context, job)
+    if model.basis:
+        seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit
+    else:
+        seconds = (FITS[0] + FITS[1] * unit.dim) * unit.fit
+    seconds += unit.predictor + unit.effects + _response_seconds(context, job)
+    if not model.likelihood.conjugate and not too_much_annealing(model, evidence):
+        n = unit.n if model.basis else min(unit.n, LARGEST_TIMED)
+        m = model.n_latents if model.basis else n
+        L, batch = np.asfortranarray(np.tri(n, m)), np.zeros((m, evidence["particles"]))
+        product = repeated(lambda: L @ batch) * (unit.n / n) ** 2
+        seconds += EVIDENCE_PASSES * product * evidence["temperatures"]
+    return _job(context, unit.fitted, seconds)
+
+
+def draw_cost(context: Context, job: PlannedJob) -> Cost:
+    """The pilot, and draws of all chains in as many processes as there are cores."""
+    unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
+    model = _model(context, job)
+    chains, draws = sampling["chains"], sampling["draws"]
+    if model.likelihood.conjugate and not model.basis:
+        searches = MOST_STARTS * (20 + 2 * unit.dim) * unit.gradient
+        pilot = FittedIndependence().n_pilot * unit.draw + searches
+        if suits(model):
+            pilot = SEARCH_FOR_MODES[0] * unit.draw + SEARCH_FOR_MODES[1] * unit.gradient
+        work = chains * draws * unit.draw
+    else:
+        each = _trajectory(model, unit)
+        pilot = JointSplitHMC().transitions_before_draws(model, chains) * each
+        work = chains * (draws + sampling["warmup"]) * each
+    n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
+    return _of_chains(context, job, pilot, work, 2 * 8 * chains * draws * (n_kept + 8))
+
+
+def _trajectory(model: GPModel, unit: Unit) -> float:
+    """Seconds of a transition of joint split HMC."""
+    dense = LABEL_STEPS if model.likelihood.relative_sites else STEPS
+    steps = BASIS_STEPS if model.basis else dense
+    return (steps[0] + steps[1] * unit.dim) * unit.gradient
+
+
+def _of_chains(
+    context: Context, job: PlannedJob, alone: float, work: float, disk: int, shared: bool = True
+) -> Cost:
+    """Seconds of one process, and work that chains share out among the cores."""
+    unit, model = _unit(context, job), _model(context, job)
+    chains = context.config["analyses"][job.problem]["sampling"]["chains"] if shared else 1
+    cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
+    worker = context.single(0.0, 0)
+    start, processes = (worker.seconds, cores) if cores > 1 else (0.0, 0)
+    held = unit.held if model.basis else unit.fitted
+    cost = _job(context, held, alone + start + work / cores, cores, disk)
+    return cost._replace(memory=cost.memory + processes * worker.memory)
+
+
+def evidence_cost(context: Context, job: PlannedJob) -> Cost:
+    """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
+
+    Draws of a Gaussian likelihood get latents anew, and may have no pilot: then one runs for each chain.
+    """
+    unit, settings = _unit(context, job), context.config["analyses"][job.problem]
+    evidence, chains, model = (
+        settings["evidence"],
+        settings["sampling"]["chains"],
+        _model(context, job),
+    )
+    each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
+    at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
+    work = chains * draws * at_a_draw
+    if model.likelihood.conjugate and not model.basis:
+        work += chains * default_sampler(model).transitions_before_draws(model, 0) * each
+    ladder = evidence["route"] != "two_ended"
+    if ladder:
+        work += chains * evidence["draws"] * LADDER * each
+    if evidence["route"] == "auto":
+        context.once(("ladder", job.problem), lambda: context.notes.append(
+            f"analyses.{job.problem}.evidence: a ladder is counted for each model, the most that route: auto "
+            "takes; where a bridge is good enough none is run"
+        ))  # fmt: skip
+    numbers = chains * draws * (2 + PER_DRAW + unit.dim)
+    if ladder:
+        numbers += chains * evidence["draws"] * 6 * MOST_TEMPERATURES
+    state = numbers + chains * draws * model.n_latents  # which the results leave out
+    return _of_chains(context, job, 0.0, work, 8 * (numbers + state), shared=ladder)
+
+
+def summary_cost(context: Context, job: PlannedJob) -> Cost:
+    """Predictions and effects of the draws, and a fit for each of the draws of leave-one-out."""
+    unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
+    model = _model(context, job)
+    n_draws = sampling["chains"] * sampling["draws"]
+    left_out = min(n_left_out(model), n_draws)
+    seconds = min(N_PREDICTED, n_draws) * unit.predictor + _response_seconds(context, job)
+    seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
+    seconds += PARETO_SECONDS * unit.n
+    return _job(
+        context, unit.held + 10 * unit.n * left_out if model.basis else unit.fitted, seconds
+    )
+
+
+def _of_all_rows(cost: Callable[[Context, PlannedJob], Cost]) -> Callable[..., Cost]:
+    """The most of what the models cost, as any may be shown, with the held-out rows to learn from."""
+
+    def of_all_rows(context: Context, job: PlannedJob) -> Cost:
+        models = context.config["analyses"][job.problem]["models"]
+        jobs = [replace(job, wildcards={**job.wildcards, "model": name}) for name in models]
+        whole = context.once(("all rows", job.problem), lambda: _with_all_rows(context, jobs))
+        return Cost(*map(max, zip(*(cost(whole, one) for one in jobs), strict=True)))
+
+    return of_all_rows
+
+
+def _with_all_rows(context: Context, jobs: list[PlannedJob]) -> Context:
+    """The context of a fit to all rows: nothing is timed again, as seconds follow the number of rows."""
+    whole = Context(context.config, context.folder, context.home, context.cores)
+    problem = jobs[0].problem
+    whole.once(("analysis", problem), lambda: _data(context, problem).whole())
+    for job in jobs:
+        unit, model = _unit(context, job), _model(whole, job)
+        whole.once(("unit", problem, job.method), partial(_scaled, unit, model))
+    return whole
+
+
+def final_cost(context: Context, job: PlannedJob) -> Cost:
+    """What the fit to all rows, or its draws, say."""
+    quick = context.config["analyses"][job.problem]["quick"]
+    return _of_all_rows(fit_cost if quick else summary_cost)(context, job)
+
+
+def _response_seconds(context: Context, job: PlannedJob) -> float:
+    """Of the simulated responses of the rows that are predicted."""
+    places = Places.of(_data(context, job.problem), np.random.default_rng(0))
+    return RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
+
+
+def report_cost(context: Context, job: PlannedJob) -> Cost:
+    """Tables and page."""
+    return context.single(REPORT_SECONDS, 0)
+
+
+COSTS = {
+    "analysis_read": read_cost,
+    "analysis_fit": fit_cost,
+    "analysis_draw": draw_cost,
+    "analysis_summarise": summary_cost,
+    "analysis_evidence": evidence_cost,
+    "analysis_final_draw": _of_all_rows(draw_cost),
+    "analysis_final": final_cost,
+    "analysis_report": report_cost,
+}

@@ -1,0 +1,143 @@
+"""The prepared table of an analysis as a results file, and read from there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from gpmcflow.data.codes import GroupCode, NumberCode
+from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.data.own_table import Part, PreparedTable
+from gpmcflow.data.target import Target
+
+PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
+
+
+_OF_PREDICTIONS = re.compile(r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|grade|p_.+")
+
+
+class Rows(NamedTuple):
+    """Rows as a model takes them; see `gpmcflow.data.own_table.Part`."""
+
+    row: np.ndarray  #: lines of the file (m,)
+    X: pd.DataFrame  #: inputs (m, p)
+    y: np.ndarray | None  #: as the model takes it (m,)
+    outcome: np.ndarray | None  #: in natural units (m,)
+    unit: np.ndarray | None  #: exposures, trials or events (m,)
+
+    def units(self, kind: str) -> dict[str, np.ndarray]:
+        """Exposures or trials by name, as `predict` takes them: what is known beforehand."""
+        return {} if kind == "survival" else self.constants(kind)
+
+    def constants(self, kind: str) -> dict[str, np.ndarray]:
+        """Exposures, trials or events by name, as likelihoods of observations take them."""
+        name = KINDS[kind].unit
+        return {} if self.unit is None or name is None else {name: self.unit}
+
+    def log_units(self, target: Target) -> np.ndarray:
+        """What is subtracted from log densities of y to have those of the outcome in natural units (m,).
+
+        That a time is longer than a censored one has a probability, which has no units.
+        """
+        seen = self.unit if target.kind == "survival" else np.ones(len(self.row))
+        return seen * np.log(target.scale)
+
+
+class Data(NamedTuple):
+    """What an analysis learns from, and predicts."""
+
+    encoding: Encoding
+    learning: Rows
+    held_out: Rows | None
+    new: Rows | None
+
+    @property
+    def target(self) -> Target:
+        """Name, kind and coding of the outcome."""
+        return self.encoding.target
+
+    def whole(self) -> Data:
+        """The same with all rows to learn from, held-out ones among them, in the order of the file.
+
+        Codes stay those of the learning rows, but for the ranges that notes of new rows speak of.
+        """
+        if self.held_out is None:
+            return self
+        parts = self.learning, self.held_out
+        order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
+
+        def joined(name: str) -> np.ndarray | None:
+            values = [getattr(part, name) for part in parts]
+            return None if values[0] is None else np.concatenate(values)[order]
+
+        X = pd.concat([part.X for part in parts], ignore_index=True).iloc[order]
+        rows = Rows(joined("row"), X.reset_index(drop=True), *map(joined, ("y", "outcome", "unit")))
+        return Data(widened(self.encoding, self.held_out.X), rows, None, self.new)
+
+
+def widened(encoding: Encoding, X: pd.DataFrame) -> Encoding:
+    """The encoding with ranges of numbers that hold those of more inputs (m, p), and all names of groups."""
+    codes = []
+    for code in encoding.codes:
+        if isinstance(code, NumberCode):
+            given = X[f"{code.column} missing"] == 0.0 if code.has_missing else slice(None)
+            values = X[code.column][given].to_numpy() * code.scale + code.mean
+            low, high = (
+                end(values, initial=own) for end, own in ((np.min, code.low), (np.max, code.high))
+            )
+            code = replace(code, low=float(low), high=float(high))
+        elif isinstance(code, GroupCode):
+            code = replace(code, n_learnt=len(code.levels))
+        codes.append(code)
+    return replace(encoding, codes=tuple(codes))
+
+
+def beside_predictions(column: str) -> str:
+    """The name of a column of the file in tables of predictions, whose own columns keep theirs."""
+    return f"{column} (column)" if _OF_PREDICTIONS.fullmatch(column) else column
+
+
+def rows_of(part: Part | None) -> Rows | None:
+    """Rows of a part of a prepared table."""
+    return None if part is None else Rows(part.row, part.X, part.y, part.outcome, part.unit)
+
+
+def data_tree(table: PreparedTable) -> xr.DataTree:
+    """Groups learning, held_out and new (X, y, outcome, unit by case), with the encoding as an attribute."""
+    groups = {
+        "/": xr.Dataset(attrs={"encoding": table.encoding.to_json(), "leak": table.leak or ""})
+    }
+    for group, field in PARTS.items():
+        rows = rows_of(getattr(table, field))
+        if rows is None:
+            continue
+        variables = {"X": (("case", "input"), rows.X.to_numpy(dtype=np.float64))}
+        for name in ("y", "outcome", "unit"):
+            if (values := getattr(rows, name)) is not None:
+                variables[name] = ("case", np.asarray(values, dtype=np.float64))
+        coords = {
+            "case": np.arange(len(rows.row)),
+            "input": np.array(list(rows.X.columns)),
+            "file_row": ("case", np.asarray(rows.row, dtype=np.int64)),
+        }
+        groups[group] = xr.Dataset(variables, coords)
+    return xr.DataTree.from_dict(groups)
+
+
+def data_of(tree: xr.DataTree) -> Data:
+    """The data that `data_tree` wrote."""
+    parts = {group: _rows(tree[group].to_dataset()) if group in tree else None for group in PARTS}
+    return Data(Encoding.from_json(tree.attrs["encoding"]), **parts)
+
+
+def _rows(group: Mapping) -> Rows:
+    X = pd.DataFrame(group["X"].values, columns=[str(name) for name in group["input"].values])
+    rest = (group[name].values if name in group else None for name in ("y", "outcome", "unit"))
+    return Rows(group["file_row"].values, X, *rest)

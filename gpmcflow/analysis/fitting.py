@@ -1,0 +1,234 @@
+"""The steps of an analysis for one model: the quick fit with its evidence, draws, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
+from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.leave_one_out import LeaveOneOut, at_theta, how, of_fit, over_draws
+from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
+from gpmcflow.approximations.approximate import Approximation, approximate
+from gpmcflow.approximations.prediction import predictors
+from gpmcflow.errors import NumericalError
+from gpmcflow.evidence.log_evidence import log_evidence
+from gpmcflow.execution import Execution, chain_generators
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
+from gpmcflow.samplers.density.problem import DensityProblem
+from gpmcflow.samplers.sampling import sample
+
+LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
+N_PREDICTED = 200  # draws that predictions are averaged over
+MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
+ALL_ROWS = "all rows"  # of the random numbers of the final fit
+N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
+FEWEST_LEFT_OUT = 40  # of them with basis functions
+LEFT_OUT_WORK = 1e11  # rows x functions^2 of all of them
+
+
+def fit(
+    model: GPModel,
+    data: Data,
+    settings: Mapping,
+    *,
+    scores_alone: bool = False,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
+    """EP or the exact marginal likelihood at its maximum, log evidence there, and what the fit says.
+
+    Groups: maximum (theta, parameter values), evidence (log_evidence in nats of outcomes in natural units,
+    standard_error, approximate_log_evidence, alarm), and those of `describe`, with ``scores_alone`` of the
+    held-out rows alone.
+    """
+    best = approximate(model)
+    tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
+    if model.likelihood.conjugate or model.basis:
+        density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
+    else:
+        density = of_fit(best.fit, best.sites.model.likelihood, model.y)
+    tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density)), how(model)), data)
+    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
+    return tree
+
+
+def _places(data: Data, seed: int, key: tuple) -> tuple[Places, np.random.Generator]:
+    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
+    return Places.of(data, rng), rng
+
+
+def _answer_of_fit(
+    model: GPModel,
+    best: Approximation,
+    data: Data,
+    scores_alone: bool,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
+    """Groups maximum, those of `describe`, and reach."""
+    places, rng = _places(data, seed, key)
+    tree = describe(predictors(best, n_draws=1), 1, places.scored(scores_alone), rng)
+    names = np.array(list(best.parameters), dtype=object).astype(str)
+    maximum = {
+        "theta": ("parameter", best.theta),
+        "value": ("parameter", np.array(list(best.parameters.values()), dtype=np.float64)),
+    }
+    tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
+    if data.encoding.coordinates and not scores_alone:
+        tree["reach"] = reach(model, best.theta[None], data)
+    return tree
+
+
+def answer(
+    model: GPModel, data: Data, draws: xr.DataTree | None, *, seed: int, key: tuple
+) -> xr.DataTree:
+    """What posterior draws say, or without them the quick fit: the groups of `describe`, and reach."""
+    if draws is None:
+        return _answer_of_fit(model, approximate(model), data, False, seed, key)
+    return _answer_of_draws(model, draws, data, False, seed, key)
+
+
+def _evidence(
+    model: GPModel, best: Approximation, data: Data, settings: Mapping, seed: int, key: tuple
+) -> xr.Dataset:
+    """Log evidence at the maximum: exact with Gaussian noise, else by annealing from the EP fit.
+
+    With basis functions of more than `MOST_WORK` it is that of EP, which an alarm says.
+    """
+    shift = -float(data.learning.log_units(data.target).sum())
+    if too_much_annealing(model, settings):
+        alarm = (
+            f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"
+        )
+        return _evidence_group(best.log_evidence + shift, np.nan, best.log_evidence + shift, alarm)
+    if model.likelihood.conjugate:
+        return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")
+    run = log_evidence(
+        best,
+        n_temperatures=settings["temperatures"],
+        n_particles=settings["particles"],
+        seed=seed,
+        key=(*key, "evidence"),
+    )
+    group = run["evidence"].to_dataset()
+    estimate, error = (
+        float(group[name].values.ravel()[0]) for name in ("log_evidence", "standard_error")
+    )
+    alarm = str(group["alarm"].values.ravel()[0])
+    return _evidence_group(estimate + shift, error, best.log_evidence + shift, alarm)
+
+
+def too_much_annealing(model: GPModel, settings: Mapping) -> bool:
+    """Whether annealing to the evidence is left out, by rows x basis functions x temperatures x particles."""
+    if not model.basis or model.likelihood.conjugate:
+        return False
+    runs = settings["temperatures"] * settings["particles"]
+    return model.n_cases * model.n_latents * runs > MOST_WORK
+
+
+def _evidence_group(value: float, error: float, approximate_value: float, alarm: str) -> xr.Dataset:
+    return xr.Dataset(
+        {
+            "log_evidence": value,
+            "standard_error": error,
+            "approximate_log_evidence": approximate_value,
+        },
+        attrs={"alarm": alarm},
+    )
+
+
+def _independent(model: GPModel, seed: int, key: tuple) -> tuple[Sampler | None, float]:
+    """An independence sampler of a regression, and the share of draws that its pilot finds effective."""
+    rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
+    problem = DensityProblem.of(RegressionDensity(model), None)
+    try:
+        return FittedIndependence().fitted(problem, rng)
+    except NumericalError:  # no mode
+        return None, 0.0
+
+
+def draw(
+    model: GPModel,
+    sampling: Mapping,
+    *,
+    seed: int,
+    key: tuple,
+    execution: Execution | None = None,
+) -> xr.DataTree:
+    """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
+
+    By joint split HMC. With Gaussian noise and a dense covariance independence Metropolis comes first, where
+    its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if these draws converge.
+    """
+    regression = model.likelihood.conjugate and not model.basis
+    independent, share = _independent(model, seed, key) if regression else (None, 0.0)
+    run: dict[str, Any] = {
+        "n_chains": sampling["chains"],
+        "n_draws": sampling["draws"],
+        "n_warmup": sampling["warmup"],
+        "seed": seed,
+        "key": key,
+    }
+    how = Execution.of(execution)
+    if share >= LEAST_SHARE:
+        draws = sample(model, independent, execution=how.inside("independence"), **run)
+        if converged(draws):
+            return draws
+    return sample(model, JointSplitHMC(), execution=how.inside("joint_split_hmc"), **run)
+
+
+def n_left_out(model: GPModel) -> int:
+    """Draws that leave-one-out densities are averaged over."""
+    if not model.basis:
+        return N_LEFT_OUT
+    affordable = LEFT_OUT_WORK / (model.n_cases * model.n_latents**2)
+    return int(np.clip(affordable, FEWEST_LEFT_OUT, N_LEFT_OUT))
+
+
+def _answer_of_draws(
+    model: GPModel, draws: xr.DataTree, data: Data, scores_alone: bool, seed: int, key: tuple
+) -> xr.DataTree:
+    """Groups of `describe`, and reach."""
+    rng = chain_generators(seed, *key, "summary", chains=range(1)).generator(0)
+    n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
+    n, places = min(N_PREDICTED, n_all), _places(data, seed, key)[0].scored(scores_alone)
+    tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
+    if data.encoding.coordinates and not scores_alone:
+        theta, rows = _spread(model, draws)
+        tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
+    return tree
+
+
+def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
+    """theta (chain, draw, d), and places of as many draws of a chain as `n_left_out` allows."""
+    theta = draws["posterior"]["theta"].transpose("chain", "draw", "theta_dim").values
+    each = max(1, n_left_out(model) // theta.shape[0])
+    return theta, np.linspace(0, theta.shape[1] - 1, min(each, theta.shape[1])).astype(int)
+
+
+def summarise(
+    model: GPModel,
+    draws: xr.DataTree,
+    data: Data,
+    *,
+    scores_alone: bool = False,
+    seed: int,
+    key: tuple,
+) -> xr.DataTree:
+    """What posterior draws say: leave_one_out and the groups of `answer`.
+
+    With ``scores_alone`` of these the held-out rows alone.
+    """
+    tree = _answer_of_draws(model, draws, data, scores_alone, seed, key)
+    theta, rows = _spread(model, draws)
+    latents = None
+    if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
+        every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
+        latents = every[:, rows].values
+    return with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)

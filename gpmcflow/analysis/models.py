@@ -1,0 +1,285 @@
+"""The models of an analysis: covariances over columns of the file, a likelihood by the outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import logit, ndtri
+
+from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.covariances.basis_functions import SMOOTHNESS
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.leaves import Constant, Linear, Periodic
+from gpmcflow.data.codes import CategoryCode, GroupCode, NumberCode
+from gpmcflow.data.columns import term_names, yaml_text
+from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.jobs.stated_models import covariance_of, likelihood_of, priors_of
+from gpmcflow.likelihoods import Ordinal
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.parameter import Parameter, Setting
+
+OF_ROWS: dict[
+    str, dict[str, Any]
+] = {  # settings in the place of those left out: of rows until they are read
+    "binomial": {"trials": 1},
+    "beta_binomial": {"trials": 1},
+    "ordinal": {"levels": 2},
+    "zero_inflated": {"base": "negative_binomial"},
+}
+CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
+MEAN_SD = (
+    1.0  # of the prior of a free mean, around the overall level, in units of the latent function
+)
+
+
+def kind_of(likelihood: str | Mapping | None) -> str | None:
+    """The kind of outcome that a likelihood of a config is for, None where none is stated."""
+    name = (
+        likelihood if isinstance(likelihood, str) or likelihood is None else next(iter(likelihood))
+    )
+    return next((kind.name for kind in KINDS.values() if name in kind.likelihoods), None)
+
+
+def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
+    """A model as a problem of the config states it: covariance, likelihood and named hyperpriors."""
+    stated = dict(settings["models"][name])
+    own = stated.get("likelihood") or settings["likelihood"] or KINDS[kind].likelihoods[0]
+    name, its = (own, {}) if isinstance(own, str) else next(iter(own.items()))
+    of_rows = {} if "cutpoints" in its else OF_ROWS.get(name, {})
+    stated["likelihood"] = {name: {**of_rows, **its}} if of_rows or its else name
+    stated["priors"] = {**settings["priors"], **stated.get("priors", {})}
+    return {**stated, "model": "joint"}
+
+
+def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel:
+    """Model ``name`` of an analysis for its learning rows.
+
+    Columns are those of the file: a covariance of one with categories takes all inputs made of it; with
+    ``ard`` these have one length scale together, in a factor of its own. Without columns it takes all inputs.
+    A period is in units of its column, days for dates, all else in units of the standardised inputs.
+    With ``structure: basis`` the marks of missing cells are not among the inputs of a curve or a surface, but
+    slopes of their own. ``auto`` is that of `GPModel`.
+
+    Raises `InputError` for unknown columns, a likelihood that the outcome cannot have, a structure that does
+    not fit, and a model without a free parameter.
+    """
+    kind, path = data.target.kind, f"{where}.models.{name}"
+    statement = model_statement(settings, name, kind)
+    likelihood = likelihood_of(statement, path)
+    allowed = KINDS[kind].likelihoods
+    if likelihood.name not in allowed:
+        raise InputError(
+            f"{path}.likelihood: found {likelihood.name} for an outcome that is {kind}; allowed: "
+            f"{', '.join(allowed)}"
+        )
+    own = settings["models"][name].get("likelihood") or settings["likelihood"]
+    its = (own.get(likelihood.name) or {}) if isinstance(own, Mapping) else {}
+    for unit in ("exposure", "trials", "event"):
+        if unit in its:
+            raise InputError(
+                f"{path}.likelihood: found {unit} among the settings of {likelihood.name}; allowed: the name "
+                f"of a column of the file, as {unit} below data"
+            )
+    if "levels" in its:
+        raise InputError(
+            f"{path}.likelihood: found levels among the settings of {likelihood.name}; allowed: the "
+            "grades of the file, as levels below data"
+        )
+    if isinstance(likelihood, Ordinal):
+        try:
+            likelihood = replace(likelihood, levels=len(data.target.levels))
+        except InputError as error:
+            raise InputError(f"{path}.likelihood: {error}") from None
+    structure = statement.get("structure", "auto")
+    covariance = covariance_of(statement, path)
+    if structure == "basis":
+        covariance = marks_apart(covariance, data.encoding, path)
+    else:
+        covariance = over_inputs(covariance, data.encoding, path)
+    learning = data.learning
+    level = overall_level(learning, likelihood.name)
+    mean = statement.get("mean")
+    if mean is None:
+        constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
+        free = likelihood.name not in CENTRED and not constant
+        mean = Hyperprior("norm", {"loc": level, "scale": MEAN_SD}) if free else level
+    elif isinstance(mean, str):
+        priors = priors_of(statement, path)
+        if mean not in priors:
+            raise unknown_name(f"{path}.mean", mean, priors)
+        mean = priors[mean]
+    likelihood = likelihood.with_constants(**learning.constants(kind))
+    try:
+        model = GPModel(learning.X, learning.y, covariance, likelihood, mean, structure=structure)
+    except InputError as error:
+        text, key = str(error).removeprefix("model: "), ""
+        if text.startswith(("basis functions: ", "Kronecker grid: ")):
+            key, text = (
+                ".structure",
+                text.replace('take structure="dense"', "write structure: dense"),
+            )
+        raise InputError(f"{path}{key}: {text}") from None
+    if not model.dim:
+        raise InputError(
+            f"{path}: found a number for every parameter; allowed: one free parameter at least; leave a "
+            "number out of the covariance, or the mean"
+        )
+    return model
+
+
+def overall_level(rows: Rows, likelihood: str) -> float:
+    """Latent value whose response is the mean outcome of the rows; 0 for those about a typical one."""
+    if likelihood in CENTRED:
+        return 0.0
+    if likelihood == "gamma":
+        return float(np.log(rows.y.mean()))
+    if likelihood == "survival":  # the mean of exponential times, some of them censored
+        return float(np.log(rows.y.sum() / rows.unit.sum()))
+    if likelihood == "ordinal":  # where the first grade is as frequent as it was seen
+        share = float((rows.outcome == 1.0).mean())
+        least = 0.5 / len(rows.outcome)
+        return -float(logit(np.clip(share, least, 1.0 - least)))
+    unit = np.ones(len(rows.outcome)) if rows.unit is None else rows.unit
+    rate = rows.outcome.sum() / unit.sum()
+    if likelihood in KINDS["counts"].likelihoods:
+        return float(np.log(max(rate, 0.5 / unit.sum())))
+    share = float(np.clip(rate, 0.5 / unit.sum(), 1.0 - 0.5 / unit.sum()))
+    return float(ndtri(share) if likelihood == "probit" else logit(share))
+
+
+def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
+    """As `over_inputs`, but marks of missing cells are slopes of their own in the sum, ``missing.sd``.
+
+    An eigenfunction of a column that is 0 or 1 says no more than a slope, and multiplies the others' number.
+    """
+    covariance = over_inputs(covariance, encoding, where)
+    marks = {code.inputs[-1] for code in encoding.codes if code.has_missing}
+    linear, curved = set(), set()
+
+    def replaced(part: Covariance) -> Covariance:
+        if not isinstance(part, Leaf):
+            pair = Sum if isinstance(part, Sum) else Product
+            return pair(replaced(part.left), replaced(part.right))
+        own = [name for name in part.columns or () if name in marks]
+        if part.code not in SMOOTHNESS:
+            linear.update(own)
+            return part
+        curved.update(own)
+        kept = tuple(name for name in part.columns if name not in own)
+        return replace(part, columns=kept) if own and kept else part
+
+    changed = replaced(covariance)
+    rest = tuple(name for name in encoding.names if name in curved - linear)
+    return Sum(changed, Linear(columns=rest, name="missing")) if rest else changed
+
+
+def over_inputs(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
+    """The covariance with inputs in the place of columns of the file."""
+    several = sum(bool(getattr(leaf, "ard", False)) for leaf in covariance.leaves()) > 1
+
+    def replaced(part: Covariance) -> Covariance:
+        if isinstance(part, Leaf):
+            return _leaf_over_inputs(part, encoding, where, several)
+        pair = Sum if isinstance(part, Sum) else Product
+        return pair(replaced(part.left), replaced(part.right))
+
+    return replaced(covariance)
+
+
+def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool) -> Covariance:
+    """A term over inputs. Of ``several`` terms with factors by column, these are named by both."""
+    if isinstance(leaf, Constant) or leaf.term == "white":
+        return leaf
+    columns = encoding.explaining if leaf.columns is None else [str(c) for c in leaf.columns]
+    for column in columns:
+        if column not in encoding.columns:
+            raise unknown_name(f"{where}.covariance: column", column, encoding.columns)
+    if leaf.term == "categorical":
+        raise InputError(
+            f"{where}.covariance: found categorical({', '.join(columns)}); columns of categories are inputs "
+            "of any other covariance; write, say, squared_exponential(..) or group(..) of them"
+        )
+    if leaf.term == "group":
+        for column in columns if leaf.columns else ():
+            if isinstance(encoding.code(column), NumberCode):
+                raise InputError(
+                    f"{where}.covariance: found group({column}), of numbers or dates; allowed: a column of "
+                    f"names; write groups: [{yaml_text(column)}] under data"
+                )
+        if leaf.columns is None:
+            named = ", ".join(encoding.groups or columns)
+            raise InputError(f"{where}.covariance: group() names no columns; name one of {named}")
+    elif groups := [c for c in columns if isinstance(encoding.code(c), GroupCode)]:
+        raise InputError(
+            f"{where}.covariance: found {leaf.term}({groups[0]}), and data.groups has {groups[0]}; allowed: "
+            f"group({groups[0]}); or name it under data.categorical instead"
+        )
+    elif not columns:
+        raise InputError(
+            f"{where}.covariance: found {leaf.term}(), and all columns are under data.groups; write "
+            f"group({encoding.groups[0]}) + constant()"
+        )
+    if isinstance(leaf, Periodic):
+        return _periodic_over_inputs(leaf, columns, encoding, where)
+    groups = {
+        column: tuple(encoding.inputs_of(column))
+        for column in columns
+        if isinstance(encoding.code(column), CategoryCode) and len(encoding.inputs_of(column)) > 1
+    }
+    names = {c: tuple(encoding.inputs_of(c)) for c in columns}
+    alone = tuple(name for c in columns if c not in groups for name in names[c])
+    ard = getattr(leaf, "ard", False) and getattr(leaf, leaf.scales or "", None) is None
+    if not ard or not groups or (len(groups) == 1 and not alone):
+        everything = tuple(name for c in columns for name in names[c])
+        return replace(leaf, columns=everything, **({"ard": False} if ard and not alone else {}))
+    factors: list[Covariance] = [replace(leaf, columns=alone)] if alone else []
+    for column, name in term_names(list(groups)).items():
+        own, inputs = f"{leaf.name or leaf.term}_{name}" if several else name, groups[column]
+        plain = {"ard": False, "name": re.sub(r"\W+", "_", own)}
+        if factors:
+            plain["signal_sd"] = None
+        factors.append(replace(leaf, columns=inputs, **plain))
+    product = factors[0]
+    for factor in factors[1:]:
+        product = Product(product, factor)
+    return product
+
+
+def _periodic_over_inputs(
+    leaf: Periodic, columns: list[str], encoding: Encoding, where: str
+) -> Periodic:
+    """The term over the input of its column, whose mark of missing cells has no period."""
+    code = encoding.code(columns[0])
+    if len(columns) > 1 or not isinstance(code, NumberCode):
+        raise InputError(
+            f"{where}.covariance: found periodic({', '.join(columns)}); allowed: one column of numbers "
+            "or dates"
+        )
+    period = _divided(leaf.period, code.scale)
+    return replace(leaf, columns=(code.inputs[0],), period=period)
+
+
+def _divided(setting: Any, scale: float) -> Setting:
+    """A setting of h as one of h / scale."""
+    if isinstance(setting, Parameter):
+        return replace(setting, value=_divided(setting.value, scale))
+    return setting.divided(scale) if isinstance(setting, Hyperprior) else setting / scale
+
+
+def units_of_parameters(model: GPModel, encoding: Encoding) -> dict[str, float]:
+    """Units, by name, of the free parameters that are stated in those of a column: periods."""
+    names = dict(zip(model.free.tolist(), model.names, strict=True))
+    units = {}
+    for group, leaf in enumerate(model.leaves):
+        if isinstance(leaf, Periodic):
+            place = int(model.parameters.places(group)[leaf.parameters().index("period")])
+            if place in names:
+                units[names[place]] = encoding.code(str(leaf.columns[0])).scale
+    return units

@@ -1,0 +1,198 @@
+"""The answer in words: what goes with the outcome, how good the model is, how to read it."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.columns import besides_location, columns_answer, curve_answer
+from gpmcflow.analysis.page.html import Section, italic, join, paragraph, quiet, sentences
+from gpmcflow.analysis.page.places import map_answer
+from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
+from gpmcflow.analysis.page.standing import (
+    NONE,
+    against_simple,
+    changes,
+    error_unit,
+    nothing_learnt,
+    one_class,
+    place_leads,
+    what_came,
+)
+from gpmcflow.data.columns import is_time
+
+
+def title_of(analysis: Analysis) -> str:
+    """Title of the config, else "readmitted, from patients.csv"."""
+    return analysis.info.get("title") or f"{analysis.target}, from {analysis.info['csv']}"
+
+
+def answer(analysis: Analysis) -> Section:
+    """First section: what goes with the outcome, by how much, how sure, and how good it is."""
+    if place_leads(analysis):
+        main = sentences([map_answer(analysis), besides_location(analysis)])
+    elif not analysis["curve"].empty:
+        main = curve_answer(analysis)
+    else:
+        main = columns_answer(analysis)
+    if analysis.provisional:
+        main = Markup(
+            "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
+        ).format(_failed(len(analysis.alarms)), main)
+    parts = [
+        paragraph(main, "answer"),
+        paragraph(_score(analysis)),
+        paragraph(_left_over(analysis)),
+        quiet(_notes(analysis)),
+    ]
+    return Section("answer", "The answer", join([*_warnings(analysis), *parts]))
+
+
+def _left_over(analysis: Analysis) -> Markup:
+    """That the outcome still repeats in time where the model has been taken away, and what to write."""
+    season = analysis.info.get("left_over")
+    if not season:
+        return Markup("")
+    column, period = season["column"], f"{season['period']:.10g}"
+    return Markup(
+        "What the model leaves unexplained still repeats every {} of {}, so a model with this season would "
+        "predict better: add periodic({}, period={}) to its covariance."
+    ).format(season["name"] or period, italic(label(column)), column, period)
+
+
+def _warnings(analysis: Analysis) -> list[Markup]:
+    """What may make the answer one to another question: it stands before all else."""
+    leak = analysis.info.get("leak")
+    if not leak:
+        return []
+    text = Markup(
+        "<b>Check the column {}:</b> it follows the order of the file and almost determines {}. If it is a "
+        "row number, or was known only after the outcome, leave it out (drop: [{}]) and run again; the "
+        "answer below rests on it."
+    )
+    return [paragraph(text.format(label(leak), label(analysis.target), leak))]
+
+
+def _failed(n: int) -> str:
+    return "one check" if n == 1 else f"{words.count(n)} checks"
+
+
+def _score(analysis: Analysis) -> Markup:
+    """The held-out score beside no model and a simple one."""
+    shown, base, n = analysis.shown, analysis.baseline("base"), analysis.n_scored
+    if n == 0 or not math.isfinite(shown["test_score"]):
+        return Markup("No rows were held out, so the model has no score.")
+    opening = (
+        f"When each of the {words.rows(n)} is predicted from the others"
+        if analysis.by_loo
+        else f"On the {words.rows(n)} held out"
+    )
+    if one := one_class(analysis):
+        target = analysis.info["target"]
+        return Markup("{}, so they cannot show how well the model tells “{}” from “{}”.").format(
+            one, target["positive"], target["negative"]
+        )
+    error = shown.get("error", math.nan)
+    parts: list[Markup | str] = []
+    if analysis.own.classified and math.isfinite(error):
+        text = f"{opening}, the model misclassifies {error:.0f}"
+        if base is not None and math.isfinite(base.get("error", math.nan)):
+            text += f"; always answering “{analysis.usual}” misclassifies {base['error']:.0f}"
+        parts.append(text + ".")
+    elif math.isfinite(error):
+        text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
+        text += _of_error(analysis)
+        if base is not None and math.isfinite(base.get("error", math.nan)):
+            text += (
+                f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
+            )
+        measure = {
+            "real": "root of the mean squared error",
+            "share": "root of the mean squared error",
+            "positive": "mean distance from the predicted median",
+        }.get(analysis.kind, "mean distance")
+        parts.append(f"{text} ({measure}, ± one standard error).")
+    elif not analysis.measured:
+        parts.append(
+            f"{opening}, the model gave {analysis.own.seen} a probability of "
+            f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
+        )
+    elif base is not None:
+        more = shown["test_score"] - base["test_score"]
+        alone = f"the {analysis.typical} alone"
+        if analysis.kind == "survival":
+            alone = "a model without any column"
+        order = ("the model", alone)[:: 1 if more > 0 else -1]
+        came = what_came(analysis)
+        parts.append(f"{opening}, {came} was {words.likelier(abs(more), *order)}.")
+    parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
+    if not analysis.by_loo and n < ENOUGH_ROWS:
+        parts.append("That is too few rows to judge by.")
+    return sentences(parts)
+
+
+def _separated(analysis: Analysis) -> Markup:
+    """That the classes of the learning rows can be told apart perfectly."""
+    column, target = analysis.info.get("separated"), analysis.info["target"]
+    if column is None:
+        return Markup("")
+    what = (
+        Markup("{} alone separates").format(italic(label(column)))
+        if column
+        else "the columns separate"
+    )
+    return Markup(
+        "In these rows, {} “{}” from “{}” without a single error, so they put no upper limit on the "
+        "effect."
+    ).format(what, target["positive"], target["negative"])
+
+
+def _none_seen(analysis: Analysis) -> Markup:
+    """Columns without a clear effect, where they are few and others have one."""
+    shifts = changes(analysis)
+    names = [shift.name for shift in shifts if shift.silent and shift.kind != "place"]
+    every = all(shift.state == NONE for shift in shifts)
+    if not 0 < len(names) <= 4 or every or nothing_learnt(analysis):
+        return Markup("")
+    listed = words.series([italic(name) for name in names])
+    return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))
+
+
+def _error(analysis: Analysis, row: pd.Series) -> str:
+    scale = 100.0 if analysis.kind == "share" else 1.0
+    return words.plus_minus(scale * row["error"], scale * row.get("error_se", math.nan))
+
+
+def _of_error(analysis: Analysis) -> str:
+    return " points" if analysis.kind == "share" else error_unit(analysis)
+
+
+def _notes(analysis: Analysis) -> Markup:
+    shifts = [
+        shift
+        for shift in changes(analysis)
+        if shift.kind == "number" and shift.state != NONE and not is_time(shift.column)
+    ]
+    about = (
+        f" These are associations: changing {shifts[0].name} need not change the outcome."
+        if shifts
+        else ""
+    )
+    learning, used = (int(analysis.info[name]) for name in ("n_learning", "n_used"))
+    fits = (
+        f" Effects and predictions of new rows come from a fit to all {words.rows(used)}, scores from a "
+        f"fit to {words.fixed(learning, 0)} of them."
+        if used > learning
+        else ""
+    )
+    narrow = (
+        Markup(" This is the quick answer: its intervals may be too narrow.")
+        if analysis.info.get("quick")
+        else Markup("")
+    )
+    return Markup(
+        "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{}"
+    ).format(fits, about, narrow)

@@ -1,0 +1,304 @@
+"""What goes with the outcome, by how much and how sure: columns, or the one curve, in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.html import bold, italic, sentences
+from gpmcflow.analysis.page.results import Analysis, is_date, label, positions
+from gpmcflow.analysis.page.season import season_answer, season_of, turns
+from gpmcflow.analysis.page.standing import (
+    CLEAR,
+    NONE,
+    WEAK,
+    Change,
+    against_base,
+    changes,
+    error_unit,
+    nothing_learnt,
+    place_of,
+)
+
+_SPELLED = 2  # columns whose change is spelled out
+_NAMED = 4  # and whose names are
+
+
+def columns_answer(analysis: Analysis) -> Markup:
+    """Which columns matter and by how much, or that the model does no better than the average."""
+    if nothing := nothing_learnt(analysis):
+        return nothing
+    shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
+    clear, weak = ([s for s in shifts if s.state == state] for state in (CLEAR, WEAK))
+    opening: Markup | str = ""
+    if against_base(analysis) == "unsure":
+        clear, weak = [], clear + weak
+        opening = Markup(
+            "These rows cannot tell whether the model predicts {} better than the {}."
+        ).format(italic(analysis.target), analysis.overall)
+    moved = _grades_move(analysis, clear)
+    return sentences(
+        [
+            opening,
+            moved,
+            _matter(analysis, clear, len(shifts)) if clear or not weak else "",
+            *_spelled(analysis, [] if moved else clear),
+            _weak(weak),
+            _location(analysis),
+            _overall(analysis),
+        ]
+    )
+
+
+def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
+    """How many of the columns matter, and which, with the shapes of their curves."""
+    target = italic(analysis.target)
+    if not clear:
+        return Markup("No single column shows a clear effect on {}.").format(target)
+    verb = f"clearly matter{'s' * (len(clear) == 1)}"
+    if n == 1:
+        return Markup("{} {} for {}.").format(_shaped(analysis, clear[0]), verb, target)
+    who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(
+        n - len(clear) + 1, f"{words.count(len(clear))} of the {words.count(n)} columns"
+    )
+    order = ", the strongest first" if len(clear) > 1 else ""
+    return Markup("{} {} for {}{}: {}.").format(
+        words.capital(who), verb, target, order, _shaped_series(analysis, clear)
+    )
+
+
+def _weak(weak: list[Change]) -> Markup:
+    if not weak:
+        return Markup("")
+    names = words.series([bold(shift.name) for shift in weak[:_NAMED]])
+    return Markup("There is weak evidence that {} matter{}.").format(names, "s" * (len(weak) == 1))
+
+
+def _location(analysis: Analysis) -> str:
+    """Whether location matters, where the page opens with the columns."""
+    place = place_of(analysis)
+    if place is None:
+        return ""
+    said = {CLEAR: "matters too", WEAK: "may matter too: the evidence is weak"}
+    return f"Location {said.get(place.state, 'shows no clear effect')}."
+
+
+def besides_location(analysis: Analysis) -> Markup:
+    """Columns that matter, where the page opens with the map."""
+    clear = [s.name for s in changes(analysis) if s.state == CLEAR and s.kind != "place"]
+    if not clear:
+        return Markup("")
+    names = words.series([bold(name) for name in clear[:_NAMED]])
+    verb = f"matter{'s' * (len(clear) == 1)}"
+    return Markup("Besides location, {} {}.").format(names, verb)
+
+
+def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
+    """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
+    parts = []
+    told = [
+        shift for shift in shifts if not season_of(analysis, shift.column)
+    ]  # its ends are two dates
+    for index, shift in enumerate(told[:_SPELLED]):
+        parts.append(
+            Markup("{}, {} is {}{}").format(
+                _where(analysis, shift),
+                f"the {analysis.response}" if index == 0 else "it",
+                _size(analysis, shift, index == 0),
+                ", other things equal" if index == 0 else "",
+            )
+        )
+    joined = Markup("; ").join(parts)
+    return [Markup(words.capital(str(joined)) + ".")] if parts else []
+
+
+def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
+    """How much likelier the upper grades are at one end of the first column; nothing of other outcomes."""
+    told = [shift for shift in clear if not season_of(analysis, shift.column)]
+    if analysis.kind != "grades" or not told:
+        return Markup("")
+    shift = told[0]
+    raw = analysis["relevance"].query("column == @shift.column").iloc[0]
+    effects = analysis["effects"].query("column == @shift.column").set_index("value")["mean"]
+    low, high = (words.probability(float(effects[raw[end]])) for end in ("low", "high"))
+    unit = analysis.unit_after(shift.column) if shift.kind == "number" else ""
+    if shift.kind == "category":
+        where = Markup("with {} at “{}” than at “{}”: {} against {}").format(
+            bold(shift.name), shift.high, shift.low, high, low
+        )
+    else:
+        where = Markup("as {} rises: {} at {}{}, {} at {}{}").format(
+            bold(shift.name), low, shift.low, unit, high, shift.high, unit
+        )
+    return Markup("{} is {} to be {} {} ({}), other things equal.").format(
+        Markup("<i>{}</i>").format(words.capital(analysis.target)),
+        "likelier" if shift.value >= 0 else "less likely",
+        analysis.info["target"]["positive"],
+        where,
+        _size(analysis, shift, True).replace(" (", ", ").rstrip(")"),
+    )
+
+
+def _where(analysis: Analysis, shift: Change) -> Markup:
+    if shift.kind == "category":
+        return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
+    return Markup("with {} at {}{} instead of {}").format(
+        shift.name, shift.high, analysis.unit_after(shift.column), shift.low
+    )
+
+
+def _size(analysis: Analysis, shift: Change, first: bool) -> str:
+    """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
+    value, low, high = shift.value, shift.lower, shift.upper
+    if analysis.ratios:
+        up = value >= 1
+        if not up:
+            value, low, high = 1 / value, 1 / high, 1 / low
+        higher, lower = (
+            ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
+        )
+        return f"{higher if up else lower} by a factor of {words.interval(value, low, high, first=first)}"
+    up = value >= 0
+    if not up:
+        value, low, high = -value, -high, -low
+    side = "higher" if up else "lower"
+    if not analysis.shares:
+        unit = error_unit(analysis)
+        middle, lower, upper = words.interval_parts(value, low, high)
+        return f"{middle}{unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
+    middle, lower, upper = words.points_parts(value, low, high)
+    noun = "point" if middle == "1" else "points"
+    return f"{middle} {noun} {side} ({'95 % interval ' * first}{lower} to {upper})"
+
+
+def _overall(analysis: Analysis) -> Markup:
+    base, target = analysis.info["base"], analysis.info["target"]
+    if analysis.kind == "share":
+        return Markup("The average is {}.").format(words.percent(base))
+    if analysis.shares:
+        of = "trials" if analysis.kind == "binomial" else "rows"
+        what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
+        return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
+    per = f" per {analysis.unit}" if analysis.unit and analysis.kind == "counts" else ""
+    if analysis.kind == "survival":
+        return Markup("The median of all rows is {}{}.").format(
+            words.number(base), error_unit(analysis)
+        )
+    return Markup("The average is {}{}{}.").format(words.number(base), error_unit(analysis), per)
+
+
+def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
+    items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:_NAMED]]
+    if len(shifts) > _NAMED:
+        items.append(f"{words.count(len(shifts) - _NAMED)} more")
+    return words.series(items)
+
+
+def _shaped(analysis: Analysis, shift: Change) -> Markup:
+    effects = analysis["effects"].query("column == @shift.column")
+    if every := season_of(analysis, shift.column):
+        found = turns(analysis, effects)
+        sides = zip(("highest", "lowest"), found, strict=True) if found else ()
+        parts = [f"repeats {every}", *(f"{side} {turn.when}" for side, turn in sides)]
+        return bold(shift.name) + f" ({', '.join(parts)})"
+    trend, places = shape_of(effects)
+    parts = [trend] if trend else []
+    for side, row in places.items():
+        place = _near(row, effects)
+        parts.append(f"{side} near {place}{analysis.unit_after(shift.column)}")
+    return bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
+
+
+def _near(row: pd.Series, curve: pd.DataFrame) -> str:
+    width = float(np.ptp(positions(curve["value"])))
+    if is_date(curve["value"]):
+        return words.near_date(row["value"], width)
+    return words.near(float(row["value"]), width)
+
+
+def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
+    """``rising``, ``falling`` or nothing, and the rows where the curve is ``highest`` and ``lowest``.
+
+    Only what the bands can tell: a trend where the ends differ; a place that stands out from both ends, or
+    both places where they differ from each other and nothing else is seen. Where there are such places, a
+    trend counts only if a straight line describes three quarters of the curve's variance.
+    """
+    value = positions(curve["value"])
+    if len(curve) < 3 or value is None:
+        return "", {}
+    mean, low, high = (curve[name].to_numpy(float) for name in ("mean", "low", "high"))
+    top, foot = int(mean.argmax()), int(mean.argmin())
+    trend = "rising" if low[-1] > high[0] else "falling" if high[-1] < low[0] else ""
+    places = {}
+    if low[top] > max(high[0], high[-1]):
+        places["highest"] = curve.iloc[top]
+    if high[foot] < min(low[0], low[-1]):
+        places["lowest"] = curve.iloc[foot]
+    if places and np.corrcoef(value, mean)[0, 1] ** 2 < 0.75:
+        trend = ""
+    if not trend and not places and low[top] > high[foot]:
+        places = {"highest": curve.iloc[top], "lowest": curve.iloc[foot]}
+    return trend, places
+
+
+def curve_answer(analysis: Analysis) -> Markup:
+    """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
+    if nothing := nothing_learnt(analysis):
+        return nothing
+    curve = _within_the_data(analysis)
+    name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
+    first, last = curve.iloc[0], curve.iloc[-1]
+    seen = any(shift.state != NONE for shift in changes(analysis))
+    trend, places = shape_of(curve) if seen else ("", {})
+    unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
+    column = bold(label(name))
+    leads = not trend and bool(places)  # with the places, else with the trend and the ends
+
+    def at(row: pd.Series, *, opening: bool = False) -> str:
+        if analysis.shares:
+            return words.percent_interval(row["mean"], row["low"], row["high"], first=opening)
+        of = error_unit(analysis)
+        return words.interval(row["mean"], row["low"], row["high"], unit=of, first=opening)
+
+    if seen and season_of(analysis, name):
+        repeats = season_answer(analysis, curve, column, at)
+        return sentences([*repeats, "" if analysis.shares else _overall(analysis)])
+    ends = (
+        f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
+        f"at {_near(last, curve)} it is {at(last)}."
+    )
+    extremes = Markup(", and ").join(
+        Markup("{} near {}{}{}, with {}").format(
+            *(side, column + " " if leads and index == 0 else "", _near(row, curve), unit),
+            at(row, opening=leads and index == 0),
+        )
+        for index, (side, row) in enumerate(places.items())
+    )
+    if leads:
+        parts = [Markup("The {} is {}.").format(analysis.response, extremes), ends]
+    else:
+        verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
+        parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
+        parts.append(Markup("In between it is {}.").format(extremes) if places else "")
+    return sentences([*parts, "" if analysis.shares else _overall(analysis)])
+
+
+def _within_the_data(analysis: Analysis) -> pd.DataFrame:
+    """The curve in order, without what lies beyond the learning rows (of those in the rug)."""
+    curve = analysis["curve"].sort_values("value")
+    seen = analysis["rug"]["value"]
+    if len(seen) and not is_date(curve["value"]):
+        seen = pd.to_numeric(seen, errors="coerce")
+    inside = curve[curve["value"].between(seen.min(), seen.max())]
+    return curve if len(inside) < 3 else inside
+
+
+def _only_input(analysis: Analysis) -> str:
+    columns = analysis["columns"]
+    used = columns[
+        ~columns["done"].str.startswith("dropped")
+        & (columns["column"] != analysis.info["target"]["name"])
+    ]
+    return used["column"].iloc[0] if len(used) else "the input"

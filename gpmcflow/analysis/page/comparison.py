@@ -1,0 +1,267 @@
+"""Which model? By leave-one-out, averaged over the hyperparameters, with the evidence beside it."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.evidence import by_evidence
+from gpmcflow.analysis.page.html import (
+    Head,
+    Section,
+    bold,
+    code,
+    italic,
+    join,
+    paragraph,
+    quiet,
+    sentences,
+    table,
+)
+from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
+
+BAD_SHARE = (
+    0.05  # of rows with Pareto k > 0.7: leave-one-out of a model is not to be quoted above it
+)
+
+
+def which_model(analysis: Analysis) -> Section:
+    """One row a model, the shown one first."""
+    heading = "Which model?"
+    models = analysis.models
+    if len(models) == 1:
+        return Section("models", heading, paragraph(_only_one(analysis)))
+    averaged = not analysis["evidence"].empty
+    cells = [
+        [label(row["name"]), _can_do(row), _loo_cell(analysis, row)]
+        + ([] if averaged else [_odds_cell(analysis, row)])
+        for _, row in models.iterrows()
+    ]
+    heads = [
+        *(Head("model"), Head("what it can do")),
+        Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True),
+    ]
+    heads += [] if averaged else [Head("odds by the evidence†", True, wrap=True)]
+    at_maximum = [] if averaged else _by_evidence(analysis)
+    body = [
+        paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
+        table(heads, cells, best=0),
+        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_at_maximum(analysis))])),
+        by_evidence(analysis),
+    ]
+    return Section("models", heading, join(body))
+
+
+def _only_one(analysis: Analysis) -> Markup:
+    row = analysis.shown
+    return Markup("One model was run, {} ({}); add a second under {} in {} to compare.").format(
+        bold(row["name"]), _can_do(row), code("models:"), code(analysis.info["yaml"])
+    )
+
+
+def _can_do(row: pd.Series) -> str:
+    """What a model can describe, and what it takes the outcome for."""
+    return f"{row['can_do']}; {words.LIKELIHOODS[row['likelihood']]}"
+
+
+def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
+    """Leave-one-out of a model minus that of the shown one, a learning row, with its error."""
+    n = int(analysis.info["n_learning"])
+    difference = (row["elpd_loo"] - analysis.shown["elpd_loo"]) / n
+    return difference, row["loo_difference_se"] / n
+
+
+def is_best(analysis: Analysis) -> bool:
+    """Whether no model is ahead of the shown one by leave-one-out."""
+    return not (analysis.models["elpd_loo"] > analysis.shown["elpd_loo"]).any()
+
+
+def touched_by_alarm(row: pd.Series) -> bool:
+    """Whether the evidence of this model raised an alarm."""
+    return isinstance(row["evidence_alarm"], str) and bool(row["evidence_alarm"].strip())
+
+
+def _unreliable(analysis: Analysis, row: pd.Series) -> bool:
+    """Whether leave-one-out of this model or of the shown one is touched by a failed check."""
+    return _doubtful(analysis, row) or _doubtful(analysis, analysis.shown)
+
+
+def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
+    alarms = analysis.alarms
+    of_draws = ~touches_evidence(alarms)
+    return row["loo_bad_share"] > BAD_SHARE or bool(
+        (alarms[of_draws]["model"] == row["name"]).any()
+    )
+
+
+def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
+    shown = analysis.shown
+    n = int(analysis.info["n_learning"])
+    opening = Markup(
+        "When each of the {} to learn from is predicted from all the others, {}{} ({})"
+    ).format(
+        words.rows(n),
+        bold(label(shown["name"])),
+        " does best" if is_best(analysis) else " is shown",
+        _can_do(shown),
+    )
+    phrases, leads = [], []
+    for _, row in analysis.models.iloc[1:].iterrows():
+        difference, error = loo_per_row(analysis, row)
+        name = italic(label(row["name"]))
+        if not math.isfinite(difference):
+            continue
+        state = words.resolution(difference, error)
+        if _unreliable(analysis, row) or state == "not resolved":
+            mark = " ‡" if _unreliable(analysis, row) else ""
+            phrases.append(Markup("it cannot be told apart from {}{}").format(name, mark))
+            continue
+        just = ", on weak evidence" if state == "only just" else ""
+        size = words.more_text(abs(difference), error).lstrip("+")
+        size = size if size.startswith("×") else f"{size}{words.SPACE}%"
+        side = "behind" if difference > 0 else "ahead of"
+        leads.append(Markup("{} {} {}{}").format(size, side, name, just))
+    if leads:
+        phrases.append(Markup("it is {}").format(words.series(leads)))
+    if not phrases:
+        return [opening + "."]
+    return [opening + ": " + Markup("; ").join(phrases) + "."]
+
+
+def _by_evidence(analysis: Analysis) -> list[Markup]:
+    shown = analysis.shown
+    others = [
+        row
+        for _, row in analysis.models.iloc[1:].iterrows()
+        if math.isfinite(row["log_evidence"] - shown["log_evidence"])
+    ]
+    if not others:
+        return []
+    if touched_by_alarm(shown):
+        return [
+            Markup("The evidence of {} raised an alarm, so it ranks no models.").format(
+                italic(label(shown["name"]))
+            )
+        ]
+    agree, hardly, against = [], [], []
+    for row in others:
+        if touched_by_alarm(row):
+            continue
+        log_odds, error = _log_odds(analysis, row)
+        name = italic(label(row["name"]))
+        if abs(log_odds) < max(words.HARDLY, 2 * error):
+            hardly.append(name)
+        else:
+            group = agree if log_odds > 0 else against
+            group.append(Markup("{} ({})").format(name, words.odds_phrase(log_odds, error)))
+    parts = []
+    if agree:
+        parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
+    if against:
+        decides = (
+            "; this page goes by leave-one-out, which averages over the settings"
+            if is_best(analysis)
+            else ""
+        )
+        parts.append(
+            Markup("The evidence, at each model’s best settings, prefers {}{}.").format(
+                words.series(against), decides
+            )
+        )
+    if hardly:
+        parts.append(Markup("The evidence hardly tells it from {}.").format(words.series(hardly)))
+    return parts
+
+
+def _log_odds(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
+    shown = analysis.shown
+    errors = [
+        0.0 if pd.isna(one["log_evidence_se"]) else one["log_evidence_se"] for one in (row, shown)
+    ]
+    return shown["log_evidence"] - row["log_evidence"], math.hypot(*errors)
+
+
+def _loo_cell(analysis: Analysis, row: pd.Series) -> str:
+    if row["name"] == analysis.info["shown"]:
+        return "shown"
+    difference, error = loo_per_row(analysis, row)
+    if not math.isfinite(difference):
+        return ""
+    if _unreliable(analysis, row):
+        return "unclear ‡"
+    return words.more_text(-difference, error)
+
+
+def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
+    if row["name"] == analysis.info["shown"]:
+        return ""
+    log_odds, error = _log_odds(analysis, row)
+    if not math.isfinite(log_odds):
+        return ""
+    if touched_by_alarm(row) or touched_by_alarm(analysis.shown):
+        return "unclear §"
+    return words.odds(log_odds, error)
+
+
+def _notes(analysis: Analysis) -> list[Markup | str]:
+    shown = label(analysis.shown["name"])
+    how = (
+        "at each model’s best settings"
+        if analysis.info.get("quick")
+        else "hyperparameters averaged over"
+    )
+    parts: list[Markup | str] = [
+        f"* How much more likely a row that was left out is under {shown} (leave-one-out, {how}), "
+        "compared row by row, ± one standard error."
+    ]
+    models = analysis.models
+    parts += _left_out_by(models.iloc[0])
+    doubtful = [
+        italic(label(row["name"])) for _, row in models.iterrows() if _doubtful(analysis, row)
+    ]
+    if doubtful:
+        parts.append(
+            Markup(
+                "‡ A check of {} failed, or leave-one-out is unreliable for more than {} of its rows "
+                "(Pareto k above 0.7)."
+            ).format(words.series(doubtful), words.percent(BAD_SHARE))
+        )
+    return parts
+
+
+def _left_out_by(row: pd.Series) -> list[Markup | str]:
+    """How the latent value of a row was left out, where that is not in closed form."""
+    by, apart = row.get("loo_by"), row.get("loo_ep_difference", math.nan)
+    if by == "draws":
+        compared = (
+            ""
+            if not math.isfinite(apart)
+            else f"; expectation propagation differs by up to {apart:.2g} nats in a row, "
+            "Monte Carlo error included"
+        )
+        return [f"Rows are left out by weighting the draws of the latent values{compared}."]
+    if by in ("EP", "Laplace"):
+        method = {"EP": "EP, expectation propagation", "Laplace": "Laplace’s method"}[by]
+        return [f"Rows are left out by {method}, an approximation."]
+    return []
+
+
+def _notes_at_maximum(analysis: Analysis) -> list[Markup | str]:
+    models, shown = analysis.models, label(analysis.shown["name"])
+    parts: list[Markup | str] = [
+        f"† For {shown} against the model. The evidence is the probability that a model, at its best "
+        f"settings, gave to all {words.rows(int(analysis.info['n_learning']))} together before it saw any. "
+        "It favours models with more settings somewhat, as it is not averaged over them.",
+    ]
+    alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
+    if alarmed:
+        parts.append(
+            Markup(
+                "§ The evidence of {} raised an alarm; its number is in the folded tables and should "
+                "not be quoted."
+            ).format(words.series([italic(name) for name in alarmed]))
+        )
+    return parts

@@ -1,0 +1,105 @@
+"""The report of one analysis of own data: one self-contained HTML page, made from its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.answer import answer, title_of
+from gpmcflow.analysis.page.comparison import which_model
+from gpmcflow.analysis.page.html import Section
+from gpmcflow.analysis.page.pictures import picture
+from gpmcflow.analysis.page.relevance import columns_that_matter, reach
+from gpmcflow.analysis.page.reliability import reliability
+from gpmcflow.analysis.page.results import Analysis, label, read_analysis
+from gpmcflow.analysis.page.scores import scores
+from gpmcflow.analysis.page.tables import again, predictions, your_data
+from gpmcflow.analysis.page.technical import learned, technical
+from gpmcflow.analysis.page.trust import trust
+from gpmcflow.errors import refuse_unfit
+
+_ORDER = (
+    *(answer, picture, scores, reliability, columns_that_matter, reach, which_model, predictions),
+    *(trust, your_data, learned, again, technical),
+)
+
+_ADVICE = "delete the folder and run again"
+
+
+def build_page(folder: Path, info: Mapping[str, Any]) -> str:
+    """HTML of the report from the tables in ``folder`` and ``info``.
+
+    Style and pictures are inside, nothing is loaded from elsewhere, no script runs. The same files
+    give the same text. With ``info["share"]`` no ids and no single rows are on it.
+
+    Raises `StorageError` for a missing or unreadable table, `InputError` for one that lacks a
+    column or whose numbers do not add up.
+    """
+    template = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(_resource("template.html"))
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        page = template.render(
+            title=title_of(analysis),
+            file_line=_file_line(analysis),
+            style=Markup(page_style()),
+            sections=[section for make in _ORDER if (section := make(analysis)) is not None],
+            version=info["version"],
+        )
+    return _unbroken(page)
+
+
+def answer_of(folder: Path, info: Mapping[str, Any]) -> tuple[str, str]:
+    """Title of an analysis, and HTML of its answer and its picture, for a page of several.
+
+    The pictures take their colours from the variables that `page_style` defines.
+    """
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        parts: list[Section | None] = [answer(analysis), picture(analysis)]
+        title = title_of(analysis)
+    return title, _unbroken("\n".join(str(part.body) for part in parts if part))
+
+
+def page_style() -> str:
+    """CSS of the page: colours in light, dark and print, type, tables, figures."""
+    return _resource("style.css")
+
+
+def _file_line(analysis: Analysis) -> str:
+    info, target = analysis.info, analysis.info["target"]
+    name = analysis.with_unit(target["name"])
+    outcome = {
+        "binary": f"{analysis.target}, {target['positive']} or {target['negative']}",
+        "grades": f"{analysis.target}, grades {words.series(target.get('levels') or ('',))}",
+        "positive": name,
+        "survival": f"{name}, ended where {target['unit']} is {target['positive']}",
+        "real": name,
+    }.get(analysis.kind, analysis.target)
+    if target.get("unit") and analysis.kind != "survival":
+        unit = label(target["unit"])
+        outcome += (
+            f" out of {unit}" if analysis.kind == "binomial" else f", with {unit} as exposure"
+        )
+    parts = [info["csv"], words.rows(info["n_rows"]), f"outcome: {outcome}"]
+    if info.get("quick"):
+        parts.append("quick: approximations only")
+    return " · ".join(parts)
+
+
+def _resource(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _unbroken(page: str) -> str:
+    """No line break between a number and its percent sign or its error."""
+    page = re.sub(r"(\d) %", f"\\1{words.SPACE}%", page)
+    return re.sub(r" ± (?=\d)", f"{words.SPACE}±{words.SPACE}", page)

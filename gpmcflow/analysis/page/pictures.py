@@ -1,0 +1,243 @@
+"""The one picture: a map, a curve, or the effects of the most relevant columns."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from gpmcflow.analysis.effects import MOST_LEVELS
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.grade_panels import band_panels
+from gpmcflow.analysis.page.html import Section, figure, join
+from gpmcflow.analysis.page.map_panels import MOST_POINTS, grid_of, map_panels
+from gpmcflow.analysis.page.panels import base_name, curve_panel, effect_panels, survival_panel
+from gpmcflow.analysis.page.places import doubt_sentence
+from gpmcflow.analysis.page.results import Analysis, label
+from gpmcflow.analysis.page.standing import NONE, place_leads, place_of
+
+
+def picture(analysis: Analysis) -> Section | None:
+    """Second section, or none where an analysis has left nothing to draw."""
+    if place_leads(analysis):
+        body = _map(analysis)
+    elif not analysis["grades"].empty:
+        body = _grades(analysis)
+    elif not analysis["curve"].empty:
+        body = _curve(analysis)
+    elif not analysis["effects"].empty:
+        body = _effects(analysis)
+    else:
+        return None
+    place = place_of(analysis)
+    if place is not None and place.state != NONE and not place_leads(analysis):
+        body = join([body, _map(analysis)])
+    if not analysis["survival"].empty:
+        body = join([body, _survival(analysis)])
+    return Section("picture", "The picture", body)
+
+
+def _map(analysis: Analysis):
+    grid = grid_of(analysis["map"], analysis.kind)
+    points = analysis["points"].iloc[:0] if analysis.info.get("share") else analysis["points"]
+    x, y = analysis.info["coordinates"]
+    doubts = {
+        "counts": (
+            "how far the truth may lie from the map, as a factor up or down",
+            "Uncertainty (95 %): within a factor of",
+        ),
+        **dict.fromkeys(
+            ("positive", "survival"),
+            (
+                "how far the truth may lie from the map, as a factor up or down",
+                "Uncertainty (95 %): within a factor of",
+            ),
+        ),
+        "real": (
+            "how far the truth may lie from the map, up or down",
+            "Uncertainty (95 %): within",
+        ),
+    }
+    words_of_doubt, title = doubts.get(
+        analysis.kind,
+        ("how far the truth may lie from the map, up or down", "Uncertainty (95 %): within"),
+    )
+    dots = ""
+    if len(points):
+        some = "" if len(points) <= MOST_POINTS else f"{MOST_POINTS} of "
+        dots = f"Dots: {some}the {words.rows(len(points))}."
+    caption = " ".join(
+        part
+        for part in (
+            f"First: {analysis.response}.",
+            f"Second: {words_of_doubt}, with 95 % probability.",
+            dots,
+            doubt_sentence(analysis, grid),
+        )
+        if part
+    )
+    panels = map_panels(
+        f"{analysis.info['name']}-map",
+        grid,
+        points,
+        kind=analysis.kind,
+        titles=(words.capital(analysis.response), title),
+        names=(analysis.with_unit(x), analysis.with_unit(y)),
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
+def _curve(analysis: Analysis):
+    curve, rug = analysis["curve"].sort_values("value"), _rug(analysis)
+    used = analysis["relevance"]["column"]
+    name = used.iloc[0] if len(used) else ""
+    line = "median" if analysis.kind == "survival" else "mean"
+    parts = [f"{words.capital(analysis.response)}. Line: {line}; inner band: its 95 % interval."]
+    if analysis.kind == "binary":
+        parts[0] = parts[0].replace("inner band", "band")
+        if len(rug):
+            target = analysis.info["target"]
+            parts.append(
+                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the bottom."
+            )
+    else:
+        parts.append("Outer band: 95 % interval of one new row.")
+        if len(rug):
+            parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
+    caption = " ".join(parts)
+    panel = curve_panel(
+        f"{analysis.info['name']}-curve",
+        *(curve, rug),
+        kind=analysis.kind,
+        response=words.capital(_axis(analysis)),
+        name=analysis.with_unit(name) if name else "input",
+        caption=caption,
+    )
+    return figure([panel], caption)
+
+
+def _survival(analysis: Analysis):
+    strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
+    name = label(strongest["column"])
+    caption = (
+        f"Share that lasts longer than a time, as predicted on average with {name} at "
+        f"{strongest['high']} (solid) and at {strongest['low']} (dashed), other things equal. Grey steps: "
+        "all rows by Kaplan-Meier, which allows for those not seen to end."
+    )
+    key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
+    ends = (strongest["high"], strongest["low"])
+    return figure(
+        [survival_panel(key, analysis["survival"], ends, analysis.with_unit(time), caption)],
+        caption,
+    )
+
+
+def _grades(analysis: Analysis):
+    table, target = analysis["grades"], analysis.info["target"]
+    relevance = analysis["relevance"]
+    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+    caption = (
+        f"Probability of each grade of {analysis.target} when one column is set to a value, other things "
+        f"equal; the lowest grade is at the bottom. Below the line: {target['negative']}; above it: "
+        f"{target['positive']}; dashes: its 95 % interval."
+    )
+    panels = band_panels(
+        f"{analysis.info['name']}-grades",
+        table,
+        analysis["effects"],
+        levels=list(target["levels"]),
+        split=int(target["split"]),
+        names={column: analysis.with_unit(column) for column in table["column"].unique()},
+        categories=categories,
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
+def _effects(analysis: Analysis):
+    effects, rug = analysis["effects"], _rug(analysis)
+    target = analysis.info["target"]
+    names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
+    parts = [
+        f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
+        f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
+        f"{_overall(analysis)} of all rows, {_base(analysis)}.",
+    ]
+    first = rug[rug["column"] == effects["column"].iloc[0]]
+    if len(first):
+        some = _some(analysis, first, len(first))
+        if analysis.kind == "binary":
+            parts.append(
+                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
+                f"bottom ({some})."
+            )
+        elif analysis.kind == "survival":
+            parts.append(_ends(first))
+        elif analysis.measured:
+            parts.append(f"Grey dots: measured rows ({some}).")
+        else:
+            parts.append(f"Each tick is a row ({some}).")
+    if len(names) > 1:
+        parts.append(
+            f"{words.capital('both' if len(names) == 2 else 'all ' + words.count(len(names)))} "
+            "pictures share one vertical axis."
+        )
+    relevance = analysis["relevance"]
+    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+    if any(effects.loc[effects["column"].isin(categories), "column"].value_counts() >= MOST_LEVELS):
+        parts.append(f"Of a category the {MOST_LEVELS} most frequent levels are shown.")
+    caption = " ".join(parts)
+    panels = effect_panels(
+        f"{analysis.info['name']}-effects",
+        *(effects, rug),
+        kind=analysis.kind,
+        response=_axis(analysis),
+        names=names,
+        categories=categories,
+        base=float(analysis.info["base"]),
+        base_name=base_name(analysis.shares, float(analysis.info["base"])),
+        ends=(str(target.get("positive")), str(target.get("negative"))),
+        caption=caption,
+    )
+    return figure(panels, caption)
+
+
+def _overall(analysis: Analysis) -> str:
+    return "share" if analysis.shares and not analysis.measured else analysis.overall
+
+
+def _ends(rug: pd.DataFrame) -> str:
+    """What the dots of times are: those whose end was seen; nothing where every row is drawn."""
+    n = int(rug["outcome"].notna().sum())
+    if n == len(rug):
+        return ""
+    return (
+        f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
+        "were followed, and are not drawn."
+    )
+
+
+def _mean(analysis: Analysis) -> str:
+    return "geometric mean" if analysis.kind == "survival" else "average"
+
+
+def _base(analysis: Analysis) -> str:
+    if analysis.shares:
+        return words.percent(analysis.info["base"])
+    unit = analysis.unit_after(analysis.info["target"]["name"])
+    per = f" per {analysis.unit}" if analysis.kind == "counts" and analysis.unit else ""
+    return words.number(analysis.info["base"]) + unit + per
+
+
+def _axis(analysis: Analysis) -> str:
+    """What the vertical axis shows, with the unit of a measurement."""
+    unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
+    return f"{analysis.response} ({unit})" if unit else analysis.response
+
+
+def _rug(analysis: Analysis) -> pd.DataFrame:
+    return analysis["rug"].iloc[:0] if analysis.info.get("share") else analysis["rug"]
+
+
+def _some(analysis: Analysis, part: pd.DataFrame, drawn: int) -> str:
+    n = int(analysis.info["n_used"])
+    return f"all {words.rows(n)}" if drawn >= n else f"{drawn} of {words.rows(n)}"

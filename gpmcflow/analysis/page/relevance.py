@@ -1,0 +1,146 @@
+"""Which columns matter, in natural units; for a map, how far similarity reaches."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
+from gpmcflow.analysis.page.interval_panel import Bar, interval_rows
+from gpmcflow.analysis.page.results import Analysis, label
+from gpmcflow.analysis.page.standing import (
+    CLEAR,
+    Change,
+    changes,
+    ends,
+    error_unit,
+    nothing_learnt,
+)
+
+_MOST_ROWS, _MOST_BARS = 8, 15
+
+
+def columns_that_matter(analysis: Analysis) -> Section | None:
+    """Change of the response with each column, as picture and table; none without such columns."""
+    shifts = changes(analysis)
+    if all(shift.kind == "place" for shift in shifts):
+        return None
+    bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
+    scale = 100 if analysis.shares else 1
+    panel = interval_rows(
+        f"{analysis.info['name']}-relevance",
+        [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars],
+        _axis(analysis),
+        caption,
+        at=1.0 if analysis.ratios else 0.0,
+        logarithmic=analysis.ratios,
+    )
+    heads = [Head("column"), Head(_ends_head(analysis)), Head(_change_head(analysis))]
+    cells = [
+        [shift.name, ends(shift, analysis), _change(analysis, shift)]
+        for shift in shifts[:_MOST_ROWS]
+    ]
+    body = [
+        paragraph(_introduction(analysis)),
+        figure([panel], caption),
+        table(heads, cells),
+        quiet(_note(analysis, shifts)),
+    ]
+    return Section("relevance", "Which columns matter?", join(body))
+
+
+def reach(analysis: Analysis) -> Section | None:
+    """Distance over which two places stay similar, one row a direction; none where nothing fades."""
+    frame = analysis["reach"]
+    if (frame["low"] == math.inf).all():  # so without coordinates, too
+        return None
+    unit = analysis.info["coordinates"][0] if analysis.info.get("coordinates") else ""
+    after = analysis.unit_after(unit)
+    cells = []
+    for row in frame.itertuples():
+        middle, low, high = words.interval_parts(row.distance, row.low, row.high)
+        cells.append([label(row.direction), f"{middle}{after}", f"{low} to {high}{after}"])
+    overlap = frame["low"].max() <= frame["high"].min()
+    stretched = ""
+    shared = (frame[["distance", "low", "high"]].nunique() == 1).all()  # one length scale
+    if not shared and not analysis.info.get("quick"):
+        stretched = (
+            "The intervals overlap, so the reach may be the same in both directions."
+            if overlap
+            else "The intervals do not overlap: similarity reaches farther in one direction."
+        )
+    body = [
+        paragraph("At these distances, the correlation between two places has fallen to one half."),
+        table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
+        quiet(stretched),
+    ]
+    return Section("reach", "How far does similarity reach?", join(body))
+
+
+def _introduction(analysis: Analysis) -> str:
+    how = {"log": "The factor by which", "logit": "How many points", "identity": "How much"}
+    what = f"{how[analysis.own.link]} the {analysis.response} changes"
+    return (
+        f"{what} when a column goes from a low value (one row in ten is lower) to a high one (one in "
+        "ten is higher), other things equal; where the curve clearly turns in between, from or to the "
+        "turning point. Averages are over the rows of the file."
+    )
+
+
+def _caption(analysis: Analysis, shifts: list[Change]) -> str:
+    n = len(shifts)
+    shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
+    return f"Dot: change; bar: 95 % interval; dashes: no change.{shown}"
+
+
+def _axis(analysis: Analysis) -> str:
+    if analysis.shares:
+        return "change in points" + " of probability" * (analysis.kind != "share")
+    if analysis.ratios:
+        return f"{analysis.response}, as a factor"
+    return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
+
+
+def _ends_head(analysis: Analysis) -> str:
+    return "from … to"
+
+
+def _change_head(analysis: Analysis) -> str:
+    if analysis.shares:
+        return "change in points (95 % interval)"
+    if analysis.ratios:
+        return "factor (95 % interval)"
+    unit = error_unit(analysis).strip()
+    return f"change{f' in {unit}' if unit else ''} (95 % interval)"
+
+
+def _change(analysis: Analysis, shift: Change) -> str:
+    """Change with its interval, and a word where it is not clear."""
+    triple = (shift.value, shift.lower, shift.upper)
+    if analysis.shares:
+        middle, low, high = words.points_parts(*triple, sign=True)
+        text = f"{middle} ({low} to {high})"
+    else:
+        text = words.interval(*triple)
+    return text if shift.state == CLEAR else f"{text}, {shift.state}"
+
+
+def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
+    kinds = {shift.kind for shift in shifts}
+    categories = (
+        " For categories: the one that differs most from the most frequent one."
+        if "category" in kinds
+        else ""
+    )
+    place = " For location: a place that one in ten lie below, and one that one in ten lie above."
+    measure = (
+        "The model does no better than the average, so no change here counts as an effect."
+        if nothing_learnt(analysis)
+        else "An effect is clear if a flat curve would show such a difference with a chance below 1 %, "
+        f"and the evidence is weak below 5 %{', counting all columns' * (len(shifts) > 1)}."
+    )
+    return Markup("{} All columns: {}.{}{}").format(
+        measure, link("relevance.csv"), categories, place if "place" in kinds else ""
+    )

@@ -1,0 +1,273 @@
+"""Are probabilities, intervals and counts calibrated? Judged by rows that were not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.html import Section, figure, join, paragraph, sentences
+from gpmcflow.analysis.page.judgement_panels import (
+    MOST_POINTS,
+    calibration_panel,
+    quantile_panel,
+    rootogram_panel,
+    scatter_panel,
+)
+from gpmcflow.analysis.page.judging import (
+    count_bins,
+    grade_bins,
+    inside_as_promised,
+    n_inside,
+    probabilities_fit,
+    probability_groups,
+    quantile_shares,
+    survival_shares,
+    times_fit,
+)
+from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis
+from gpmcflow.analysis.page.standing import one_class
+
+_HEADINGS = {
+    "binary": "Are the probabilities calibrated?",
+    "grades": "Are the grade probabilities calibrated?",
+    "counts": "Do the counts vary as the model says?",
+    "survival": "Are the predicted times calibrated?",
+}
+
+
+def reliability(analysis: Analysis) -> Section:
+    """Calibration (binary), rootogram (counts), or what share the intervals hold."""
+    heading = _HEADINGS.get(analysis.kind, "Are the intervals calibrated?")
+    judged = analysis.judged
+    if analysis.kind == "binary" and not judged.empty:
+        judged = judged[judged["probability"].notna()]
+    if judged.empty:
+        text = (
+            "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
+        )
+        return Section("reliability", heading, paragraph(text))
+    if analysis.kind == "grades":
+        body = _grades(analysis, judged)
+    elif analysis.kind == "binary":
+        body = _calibration(analysis, judged)
+    elif analysis.kind == "counts" and "p_0" in judged:
+        body = _counts(analysis, judged)
+    elif analysis.kind == "survival":
+        body = _times(analysis, judged)
+    else:
+        body = _intervals(analysis, judged)
+    return Section("reliability", heading, body)
+
+
+def _source(analysis: Analysis, n: int) -> str:
+    """Said first where leave-one-out stands in for held-out rows, or there are few of them."""
+    if analysis.by_loo and not analysis["predictions_loo"].empty:
+        return "By leave-one-out, because too few rows were held out."
+    return ""
+
+
+def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
+    if n < ENOUGH_ROWS:
+        return f"{words.rows(n)} are too few to tell."
+    if good and (one := one_class(analysis)):
+        return f"{one}, so this cannot be judged."
+    if good:
+        return f"Yes, as far as {words.rows(n)} {verb}."
+    return "Not quite."
+
+
+def _calibration(analysis: Analysis, judged) -> Markup:
+    groups = probability_groups(judged)
+    good, worst = probabilities_fit(judged)
+    n, positive = len(judged), analysis.info["target"]["positive"]
+    picks = [min(1, len(groups) - 1), max(len(groups) - 2, 0)] if good else [worst]
+    texts = [
+        f"where {'the model' if index == 0 else 'it'} said about {words.probability(groups[k].promised)}, "
+        f"{groups[k].seen} of {groups[k].n} were “{positive}”"
+        for index, k in enumerate(sorted(set(picks)))
+    ]
+    advice = ""
+    if not good and n >= ENOUGH_ROWS and not one_class(analysis):
+        advice = "Use the probabilities to rank rows, not as they stand."
+    caption = (
+        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows in {words.count(len(groups))} "
+        f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, "
+        "probability and share agree. Bars: 95 % interval for the share."
+    )
+    panel = calibration_panel(
+        f"{analysis.info['name']}-calibration", groups, f"share that was “{positive}”", caption
+    )
+    text = sentences(
+        [
+            _source(analysis, n),
+            _verdict(analysis, n, good),
+            words.capital("; ".join(texts)) + ".",
+            advice,
+        ]
+    )
+    return join([paragraph(text), figure([panel], caption)])
+
+
+def _intervals(analysis: Analysis, judged) -> Markup:
+    n = len(judged)
+    discrete = not analysis.measured
+    wide = n_inside(judged, "q025", "q975")
+    inside = {95: wide}
+    parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
+    if {"q25", "q75"} <= set(judged):
+        inside[50] = half = n_inside(judged, "q25", "q75")
+        parts.append(f" and {half} ({_share(half, n)}) inside their 50 % interval")
+    narrow = {
+        percent: count < n * percent / 100
+        for percent, count in inside.items()
+        if not inside_as_promised(count, n, percent / 100, discrete=discrete)
+    }
+    text = sentences(
+        [
+            *(_source(analysis, n), _verdict(analysis, n, not narrow), "".join(parts) + "."),
+            _direction(narrow) if n >= ENOUGH_ROWS else "",
+        ]
+    )
+    panels, captions = [], []
+    name, target = analysis.info["name"], analysis.with_unit(analysis.info["target"]["name"])
+    if not discrete and {"q25", "q50", "q75"} <= set(judged):
+        captions.append(
+            "Share of outcomes below each predicted quantile (2.5, 25, 50, 75 and 97.5 %); dashes: as it "
+            "should be; bars: two standard errors."
+        )
+    if not analysis.info.get("share"):
+        both = "; both axes are logarithmic" if analysis.kind == "positive" else ""
+        some = f"{MOST_POINTS} of {words.rows(n)}" if n > MOST_POINTS else f"all {words.rows(n)}"
+        captions.append(
+            f"{'Counted' if discrete else 'Measured'} against predicted, {some}; lines: 95 % interval; "
+            f"open circles: outside it; dashes: as predicted{both}."
+        )
+    if not captions:
+        return paragraph(text)
+    if len(captions) == 2:
+        captions = [
+            f"{number}: {caption[0].lower()}{caption[1:]}"
+            for number, caption in zip(("First", "Second"), captions, strict=True)
+        ]
+    caption = " ".join(captions)
+    if not discrete and {"q25", "q50", "q75"} <= set(judged):
+        panels.append(quantile_panel(f"{name}-quantiles", quantile_shares(judged), caption))
+    if not analysis.info.get("share"):
+        if analysis.kind == "positive" and "q50" in judged:
+            judged = judged.assign(mean=judged["q50"])
+        panels.append(
+            scatter_panel(
+                *(f"{name}-scatter", judged, target, caption),
+                counted=discrete,
+                logarithmic=analysis.kind == "positive",
+            )
+        )
+    return join([paragraph(text), figure(panels, caption)])
+
+
+def _times(analysis: Analysis, judged) -> Markup:
+    n, ended = len(judged), int(judged["event"].sum())
+    shares, (as_many, expected) = survival_shares(judged), times_fit(judged)
+    apart = [s for s in shares if not s.low <= s.level <= s.high and s.high > s.low]
+    good = as_many and len(apart) <= 1
+    parts = [
+        f"The model expects {words.rows(round(expected))} to end while they were followed; {ended} did."
+    ]
+    if middle := next((s for s in shares if s.level == 0.5), None):
+        parts.append(
+            f"Half should end by their predicted median; {words.percent(middle.share)} do (95 % interval "
+            f"{words.percent_range(middle.low, middle.high)}), allowing for those not seen to end."
+        )
+    text = sentences([_verdict(analysis, n, good), *parts])
+    if not shares:
+        return paragraph(text)
+    caption = (
+        "Share of held-out rows that ended before each predicted quantile "
+        f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
+        "not seen to end; dashes: as it should be; bars: two standard errors."
+    )
+    panel = quantile_panel(f"{analysis.info['name']}-quantiles", shares, caption)
+    return join([paragraph(text), figure([panel], caption)])
+
+
+def _direction(narrow: Mapping[int, bool]) -> str:
+    """How the intervals that do not hold what they promise are wrong: by percent, whether too narrow."""
+    wrong = {True: "too narrow", False: "too wide"}
+    if len(narrow) == 2 and len(set(narrow.values())) == 1:
+        return f"The intervals are {wrong[narrow[95]]}."
+    return " ".join(
+        f"The {percent} % intervals are {wrong[off]}." for percent, off in narrow.items()
+    )
+
+
+def _counts(analysis: Analysis, judged) -> Markup:
+    bins, n = count_bins(judged), len(judged)
+    outside = [one for one in bins if one.outside]
+    wide = n_inside(judged, "q025", "q975")
+    good = len(outside) <= 1 and inside_as_promised(wide, n, 0.95, discrete=True)
+    none = bins[0]
+    zero = (
+        f"The model expects {words.rows(round(none.expected))} with a count of 0 (95 % interval "
+        f"{none.low} to {none.high}); there are {none.seen}."
+    )
+    texts = []
+    for one in outside[:2]:
+        if one is none:
+            continue
+        size = one.name.replace("+", " or more")
+        more = "more" if one.seen > one.high else "fewer"
+        texts.append(
+            f"{words.capital(words.rows(one.seen))} have a count of {size}, {more} than the "
+            f"{words.number(one.expected, 2)} the model expects ({one.low} to {one.high})."
+        )
+    text = sentences(
+        [
+            *(_source(analysis, n), _verdict(analysis, n, good), zero, *texts),
+            f"{wide} of {n} counts ({_share(wide, n)}) lie inside their 95 % interval.",
+        ]
+    )
+    caption = (
+        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows by their count. Dot: seen; line "
+        "and band: expected with its 95 % interval. The vertical axis is stretched at the bottom "
+        "(square root), so that rare counts can be seen."
+    )
+    panel = rootogram_panel(
+        f"{analysis.info['name']}-counts", bins, f"{analysis.target} of a row", caption
+    )
+    return join([paragraph(text), figure([panel], caption)])
+
+
+def _grades(analysis: Analysis, judged) -> Markup:
+    target, n = analysis.info["target"], len(judged)
+    levels = list(target["levels"])
+    bins, upper = grade_bins(judged, levels), set(levels[target["split"] - 1 :])
+    groups_of = judged.assign(outcome=judged["outcome"].isin(upper).astype(float))
+    outside = [one for one in bins if one.outside]
+    good = len(outside) <= 1 and probabilities_fit(groups_of)[0]
+    texts = [
+        f"{words.capital(words.rows(one.seen))} {'has' if one.seen == 1 else 'have'} the grade {one.name}, "
+        f"{'more' if one.seen > one.high else 'fewer'} than the {words.number(one.expected, 2)} the model "
+        f"expects ({one.low} to {one.high})."
+        for one in outside[:2]
+    ]
+    every = "" if outside else "Each grade is as frequent as the model expects."
+    text = sentences([_verdict(analysis, n, good), every, *texts])
+    caption = (
+        "First: held-out rows by their grade. Dot: seen; line and band: expected with its 95 % interval; the "
+        f"axis is a square root. Second: how often the grade was {target['positive']}, in groups from low to "
+        "high probability; on the dashes, probability and share agree; bars: 95 % interval for the share."
+    )
+    name = analysis.info["name"]
+    shown, share = analysis.target, f"share that was {target['positive']}"
+    panels = [
+        rootogram_panel(f"{name}-grades-seen", bins, f"{shown} of a row", caption),
+        calibration_panel(f"{name}-calibration", probability_groups(groups_of), share, caption),
+    ]
+    return join([paragraph(text), figure(panels, caption)])
+
+
+def _share(part: int, n: int) -> str:
+    decimals = 1 if n >= 200 else 0
+    return f"{100 * part / n:.{decimals}f} %".replace(".0 %", " %")

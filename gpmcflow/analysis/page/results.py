@@ -1,0 +1,275 @@
+"""What a finished analysis left in its folder, read once and checked, with the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
+from gpmcflow.errors import InputError
+from gpmcflow.storage import read_csv
+
+ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
+_NEEDED = {
+    "columns": ("column", "found", "done"),
+    "models": (
+        *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
+        *("evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference_se", "loo_bad_share"),
+        *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
+        *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
+        *("evidence_beyond", "evidence_limit"),
+        *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
+        "seconds",
+    ),
+    "checks": ("check", "model", "limit", "worst", "alarm", "reason", "touches", "settle"),
+}
+_OPTIONAL = {
+    "predictions_test": ("row", "outcome", "mean", "q025", "q975"),
+    "predictions_loo": ("row", "outcome", "mean", "q025", "q975"),
+    "predictions_new": ("row", "mean", "q025", "q975"),
+    "relevance": (
+        *("column", "kind", "low", "high", "change", "change_low", "change_high", "chance"),
+    ),
+    "effects": ("column", "value", "mean", "low", "high"),
+    "rug": ("column", "value", "outcome"),
+    "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
+    "map": ("x", "y", "mean", "low", "high", "factor"),
+    "points": ("x", "y", "outcome"),
+    "survival": ("of", "time", "longer"),
+    "grades": ("column", "value", "grade", "probability"),
+    "reach": ("direction", "distance", "low", "high"),
+    "evidence": (
+        *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
+        *("probability", "low", "high", "verdict", "route", "effective_size", "overlap", "alarm"),
+        "settle",
+    ),
+    "ladder": ("model", "of", "beta", "mean", "sd"),
+    "hyperparameters": (
+        *("model", "parameter", "prior_q025", "prior_q50", "prior_q975"),
+        *("q025", "q50", "q975"),
+    ),
+}
+_NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
+_TEXT = {
+    "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
+    "relevance": ["low", "high"],
+}  # fmt: skip
+_OF_GRADES = ("row", "grade", "probability", "q025", "q975")  # predictions
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Tables of one analysis by name (empty where there is no file) and its ``info``."""
+
+    info: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind of outcome, one of `KINDS`."""
+        return self.info["target"]["kind"]
+
+    @property
+    def own(self) -> OutcomeKind:
+        """What is known of outcomes of this kind."""
+        return KINDS[self.kind]
+
+    @property
+    def shares(self) -> bool:
+        """Whether means are probabilities."""
+        return self.own.shares
+
+    @property
+    def measured(self) -> bool:
+        """Whether the outcome is a measurement: a number with a density."""
+        return self.own.measured
+
+    @property
+    def ratios(self) -> bool:
+        """Whether the page reports changes of the response as factors."""
+        return self.own.ratios
+
+    @property
+    def usual(self) -> str:
+        """The most frequent class, or grade."""
+        target = self.info["target"]
+        if target.get("levels"):
+            return self.info["usual"]
+        return target["positive"] if self.info["base"] > 0.5 else target["negative"]
+
+    @property
+    def typical(self) -> str:
+        """What all rows have in common without a model, and what a model gives for a row of that kind."""
+        return self.own.typical
+
+    @property
+    def overall(self) -> str:
+        """What the base of all rows is."""
+        return self.own.overall
+
+    @property
+    def target(self) -> str:
+        """Name of the outcome, for reading."""
+        return label(self.info["target"]["name"])
+
+    @property
+    def unit(self) -> str:
+        """One unit of the exposure in words ("hour"), or nothing."""
+        target = self.info["target"]
+        return str(target.get("unit_text") or target.get("unit") or "")
+
+    @property
+    def response(self) -> str:
+        """What is predicted on average: "probability that readmitted is yes"."""
+        target = self.info["target"]
+        if self.own.classified:
+            return f"probability that {self.target} is {target['positive']}"
+        if self.kind == "binomial":
+            return f"expected share of {self.target} among {label(target['unit'])}"
+        if self.kind == "counts":
+            return f"expected {self.target}" + (f" per {self.unit}" if self.unit else "")
+        if self.kind == "survival":
+            return f"median {self.target}"
+        return f"expected {self.target}"
+
+    @property
+    def models(self) -> pd.DataFrame:
+        """Rows of the models, the shown one first, then by their score."""
+        frame = self["models"][self["models"]["role"] == "model"]
+        order = np.lexsort(
+            (-frame["test_score"].fillna(-np.inf), frame["name"] != self.info["shown"])
+        )
+        return frame.iloc[order]
+
+    @property
+    def shown(self) -> pd.Series:
+        """Row of the model that the page shows."""
+        return self.models.iloc[0]
+
+    def baseline(self, role: str) -> pd.Series | None:
+        """Row of the simple model (``simple``) or of the base rate (``base``), if there is one."""
+        frame = self["models"][self["models"]["role"] == role]
+        return None if frame.empty else frame.iloc[0]
+
+    @property
+    def by_loo(self) -> bool:
+        """Whether scores are of leave-one-out for want of held-out rows."""
+        return self.info.get("score_by") == "leave-one-out"
+
+    @property
+    def n_scored(self) -> int:
+        """Rows that the scores are of."""
+        return int(self.info["n_learning"] if self.by_loo else self.info["n_test"])
+
+    @property
+    def judged(self) -> pd.DataFrame:
+        """Predictions beside outcomes that calibration is judged by; may be empty."""
+        loo = self["predictions_loo"]
+        return loo if self.by_loo and not loo.empty else self["predictions_test"]
+
+    @property
+    def alarms(self) -> pd.DataFrame:
+        """Rows of checks that failed."""
+        checks = self["checks"]
+        return checks[_truth(checks["alarm"])]
+
+    @property
+    def provisional(self) -> bool:
+        """Whether a failed check touches the shown model, not its evidence alone."""
+        models = self.alarms[~touches_evidence(self.alarms)]["model"]
+        return bool(((models == self.info["shown"]) | models.isna()).any())
+
+    def with_unit(self, column: str) -> str:
+        """Column for an axis, with its unit where the config states one."""
+        unit = self.info.get("units", {}).get(column)
+        return f"{label(column)} ({unit})" if unit else label(column)
+
+    def unit_after(self, column: str) -> str:
+        """Unit to follow a number, with a space before it, or nothing."""
+        unit = self.info.get("units", {}).get(column)
+        return f"\u00a0{unit}" if unit else ""
+
+
+def touches_evidence(alarms: pd.DataFrame) -> pd.Series:
+    """Which checks are of the evidence, and so touch the order of the models alone."""
+    return alarms["check"].astype(str).str.startswith("evidence")
+
+
+def label(column: str) -> str:
+    """Name of a column as words."""
+    return " ".join(str(column).replace("_", " ").split())
+
+
+def is_date(column: pd.Series) -> bool:
+    """Whether all cells are dates, YYYY-MM-DD with or without a time."""
+    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d\d-\d\d([ T].*)?").all())
+
+
+def positions(column: pd.Series) -> np.ndarray | None:
+    """Numbers of a column, days since 1970-01-01 of one of dates, or None for levels."""
+    if is_date(column):
+        dates = pd.to_datetime(column.astype(str), format="ISO8601")
+        since = dates.dt.as_unit("us") - pd.Timestamp(0).as_unit("us")
+        return (since / pd.Timedelta(days=1)).to_numpy(float)
+    numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
+    return None if np.isnan(numeric).any() else numeric
+
+
+def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
+    """Tables of the analysis in ``folder``.
+
+    Raises `StorageError` for a missing or unreadable file, `InputError` where a column is missing,
+    the shown model has no row, or the uses of the rows do not add up.
+    """
+    tables = {name: _read(folder, name, needed, info) for name, needed in _NEEDED.items()}
+    for name, needed in _OPTIONAL.items():
+        exists = (folder / f"{name}.csv").exists()
+        tables[name] = (
+            _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
+        )
+    models = tables["models"]
+    for words in ("covariance", "likelihood", "can_do"):
+        models[words] = models[words].fillna("").astype(str)
+    if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
+        raise InputError(
+            f"{folder / 'models.csv'}: no row of the shown model {info['shown']!r}; run the step "
+            "that writes it again."
+        )
+    total = sum(info["uses"].values())
+    if total != info["n_rows"]:
+        raise InputError(
+            f"{folder}: the uses of the rows add up to {total}, the file has {info['n_rows']}; run "
+            "the step that reads the data again."
+        )
+    return Analysis(info, tables)
+
+
+def _read(
+    folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
+) -> pd.DataFrame:
+    path = folder / f"{name}.csv"
+    words = [*_TEXT.get(name, []), *(word for word in _NAMES if word in needed)]
+    if name.startswith("predictions"):
+        words += [*info.get("ids", []), *info.get("shown_columns", [])]
+        if info["target"].get("levels"):
+            words, needed = [*words, "grade", "outcome"], _OF_GRADES
+    table = read_csv(path, na_values=[""], dtype={word: str for word in words})
+    missing = [column for column in needed if column not in table]
+    if missing:
+        raise InputError(
+            f"{path}: no column {missing[0]!r} (columns: {', '.join(table)}); run the step that "
+            "writes it again."
+        )
+    return table
+
+
+def _truth(column: pd.Series) -> pd.Series:
+    return column.map(lambda cell: str(cell).strip().lower() in ("true", "1", "1.0")).astype(bool)

@@ -1,0 +1,340 @@
+"""What to use and what went in: predictions, the data, how to do it again, and the folded tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.grades import PREFIX
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.html import (
+    Head,
+    Section,
+    bold,
+    code,
+    join,
+    link,
+    paragraph,
+    quiet,
+    sentences,
+    table,
+)
+from gpmcflow.analysis.page.results import Analysis, label
+
+_FIRST = 5  # rows of predictions on the page
+
+
+def predictions(analysis: Analysis) -> Section:
+    """First rows of the new file, or of the held-out rows with the command that predicts a file."""
+    new = analysis["predictions_new"]
+    is_new = bool(analysis.info.get("new_csv")) and not new.empty
+    frame = new if is_new else analysis["predictions_test"]
+    heading, name = "Predictions", analysis.info["name"]
+    command = Markup("To predict a file of new rows: {}.").format(
+        code(f"gpmcflow predict {name} new.csv -o predictions.csv")
+    )
+    if frame.empty:
+        return Section("predictions", heading, paragraph(command))
+    n = len(frame)
+    file = "predictions_new.csv" if is_new else "predictions_test.csv"
+    of = (
+        Markup("{} of {}").format(words.rows(n), code(analysis.info["new_csv"]))
+        if is_new
+        else Markup("{} held out").format(words.rows(n))
+    )
+    also = (
+        Markup("; the held-out rows: {}").format(link("predictions_test.csv"))
+        if is_new and not analysis["predictions_test"].empty
+        else Markup("")
+    )
+    if analysis.info.get("share"):
+        text = Markup("{} were predicted: {}{}. {}").format(
+            of, link(file), also, _spread(analysis, frame)
+        )
+        return Section(
+            "predictions", heading, join([paragraph(text), paragraph("" if is_new else command)])
+        )
+    first = frame.head(_FIRST)
+    shown = f"First {len(first)} of" if n > _FIRST else "The"
+    text = Markup("{} {}. All: {}{}.").format(shown, of, link(file), also)
+    body = [
+        paragraph(text),
+        _rows(analysis, first, is_new=is_new),
+        quiet(sentences([_meaning(analysis, is_new), _notes(analysis, frame)])),
+        paragraph("" if is_new else command),
+    ]
+    return Section("predictions", heading, join(body))
+
+
+def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
+    ids = [column for column in analysis.info.get("ids", []) if column in first]
+    heads, cells = [Head(ids[0] if ids else "row")], []
+    upper = analysis.info["target"]["positive"]
+    heads += {
+        "grades": [Head("grade"), Head("its probability", True), Head(f"{upper}, 95 %", True)],
+        "binary": [Head("probability", True), Head("95 % interval", True)],
+        "counts": [Head(label(analysis.target), True), Head("count, 95 %", True)],
+    }.get(
+        analysis.kind,
+        [
+            Head(analysis.with_unit(analysis.info["target"]["name"]), True),
+            Head("95 % interval", True),
+        ],
+    )
+    rate = (
+        analysis.kind == "counts"
+        and {"rate_q025", "rate_q975"} <= set(first)
+        and bool(analysis.unit)
+    )
+    if rate:
+        heads.append(Head(f"per {analysis.unit}, 95 %", True))
+    if not is_new:
+        heads.append(Head("outcome", True))
+    inputs = [c for c in analysis.info.get("shown_columns", []) if c in first][:4]
+    inputs = [column for column in inputs if column not in ids[:1]]
+    numeric = {c: pd.to_numeric(first[c], errors="coerce").notna().any() for c in inputs}
+    heads += [Head(label(column), bool(numeric[column]), wide=True) for column in inputs]
+    for _, row in first.iterrows():
+        line: list[object] = [row[ids[0]] if ids else words.fixed(row["row"], 0)]
+        line += _prediction(analysis, row)
+        if rate:
+            line.append(words.span(row["rate_q025"], row["rate_q975"]))
+        if not is_new:
+            line.append(_outcome(analysis, row))
+        note = row.get("note")
+        if isinstance(note, str) and note:
+            line[0] = f"{line[0]}*"
+        line += ["" if pd.isna(row[column]) else row[column] for column in inputs]
+        cells.append(line)
+    return table(heads, cells)
+
+
+def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
+    if analysis.kind == "binary":
+        value = (
+            row["probability"] if math.isfinite(row.get("probability", math.nan)) else row["mean"]
+        )
+        value, low, high = words.around(value, row["q025"], row["q975"])
+        return [bold(words.probability(value)), words.percent_range(low, high)]
+    if analysis.kind == "grades":
+        own, upper = row[PREFIX + row["grade"]], (row["probability"], row["q025"], row["q975"])
+        return [bold(row["grade"]), words.probability(own), words.percent_interval(*upper)]
+    if analysis.kind == "share":
+        value, low, high = words.around(row["mean"], row["q025"], row["q975"])
+        return [bold(words.probability(value)), words.percent_range(low, high)]
+    if analysis.typical == "median":
+        middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
+        return [bold(middle), f"{low} to {high}"]
+    if analysis.kind == "real":
+        middle, low, high = words.interval_parts(row["mean"], row["q025"], row["q975"])
+        decimals = _decimals(row)
+        if 0 <= decimals <= 5:
+            ends = words.around(row["mean"], row["q025"], row["q975"])
+            middle, low, high = (words.fixed(end, decimals) for end in ends)
+        return [bold(middle), f"{low} to {high}"]
+    value = row["mean"]
+    mean = words.fixed(value, 1) if 0.05 <= value < 100 else words.number(value, 2)
+    return [bold(mean), f"{row['q025']:.0f} to {row['q975']:.0f}"]
+
+
+def _decimals(row: pd.Series) -> int:
+    """As many as the interval of a prediction has."""
+    return words.decimals_of((row["q975"] - row["q025"]) / 20)
+
+
+def _outcome(analysis: Analysis, row: pd.Series) -> str:
+    if pd.isna(row["outcome"]):
+        return ""
+    if analysis.kind == "binary":
+        target = analysis.info["target"]
+        return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
+    if analysis.kind == "survival" and not row["event"]:
+        return f"over {words.number(row['outcome'])}"
+    if analysis.kind == "grades":
+        return str(row["outcome"])
+    if analysis.kind == "share":
+        return words.percent(row["outcome"])
+    if analysis.typical == "median":
+        return words.number(row["outcome"])
+    if analysis.kind != "real":
+        return words.fixed(row["outcome"], 0)
+    return words.fixed(row["outcome"], min(max(_decimals(row), 0), 5))
+
+
+def _meaning(analysis: Analysis, is_new: bool) -> str:
+    if analysis.kind == "survival":
+        return (
+            "Each prediction is the median: the end is as likely to come after it as before. Each interval "
+            "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
+        )
+    if analysis.kind == "grades":
+        upper = analysis.info["target"]["positive"]
+        return (
+            f"Each prediction is the most probable grade; the last column is the probability of {upper} with "
+            "its interval. The file has the probability of every grade."
+        )
+    if analysis.kind == "positive":
+        return (
+            "Each prediction is the median: the outcome is as likely to be above it as below. Each "
+            "interval is for one new row, noise included."
+        )
+    if analysis.kind in ("real", "share"):
+        return "Each interval is for one new row, noise included."
+    if (
+        analysis.kind == "counts"
+        and "rate_q025" in analysis["predictions_new" if is_new else "predictions_test"]
+    ):
+        if not analysis.unit:
+            return "Each interval is for the number that will be counted."
+        return (
+            "The first interval is for the number that will be counted, chance included; the second is "
+            "for the rate."
+        )
+    return ""
+
+
+def _notes(analysis: Analysis, frame: pd.DataFrame) -> Markup | str:
+    """How many rows carry a note, and what the first one says."""
+    if "note" not in frame or frame["note"].isna().all():
+        return ""
+    notes = frame["note"].dropna()
+    n = len(notes)
+    start = "* " if n and frame["note"].head(_FIRST).notna().any() else ""
+    return Markup("{}Of the {}, {} {} marked in the column {}, the first with “{}”.").format(
+        *(start, words.rows(len(frame)), words.count(n), "is" if n == 1 else "are"),
+        *(code("note"), _quoted(notes.iloc[0].split("; ")[0])),
+    )
+
+
+def _quoted(note: str) -> str:
+    """Double quotes within a quotation become single ones."""
+    return re.sub(r'"([^"]*)"', "‘\\1’", note)
+
+
+def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
+    values = (
+        frame["probability"]
+        if analysis.own.classified and "probability" in frame
+        else frame["q50" if analysis.typical == "median" else "mean"]
+    )
+    low, high = values.quantile([0.25, 0.75])
+    if analysis.own.classified:
+        between = words.percent_range(low, high).replace(" to ", " and ")
+        return f"Half of the probabilities lie between {between}."
+    return f"Half of the predictions lie between {words.number(low)} and {words.number(high)}."
+
+
+def your_data(analysis: Analysis) -> Section:
+    """Rows by their use, which add up, and what was seen in each column and done with it."""
+    info, columns = analysis.info, analysis["columns"]
+    words_of_use = {"learning": "to learn from", "no outcome": "without an outcome"}
+    uses = {use: int(n) for use, n in info["uses"].items() if n or use == "learning"}
+    counted = [f"{words.fixed(n, 0)} {words_of_use.get(use, use)}" for use, n in uses.items()]
+    unused = sum(n for use, n in uses.items() if use not in ("learning", "held out"))
+    listed = (
+        Markup(" (listed in {}, not used)").format(link("rows.csv"))
+        if unused
+        else Markup(", none dropped")
+    )
+    total = words.fixed(info["n_rows"], 0)
+    added = (
+        f"{' + '.join(words.fixed(n, 0) for n in uses.values())} = {total}."
+        if len(uses) > 1
+        else ""
+    )
+    text = sentences(
+        [
+            Markup("The file has <b>{}</b>: {}{}.").format(
+                words.rows(info["n_rows"]), words.series(counted), listed
+            ),
+            added,
+            _balance(analysis),
+            _column_counts(analysis),
+        ]
+    )
+    heads = [Head("column"), Head("found"), Head("done")]
+    return Section(
+        "data",
+        "Your data",
+        join(
+            [
+                paragraph(text),
+                table(heads, columns[["column", "found", "done"]].fillna("").values.tolist()),
+                quiet(
+                    Markup("Change any of this in {} under {}. Nothing left this computer.").format(
+                        code(info["yaml"]), code("data:")
+                    )
+                ),
+            ]
+        ),
+    )
+
+
+def _balance(analysis: Analysis) -> str:
+    info, target = analysis.info, analysis.info["target"]
+    if analysis.own.classified:
+        used, positive = info["n_used"], round(info["base"] * info["n_used"])
+        return (
+            f"Of the {words.rows(used)} with an outcome, {words.fixed(positive, 0)} have "
+            f"“{target['positive']}” and {words.fixed(used - positive, 0)} have “{target['negative']}”."
+        )
+    if analysis.kind == "survival":
+        used, seen = info["n_used"], info["n_ended"]
+        return (
+            f"Of the {words.rows(used)} with a time, {words.fixed(seen, 0)} had ended ({target['unit']} "
+            f"{target['positive']}) and {words.fixed(used - seen, 0)} had not."
+        )
+    return ""
+
+
+def _column_counts(analysis: Analysis) -> str:
+    columns = analysis["columns"]
+    outcome = analysis.info["target"]["name"]
+    others = columns[columns["column"] != outcome]
+    done = others["done"].astype(str)
+    dropped = int(done.str.startswith("dropped").sum())
+    used = len(others) - dropped - int(done.str.startswith("not an input").sum())
+    gone = f", {words.fixed(dropped, 0)} dropped" if dropped else ""
+    return f"It has {words.plural(len(columns), 'column')}: the outcome{gone}, {words.fixed(used, 0)} used."
+
+
+def again(analysis: Analysis) -> Section:
+    """The commands, and what makes the same page again."""
+    info = analysis.info
+    new = info.get("new_csv") or "new.csv"
+    single = info["name"] == Path(info["yaml"]).stem  # in a file of several, the file says quick
+    quick = " --quick" if info.get("quick") and single else ""
+    lines = [
+        f"gpmcflow check {info['yaml']}{quick}",
+        f"gpmcflow run {info['yaml']}{quick}",
+        f"gpmcflow predict {info['name']} {new} -o predictions.csv",
+    ]
+    time = f", {words.duration(info['seconds'])} of its jobs" if info.get("seconds") else ""
+    files = {info["csv"]: info["checksum"], info.get("new_csv"): info.get("new_checksum")}
+    read = [
+        Markup("file {} with SHA-256 {}").format(code(name), code(f"{_grouped(checksum)} …"))
+        for name, checksum in files.items()
+        if checksum
+    ]
+    note = Markup(
+        "gpmcflow {}, seed {}, {}{}. The same {}, seed and version give the same numbers."
+    ).format(
+        info["version"],
+        info["seed"],
+        Markup(", ").join(read),
+        time,
+        "file" if len(read) == 1 else "files",
+    )
+    return Section(
+        "again",
+        "Do it again",
+        join([Markup("<pre>{}</pre>").format("\n".join(lines)), quiet(note)]),
+    )
+
+
+def _grouped(checksum: str) -> str:
+    return " ".join(checksum[start : start + 4] for start in range(0, 12, 4))

@@ -1,0 +1,297 @@
+"""What the data taught the models, and the technical tables, folded away."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.comparison import touched_by_alarm
+from gpmcflow.analysis.page.evidence import how_computed
+from gpmcflow.analysis.page.html import (
+    Head,
+    Section,
+    code,
+    figure,
+    folded,
+    italic,
+    join,
+    link,
+    paragraph,
+    table,
+)
+from gpmcflow.analysis.page.interval_panel import Bar, interval_rows
+from gpmcflow.analysis.page.results import Analysis, label
+from gpmcflow.analysis.page.scores import score_rows
+
+_MOST_PARAMETERS = 15
+_LEARNED = 0.5  # an interval shorter than so much of the prior's has learned from the data
+_FILES = {
+    "predictions_new": "mean, standard deviation, quantiles, source row, note",
+    "predictions_test": "the same for held-out rows, with the outcome",
+    "relevance": "every column, its change and interval",
+    "effects": "average response as the most relevant columns are set to values",
+    "curve": "average response over the input, with bands",
+    "map": "response, interval and doubt on a grid",
+    "survival": "share that lasts longer, at the two ends of the strongest column and of all rows",
+    "grades": "probability of each grade as the most relevant columns are set to values",
+    "reach": "distances over which places stay similar",
+    "models": "evidence, scores, standard errors, sampler, seconds",
+    "hyperparameters": "prior and posterior of every parameter",
+    "checks": "what was checked, the limit and the worst value",
+    "evidence": "evidence averaged over the hyperparameters, its error, and how it was computed",
+    "ladder": "mean and standard deviation of u along the ladders of temperatures",
+}
+_WORDS = {
+    "Probability": "How sure the model is. Of many rows with 30 %, about 30 in 100 should turn out so.",
+    "Point": "A difference between two probabilities: from 20 % to 25 % is 5 points.",
+    "95 % interval": "Given the data and the model, the value lies in this range with 95 % "
+    "probability.",
+    "Held-out rows": "Rows put aside before learning. Scores use these rows only.",
+    "Leave-one-out": "Each row predicted from all the others, without running the whole analysis "
+    "again for each.",
+    "±": "One standard error. A difference from two of them is taken as real, up to three on weak "
+    "evidence.",
+    "Typical probability": "The geometric mean of the probabilities that a model gave to what "
+    "happened; its logarithm is the mean log score.",
+    "Typical error": "For measurements the root of the mean squared difference between prediction and "
+    "outcome, for counts the mean difference, up or down, for positive amounts the mean difference from the "
+    "predicted median.",
+    "Evidence": "The probability that the model gave to the rows it learned from before it saw them. It "
+    "rewards fit and punishes needless freedom.",
+}
+
+
+def learned(analysis: Analysis) -> Section | None:
+    """Prior against posterior of each parameter of the shown model; none where none was stored."""
+    frame = analysis["hyperparameters"]
+    frame = frame[frame["model"] == analysis.info["shown"]]
+    if frame.empty:
+        return None
+    taught = frame[[_is_taught(row) for _, row in frame.iterrows()]]
+    n = len(frame)
+    name = italic(label(analysis.info["shown"]))
+    if len(taught) == n:
+        answer = Markup("Yes, for {} of {}.").format(_all_parameters(n), name)
+    elif len(taught) == 0:
+        answer = Markup("Hardly: for the {} of {}, what was assumed still decides.").format(
+            _parameters(n), name
+        )
+    else:
+        rest = "other" if n - len(taught) == 1 else "others"
+        answer = Markup(
+            "Yes, for {} of the {} of {}; for the {}, what was assumed still decides."
+        ).format(words.count(len(taught)), _parameters(n), name, rest)
+    caption = (
+        "Broad grey line: 95 % interval that was assumed before the data; dot and narrow line: median "
+        "and 95 % interval after them."
+    )
+    shown = frame.head(_MOST_PARAMETERS)
+    if n > _MOST_PARAMETERS:
+        caption += f" The first {_MOST_PARAMETERS} of {n}; all: hyperparameters.csv."
+    positive = (shown[["prior_q025", "q025"]] > 0).all(axis=1)
+    panels = []
+    for part, logarithmic in ((shown[positive], True), (shown[~positive], False)):
+        if len(part):
+            panels.append(_panel(analysis, part, caption, logarithmic=logarithmic))
+    measure = "Taught means: the 95 % interval is less than half as long as before the data" + (
+        " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
+    )
+    body = join([paragraph(answer + " " + measure), figure(panels, caption)])
+    return Section("learned", "Did the data teach the model anything?", body)
+
+
+def _panel(analysis: Analysis, part: pd.DataFrame, caption: str, *, logarithmic: bool) -> Markup:
+    bars = [
+        Bar(_parameter(row.parameter), row.q50, row.q025, row.q975) for row in part.itertuples()
+    ]
+    prior = list(zip(part["prior_q025"], part["prior_q975"], strict=True))
+    if logarithmic:  # a prior over many powers of ten is cut where the posteriors end
+        low = part["q025"].min() / 1e3
+        high = part["q975"].max() * 1e3
+        prior = [(max(a, low), min(b, high)) for a, b in prior]
+    return interval_rows(
+        f"{analysis.info['name']}-prior-{'log' if logarithmic else 'linear'}",
+        bars,
+        "value",
+        caption,
+        at=None,
+        logarithmic=logarithmic,
+        prior=prior,
+    )
+
+
+def _is_taught(row: pd.Series) -> bool:
+    ends = np.array([row["q025"], row["q975"], row["prior_q025"], row["prior_q975"]], float)
+    if (ends > 0).all():
+        ends = np.log(ends)
+    return bool(ends[1] - ends[0] < _LEARNED * (ends[3] - ends[2]))
+
+
+def _parameter(name: str) -> str:
+    """``length_scale[age]`` as ``length scale, age``."""
+    return label(re.sub(r"\[(.*)\]$", r", \1", name.replace(".", " ")))
+
+
+def _all_parameters(n: int) -> str:
+    return {1: "the one parameter", 2: "both parameters"}.get(n, f"all {_parameters(n)}")
+
+
+def _parameters(n: int) -> str:
+    return f"{words.count(n)} parameter{'s' * (n != 1)}"
+
+
+def technical(analysis: Analysis) -> Section:
+    """Evidence and scores in nats, the sampler, the checks, all parameters, files, and words."""
+    parts = [folded("Evidence and scores, in nats", _nats(analysis))]
+    if not analysis["evidence"].empty:
+        parts.append(folded("How the evidence was computed", how_computed(analysis)))
+    if not analysis.info.get("quick"):
+        parts.append(folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
+    parts.append(folded("Checks and alarms", _checks(analysis)))
+    if not analysis["hyperparameters"].empty:
+        parts.append(folded("Parameters, before and after the data", _parameters_table(analysis)))
+    parts += [folded("Files", _files(analysis)), folded("Words used here", _words_list())]
+    return Section("technical", "Technical tables", join(parts))
+
+
+def _nats(analysis: Analysis) -> Markup:
+    held = "leave-one-out" if analysis.by_loo else "held-out"
+    heads = [
+        *(Head("model"), Head("log evidence", True), Head(f"{held} log score a row", True)),
+        *(Head("sum of leave-one-out", True, True), Head("k > 0.7", True, True)),
+        Head("time", True, True),
+    ]
+    cells = []
+    for _, row in score_rows(analysis).iterrows():
+        cells.append(
+            [
+                label(row["name"]),
+                _evidence(row),
+                _cell(row, "test_score", "test_score_se"),
+                _cell(row, "elpd_loo", "elpd_loo_se"),
+                _or_empty(row.get("loo_bad_share"), words.percent),
+                _or_empty(row.get("seconds"), words.duration),
+            ]
+        )
+    covariances = [
+        Markup("<dt>{}</dt><dd>{}; {}</dd>").format(
+            label(row["name"]), code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
+        )
+        for _, row in analysis.models.iterrows()
+    ]
+    return join([table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(covariances))])
+
+
+def _evidence(row: pd.Series) -> str:
+    value, error = row.get("log_evidence", math.nan), row.get("log_evidence_se", math.nan)
+    if not math.isfinite(value):
+        return ""
+    alarm = ", alarm" if touched_by_alarm(row) else ""
+    if error == 0:
+        return f"{words.fixed(value, 1)} (exact){alarm}"
+    return words.plus_minus(value, error) + alarm
+
+
+def _cell(row: pd.Series, name: str, error: str) -> str:
+    value = row.get(name, math.nan)
+    return words.plus_minus(value, row.get(error, math.nan)) if math.isfinite(value) else ""
+
+
+def _or_empty(value: float | None, write) -> str:
+    return write(value) if value is not None and math.isfinite(value) else ""
+
+
+def _sampler(analysis: Analysis) -> Markup:
+    heads = [
+        *(Head("model"), Head("draws", True), Head("R-hat", True), Head("ESS bulk", True)),
+        *(Head("ESS tail", True, True), Head("accepted", True, True)),
+    ]
+    cells = []
+    for _, row in analysis.models.iterrows():
+        draws = f"{row['chains']:.0f} × {row['draws']:.0f}" if math.isfinite(row["chains"]) else ""
+        cells.append(
+            [
+                *(label(row["name"]), draws, _or_empty(row["r_hat"], lambda x: words.fixed(x, 3))),
+                *(
+                    _or_empty(row[name], lambda x: words.fixed(x, 0))
+                    for name in ("ess_bulk", "ess_tail")
+                ),
+                _or_empty(row["acceptance"], lambda x: words.fixed(x, 2)),
+            ]
+        )
+    return table(heads, cells, best=0)
+
+
+def _checks(analysis: Analysis) -> Markup:
+    alarmed = set(analysis.alarms.index)
+    heads = [
+        Head("check"),
+        Head("model", wide=True),
+        Head("limit", True),
+        Head("worst", True),
+        Head("alarm"),
+    ]
+    cells = [
+        [
+            *(row["check"], label(row["model"]) if isinstance(row["model"], str) else "all"),
+            *(_as_number(row["limit"]), _as_number(row["worst"])),
+            "alarm" if index in alarmed else "none",
+        ]
+        for index, row in analysis["checks"].iterrows()
+    ]
+    return table(heads, cells) if cells else paragraph("No check applies to this run.")
+
+
+def _as_number(cell: object) -> str:
+    try:
+        return words.number(float(cell), 4)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return "" if cell is None else str(cell)
+
+
+def _parameters_table(analysis: Analysis) -> Markup:
+    heads = [
+        *(
+            Head("model", wide=True),
+            Head("parameter"),
+            Head("before: median (95 % interval)", True),
+        ),
+        Head("after: median (95 % interval)", True),
+    ]
+    cells = [
+        [
+            *(label(row.model), _parameter(row.parameter)),
+            _median(row.prior_q50, row.prior_q025, row.prior_q975),
+            _median(row.q50, row.q025, row.q975),
+        ]
+        for row in analysis["hyperparameters"].itertuples()
+    ]
+    return table(heads, cells)
+
+
+def _median(middle: float, low: float, high: float) -> str:
+    return f"{words.number(middle)} ({words.number(low)} to {words.number(high)})"
+
+
+def _files(analysis: Analysis) -> Markup:
+    cells = [
+        [link(f"{name}.csv"), what] for name, what in _FILES.items() if not analysis[name].empty
+    ]
+    cells.append([link("rows.csv"), "what became of every row of the file"])
+    return table([Head("file"), Head("holds")], cells)
+
+
+def _words_list() -> Markup:
+    lines = [Markup("<dt>{}</dt><dd>{}</dd>").format(term, text) for term, text in _WORDS.items()]
+    lines.append(
+        Markup(
+            "<dt>e<sup>8</sup> to 1</dt><dd>Odds. e<sup>3</sup> is about 20 to 1, e<sup>5</sup> 150 to 1, "
+            "e<sup>8</sup> 3000 to 1.</dd>"
+        )
+    )
+    return Markup("<dl>{}</dl>").format(join(lines))

@@ -1,0 +1,301 @@
+"""The last step of an analysis: its tables, `info.json` and the page made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+import yaml
+
+import gpmcflow
+from gpmcflow.analysis import tables
+from gpmcflow.analysis.baselines import baselines, separated
+from gpmcflow.analysis.checks import checks
+from gpmcflow.analysis.data import Data, beside_predictions, data_of
+from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
+from gpmcflow.analysis.fitting import ALL_ROWS
+from gpmcflow.analysis.models import build_model, model_statement
+from gpmcflow.analysis.page.page import build_page
+from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score_kind, shown_model
+from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
+from gpmcflow.analysis.summaries import Places
+from gpmcflow.analysis.survival_curves import curves_of
+from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.leaves import Periodic
+from gpmcflow.data.seasons import calendar_name, find_season
+from gpmcflow.execution import chain_generators
+from gpmcflow.jobs.job import Job
+from gpmcflow.jobs.stated_models import covariance_of, likelihood_of
+from gpmcflow.likelihoods import Survival
+from gpmcflow.storage import (
+    load_results,
+    read_csv,
+    read_sidecar,
+    remove,
+    write_csv,
+    write_result_text,
+)
+from gpmcflow.storage.checksums import read_sha256, recorded_checksum
+from gpmcflow.storage.input_files import user_path
+
+N_SHOWN_COLUMNS = 4  # input columns beside predictions on the page
+
+
+def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Results]:
+    """What the jobs of each model left in the folder of an analysis."""
+    results = {}
+    for model in settings["models"]:
+        paths = {kind: Path(folder, model, f"{kind}.nc") for kind in kinds_of(settings)}
+        trees = {kind: load_results(path) for kind, path in paths.items()}
+        seconds = sum(read_sidecar(path).get("job_seconds", 0.0) for path in paths.values())
+        statement = model_statement(settings, model, data.target.kind)
+        stated = likelihood_of(statement, f"models.{model}")
+        likelihood = stated.law if isinstance(stated, Survival) else stated.name
+        own = (trees.get(kind) for kind in ("posterior", "summary"))
+        results[model] = Results(
+            statement["covariance"],
+            trees["fit"],
+            *own,
+            seconds,
+            evidence=trees.get("evidence"),
+            likelihood=likelihood,
+        )
+    return results
+
+
+def made_of(folder: Path, results: Sequence[str]) -> dict[str, str | None]:
+    """SHA-256 of the settings, the data and results files of an analysis, by their paths in its folder."""
+    recorded = {path: recorded_checksum(folder / path) for path in ("data.nc", *results)}
+    return recorded | {"config.yaml": read_sha256(folder / "config.yaml")}
+
+
+def report(job: Job) -> None:
+    """Tables, predictions and the page of an analysis."""
+    write_result_text(yaml.safe_dump(job.settings, sort_keys=False), job.output.config)
+    folder, config = Path(job.output.report).parent, job.config["config_file"]
+    write_report(folder, job.wildcards.analysis, job.settings, seed=job.seed, config=config)
+
+
+def write_report(
+    folder: str | Path, name: str, settings: Mapping, *, seed: int, config: str
+) -> None:
+    """Write the tables, `info.json` and `report.html` of an analysis into its folder.
+
+    ``config`` is the name of the file that the analysis stands in, for the commands that run it again.
+    Raises `StorageError` for a results file that is missing or damaged.
+    """
+    folder = Path(folder)
+    stored = load_results(folder / "data.nc")
+    data = data_of(stored)
+    results = read_results(folder, settings, data)
+    shown = shown_model(results)
+    own, key = results[shown].shown, (name, shown)
+    answer, whole, finals = own, data, final_kinds(settings)
+    if finals:  # all that the page answers is of the fit to all rows
+        answer, whole, key = load_results(folder / "final.nc"), data.whole(), (*key, ALL_ROWS)
+    rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
+    places = Places.of(whole, rng)
+    effects = tables.effects_of(answer, list(places.swept), data.target.kind)
+    statements = {m: model_statement(settings, m, data.target.kind) for m in results}
+    covariances = {m: covariance_of(stated, f"models.{m}") for m, stated in statements.items()}
+    words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
+    models = models_table(data, results, words)
+    again = f"gpmcflow run {config}"
+    made: dict[str, pd.DataFrame] = {
+        "models": models,
+        "relevance": tables.relevance(effects, whole),
+        "effects": tables.curves(effects, whole),
+        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], whole),
+        "hyperparameters": tables.hyperparameters(
+            {m: build_model(settings, m, data, name) for m in results}, results, data.encoding
+        ),
+    }
+    evidences = {name: model.evidence for name, model in results.items() if model.evidence}
+    if evidences:
+        made["evidence"] = evidence_table(evidences, settings)
+        ladders = ladder_table(evidences)
+        made |= {"ladder": ladders} if len(ladders) else {}
+    drawn = load_results(folder / "final_posterior.nc") if "final_posterior" in finals else None
+    made["checks"] = checks(models, shown, again, made.get("evidence"), drawn)
+    if data.held_out is not None:
+        made["predictions_test"] = tables.predictions_test(own, data)
+    if score_kind(data) == LEAVE_ONE_OUT and data.target.kind == "binary":
+        made["predictions_loo"] = tables.predictions_loo(own, data)
+    if data.new is not None:
+        cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
+        made["predictions_new"] = tables.predictions_new(answer["new"].to_dataset(), data, cells)
+    if places.grid is not None:
+        kind, table = tables.grid(answer, places.grid, whole)
+        made[kind] = table
+    if whole.target.kind == "survival":
+        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
+        if (longer := curves_of(answer, effects, ends, whole)) is not None:
+            made["survival"] = longer
+    if whole.target.kind == "grades":
+        made["grades"] = tables.grade_bands(answer, effects, whole)
+    if places.cells is not None:
+        made["map"] = tables.averaged_map(answer, places.cells, whole)
+    if data.encoding.coordinates:
+        made["points"], made["reach"] = tables.points(whole), tables.reach(answer)
+    for table in OPTIONAL_TABLES:  # of an earlier run with other settings
+        if table not in made:
+            remove(folder / f"{table}.csv")
+    for table, frame in made.items():
+        write_csv(frame, folder / f"{table}.csv")
+    seconds = sum(result.seconds for result in results.values())
+    seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
+    kept = [
+        *(f"{m}/{k}.nc" for m in results for k in kinds_of(settings)),
+        *(f"{k}.nc" for k in finals),
+    ]
+    facts = _facts(settings, data, whole, folder) | {
+        "name": name,
+        "leak": stored.attrs["leak"],
+        "season": season_of(covariances[shown], whole),
+        "left_over": left_over(answer, whole),
+        "checksum": stored.attrs["data_checksum"],
+        "seed": seed,
+        "seconds": seconds,
+        "shown": shown,
+        "shown_columns": [*map(beside_predictions, _first(effects, data))][:N_SHOWN_COLUMNS],
+        "map_average": tables.map_average(made["map"], made["points"]) if "map" in made else None,
+        **_of_times(whole, results[shown].likelihood),
+        "yaml": config,
+        "made_of": made_of(folder, kept),
+    }
+    write_result_text(json.dumps(facts, indent=1), folder / "info.json")
+    write_result_text(build_page(folder, facts), folder / "report.html")
+
+
+def _of_times(whole: Data, likelihood: str) -> dict[str, Any]:
+    """Of times to an end: how many were seen, and the median time of all rows."""
+    if whole.target.kind != "survival":
+        return {}
+    base = next(b for b in baselines(whole, whole.learning, likelihood) if b.role == "base")
+    return {"n_ended": int(whole.learning.unit.sum()), "base": float(base.mean[0])}
+
+
+def _first(effects: Mapping, data: Data) -> list[str]:
+    """Columns by the size of their effects, the place as its coordinates."""
+    places = list(data.encoding.coordinates)
+    return [
+        column
+        for name, (sweep, _) in effects.items()
+        for column in (places if sweep.kind == "place" else [name])
+    ]
+
+
+def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str, Any]:
+    """What the page says of settings and data beside the tables."""
+    target, of_data, learning = data.target, settings["data"], whole.learning
+    rows = read_csv(folder / "rows.csv")
+    unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
+    base = float(learning.outcome.sum() / unit)
+    usual = None
+    if target.kind == "grades":
+        base = float((learning.outcome >= target.split).mean())
+        usual = target.levels[int(np.bincount(learning.outcome.astype(int)).argmax()) - 1]
+    new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
+    return {
+        "title": settings["title"],
+        "csv": Path(of_data.get("csv") or f"{of_data['table']}.csv").name,
+        "new_csv": None if new_csv is None else Path(new_csv).name,
+        "new_checksum": None if new_csv is None else read.get(str(user_path(new_csv))),
+        "version": gpmcflow.__version__,
+        "quick": bool(settings["quick"]),
+        "share": bool(settings["share"]),
+        "target": {
+            "name": target.name,
+            "kind": target.kind,
+            "positive": target.positive,
+            "negative": target.negative,
+            "unit": target.unit,
+            "levels": list(target.levels),
+            "split": target.split,
+            "unit_text": settings["units"].get(target.unit),
+        },
+        "units": dict(settings["units"]),
+        "coordinates": list(data.encoding.coordinates),
+        "n_rows": len(rows),
+        "n_learning": len(data.learning.row),
+        "n_used": len(learning.row),
+        "n_test": 0 if data.held_out is None else len(data.held_out.row),
+        "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
+        "base": base,
+        "usual": usual,
+        "separated": separated(whole),
+        "score_by": score_kind(data),
+        "ids": [beside_predictions(name) for name in data.encoding.ids],
+    }
+
+
+def season_of(covariance: Covariance, data: Data) -> dict[str, Any] | None:
+    """Column, period and its name of the first periodic term with a stated period, None without one."""
+    for leaf in covariance.leaves():
+        if isinstance(leaf, Periodic) and isinstance(leaf.period, float):
+            columns = leaf.columns or data.encoding.explaining
+            return _season(data, str(columns[0]), leaf.period)
+    return None
+
+
+def _season(data: Data, column: str, period: float) -> dict[str, Any]:
+    code = data.encoding.code(column)
+    values = data.encoding.natural(column, data.learning.X[column].to_numpy())
+    name = calendar_name(period, values, code.kind == "date")
+    return {"column": column, "period": period, "name": name}
+
+
+def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
+    """The season of what the shown model leaves unexplained, as `season_of`; None if nothing repeats."""
+    if "fitted" not in answer:
+        return None
+    mean, outcome = answer["fitted/mean"].values, data.learning.outcome
+    rest = outcome - mean
+    if data.target.kind == "positive":
+        rest = np.log(outcome / mean)
+    elif data.target.kind != "real":
+        rest = rest / np.sqrt(np.maximum(mean, 1e-6))
+    for column in data.encoding.times:
+        values = data.encoding.natural(column, data.learning.X[column].to_numpy())
+        code = data.encoding.code(column)
+        if season := find_season(values + code.origin, rest, is_date=code.kind == "date"):
+            return _season(data, column, season.period)
+    return None
+
+
+CAN_DO = {
+    "linear": "straight lines",
+    "polynomial": "curves of a fixed form",
+    "squared_exponential": "smooth curves",
+    "rational_quadratic": "smooth curves",
+    "matern52": "curves",
+    "matern32": "curves that may bend sharply",
+    "matern12": "rough curves",
+    "periodic": "repeating curves",
+    "group": "a level of its own for each group",
+}
+
+
+def can_do(covariance: Covariance, columns: Sequence[str]) -> str:
+    """What a model of the columns can describe, in words."""
+    phrases: dict[str, None] = {}
+    for leaf in covariance.leaves():
+        if leaf.term not in CAN_DO:
+            continue
+        where = ""
+        if len(leaf.columns or columns) > 1:
+            if getattr(leaf, "ard", False) or isinstance(
+                getattr(leaf, leaf.scales or "", None), tuple
+            ):
+                where = ", own weight for each column"
+            elif leaf.columns is None and leaf.term != "linear":
+                where = ", all columns alike"
+        phrases[CAN_DO[leaf.term] + where] = None
+    *first, last = phrases or ["one level"]
+    comma = "," * (len(first) > 1 or "," in "".join(phrases))
+    return ", ".join(first) + f"{comma} and " * bool(first) + last

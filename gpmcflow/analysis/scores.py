@@ -1,0 +1,298 @@
+"""How good the models of an analysis are, beside no model and a simple one: `models.csv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy import stats
+
+from gpmcflow.analysis.baselines import Baseline, baselines
+from gpmcflow.analysis.convergence import convergence
+from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.analysis.evidence_tables import bridge_row
+from gpmcflow.analysis.grades import most_probable
+from gpmcflow.analysis.leave_one_out import BAD_K, best_left_out
+from gpmcflow.data.layout import permutation
+from gpmcflow.data.outcome_kinds import KINDS
+
+FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
+N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
+COLUMNS = (
+    "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se",
+    "evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_by",
+    "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se", "difference", "difference_se",
+    "base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se",
+    "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
+    "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
+)  # fmt: skip
+OF_A_CONSTANT = (
+    "mean",
+    "noise_sd",
+    "scale",
+    "df",
+    "size",
+    "shape",
+    "gap",
+    "precision",
+    "probability",
+)  # parameters of one response for all
+HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
+
+
+class Results(NamedTuple):
+    """What the jobs of one model left; draws and summary are None in quick mode.
+
+    ``evidence`` is that averaged over the hyperparameters, None where only that at the maximum was made.
+    """
+
+    covariance: str
+    fit: xr.DataTree
+    draws: xr.DataTree | None
+    summary: xr.DataTree | None
+    seconds: float
+    evidence: xr.DataTree | None = None
+    likelihood: str = ""
+
+    @property
+    def shown(self) -> xr.DataTree:
+        """What the report shows: the summary of the draws, or of the fit."""
+        return self.fit if self.summary is None else self.summary
+
+
+def score_kind(data: Data) -> str:
+    """Which rows scores are of."""
+    enough = data.held_out is not None and len(data.held_out.row) >= FEWEST_HELD_OUT
+    return HELD_OUT if enough else LEAVE_ONE_OUT
+
+
+def shown_model(results: Mapping[str, Results]) -> str:
+    """The model with the largest expected log predictive density by leave-one-out."""
+    return best_left_out({name: model.shown for name, model in results.items()})
+
+
+def models_table(
+    data: Data, results: Mapping[str, Results], can_do: Mapping[str, str]
+) -> pd.DataFrame:
+    """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
+    by, shown = score_kind(data), shown_model(results)
+    scored = data.held_out if by == HELD_OUT else data.learning
+    likelihood = results[shown].likelihood
+    if by == HELD_OUT:
+        others = baselines(data, data.held_out, likelihood)
+    else:
+        others = _cross_validated(data, likelihood)
+    simple, base = (
+        next(other for other in others if other.role == role) for role in ("simple", "base")
+    )
+    best = results[shown].shown["leave_one_out/log_density"].values
+    constant = _constant(data, likelihood)
+    rows = []
+    for name, model in results.items():
+        loo = model.shown["leave_one_out"].to_dataset()
+        density = loo["log_density"].values
+        own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
+        if by == HELD_OUT:
+            mean = predicted(model.shown["held_out"].to_dataset(), data.target.kind)
+        else:
+            mean = left_out_probability(model.shown, data) if data.target.kind == "binary" else None
+        rows.append(
+            {
+                "name": name,
+                "role": "model",
+                "covariance": model.covariance,
+                "likelihood": model.likelihood,
+                "can_do": can_do[name],
+                **_evidence(model),
+                "elpd_loo": density.sum(),
+                "elpd_loo_se": _sum_error(density),
+                "loo_difference": (density - best).sum(),
+                "loo_difference_se": _sum_error(density - best),
+                "loo_by": loo.attrs.get("by", ""),
+                "loo_ep_difference": loo.attrs.get("ep_difference", np.nan),
+                "loo_bad_share": float(np.mean(loo["pareto_k"].values > BAD_K)),
+                **_score(own, simple.log_density, base.log_density),
+                **_unseen(density - constant, own - base.log_density, by),
+                **_beyond_constant(model, constant.sum()),
+                **_error(data.target.kind, scored, mean),
+                **_diagnostics(model.draws),
+                "quick_difference": _quick_difference(model, data.target.kind),
+                "seconds": model.seconds,
+            }
+        )
+    for other in others:
+        rows.append(
+            {
+                "name": other.name,
+                "role": other.role,
+                **_score(other.log_density, simple.log_density, base.log_density),
+                **_error(data.target.kind, scored, other.mean),
+            }
+        )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def left_out_probability(shown: xr.DataTree, data: Data) -> np.ndarray:
+    """Probability of a binary outcome in each learning row, had that row been left out."""
+    of_seen = np.exp(shown["leave_one_out/log_density"].values)
+    return np.where(data.learning.outcome > 0.5, of_seen, 1.0 - of_seen)
+
+
+def _evidence(model: Results) -> dict[str, Any]:
+    """Averaged over the hyperparameters if there is one, else at the maximum."""
+    if model.evidence is None:
+        group = model.fit["evidence"].to_dataset()
+        alarm = group.attrs["alarm"]
+    else:
+        group = bridge_row(model.evidence)
+        alarm = str(group["alarm"].values)
+    numbers = (float(group[name]) for name in ("log_evidence", "standard_error"))
+    return dict(
+        zip(("log_evidence", "log_evidence_se", "evidence_alarm"), (*numbers, alarm), strict=True)
+    )
+
+
+def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:
+    """Baselines on learning rows that each fit has not seen."""
+    learning, n = data.learning, len(data.learning.row)
+    fold_of = np.empty(n, dtype=int)
+    fold_of[permutation(0, n)] = np.arange(n) % min(N_FOLDS, n)
+    parts = []
+    for fold in range(fold_of.max() + 1):
+        kept, left = (_rows(learning, fold_of != fold), _rows(learning, fold_of == fold))
+        found = baselines(data._replace(learning=kept), left, likelihood)
+        parts.append((np.flatnonzero(fold_of == fold), found))
+    whole = []
+    for k, first in enumerate(parts[0][1]):
+        mean, density = np.empty(n), np.empty(n)
+        for rows, fitted in parts:
+            mean[rows], density[rows] = fitted[k].mean, fitted[k].log_density
+        whole.append(Baseline(first.name, first.role, mean, density))
+    return whole
+
+
+def _rows(rows: Rows, kept: np.ndarray) -> Rows:
+    unit = None if rows.unit is None else rows.unit[kept]
+    return Rows(rows.row[kept], rows.X[kept], rows.y[kept], rows.outcome[kept], unit)
+
+
+def _sum_error(values: np.ndarray) -> float:
+    return float(np.sqrt(len(values) * values.var(ddof=1))) if len(values) > 1 else np.nan
+
+
+def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[str, float]:
+    scores = {
+        "test_score": density,
+        "difference": density - simple,
+        "base_difference": density - base,
+    }
+    means = {name: values.mean() for name, values in scores.items()}
+    error = stats.sem if len(density) > 1 else lambda values: np.nan
+    return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
+
+
+def _constant(data: Data, likelihood: str) -> np.ndarray:
+    """Log density of each learning row under one response for all, at its best.
+
+    Leave-one-out leaves each row in the mean and the scale of y; so does the constant it is held against.
+    """
+    if data.target.kind == "real" and likelihood != "student_t":
+        outcome = data.learning.outcome
+        return stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
+    if data.target.kind == "positive" and likelihood != "gamma":
+        logs = np.log(data.learning.outcome)
+        return stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
+    seen = baselines(data, data.learning, likelihood)
+    return next(other for other in seen if other.role == "base").log_density
+
+
+def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
+    """Log evidence of a quick fit beyond that of the constant, both at their best, and what chance allows.
+
+    The limit is that of a likelihood ratio of so many parameters more, at 5 %. Leave-one-out at the best
+    hyperparameters is no measure: these have seen the row.
+    """
+    if model.summary is not None:
+        return {"evidence_beyond": np.nan, "evidence_limit": np.nan}
+    names = [str(name) for name in model.fit["maximum/parameter"].values]
+    more = max(1, sum(name.split("[")[0] not in OF_A_CONSTANT for name in names))
+    value = float(model.fit["evidence/approximate_log_evidence"])
+    return {
+        "evidence_beyond": value - constant,
+        "evidence_limit": 0.5 * float(stats.chi2.ppf(0.95, more)),
+    }
+
+
+def _unseen(left_out: np.ndarray, scored: np.ndarray, by: str) -> dict[str, float]:
+    """Mean log score beyond the average's, over learning rows that were left out and held-out ones."""
+    every = left_out if by == LEAVE_ONE_OUT else np.concatenate([left_out, scored])
+    error = _sum_error(every) / len(every)
+    return {"unseen_difference": every.mean(), "unseen_difference_se": error}
+
+
+def typical_response(group: xr.Dataset) -> np.ndarray:
+    """Mean of each row's predictive distribution (m,); the median where the mean may not exist."""
+    mean = group["response_mean"].values
+    if not np.isnan(mean).any():
+        return mean
+    return np.where(np.isnan(mean), group["response_quantile"].sel(quantile=0.5).values, mean)
+
+
+def predicted(group: xr.Dataset, kind: str) -> np.ndarray:
+    """What each row's outcome is predicted to be (m,): the most probable grade, the median of amounts and
+    times, else the mean."""
+    if kind == "grades":
+        return most_probable(group)
+    if KINDS[kind].typical == "median":
+        return group["response_quantile"].sel(quantile=0.5).values
+    return typical_response(group)
+
+
+def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
+    """Number wrong of classes; mean absolute error of counts and amounts; else root mean square.
+
+    None of times: how far a prediction is off is not known of one that has not ended.
+    """
+    if mean is None or kind == "survival":
+        return {"error": np.nan, "error_se": np.nan}
+    outcome, n = rows.outcome, len(rows.outcome)
+    if KINDS[kind].classified:
+        wrong = mean != outcome if kind == "grades" else (mean > 0.5) != (outcome > 0.5)
+        return {
+            "error": wrong.sum(),
+            "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
+        }
+    if kind in ("counts", "positive"):
+        apart = np.abs(outcome - mean)
+        return {"error": apart.mean(), "error_se": stats.sem(apart)}
+    squares = (outcome - mean) ** 2
+    root = np.sqrt(squares.mean())
+    return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
+
+
+def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
+    """Worst R-hat and effective sizes over the parameters."""
+    if draws is None:
+        return {}
+    sizes, rate = draws["posterior"].sizes, float(draws["sample_stats/acceptance_rate"].mean())
+    return {
+        "chains": sizes["chain"],
+        "draws": sizes["draw"],
+        "acceptance": rate,
+        **convergence(draws),
+    }
+
+
+def _quick_difference(model: Results, kind: str) -> float:
+    """Largest difference of quick and full predictions of held-out rows: of probabilities, or in their sd."""
+    if model.summary is None or "held_out" not in model.summary:
+        return np.nan
+    full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
+    name = "grade_probability" if kind == "grades" else None
+    pair = [tree[name].values if name else predicted(tree, kind) for tree in (full, quick)]
+    apart = np.abs(pair[0] - pair[1])
+    sd = 1.0 if KINDS[kind].classified else full["response_sd"].values
+    return float(np.nanmax(apart / sd))

@@ -1,0 +1,119 @@
+"""The jobs of each model of an analysis: from files to a results tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+
+from gpmcflow.analysis import averaged_evidence, fitting
+from gpmcflow.analysis.data import Data, data_of
+from gpmcflow.analysis.leave_one_out import best_left_out
+from gpmcflow.analysis.models import build_model, model_statement
+from gpmcflow.execution import Execution
+from gpmcflow.jobs.job import Job
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.storage import load_results, standard_attributes, with_attributes
+
+SEGMENT = 50  # draws between two checkpoints
+
+
+class _Step:
+    """Data, model and attributes of a job of one model."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.settings = job, job.settings
+        stored = load_results(job.input.data)
+        analysis, (model, data, *rest) = job.wildcards.analysis, self._taken(data_of(stored))
+        self.data: Data = data
+        self.model: GPModel = build_model(self.settings, model, self.data, f"analyses.{analysis}")
+        self.streams = {"seed": job.seed, "key": (analysis, model, *rest)}
+        kind = self.data.target.kind
+        self.attributes = standard_attributes(
+            settings={"problem": model_statement(self.settings, model, kind)},
+            seed=job.seed,
+            data_checksum=stored.attrs["data_checksum"],
+            name=analysis,
+        )
+
+    def _taken(self, data: Data) -> tuple:
+        """Name of the model, its data, and what else its random numbers depend on."""
+        return self.job.wildcards.model, data
+
+    def stamped(self, tree: xr.DataTree) -> xr.DataTree:
+        """The tree with attributes that say what it was made of."""
+        return with_attributes(tree, self.attributes)
+
+    def execution(self) -> Execution:
+        """A block a chain, checkpoints in the job's folder."""
+        settings = self.job.execution
+        about = {"model": self.attributes["settings"], "data": self.attributes["data_checksum"]}
+        return Execution(
+            workers=int(settings["workers"]),
+            scheduler=settings["scheduler"] or None,
+            block_size=1,
+            segment_length=SEGMENT,
+            state_dir=self.job.state_dir(),
+            settings=about,
+            progress=": ".join(self.streams["key"]),
+        )
+
+
+class _Final(_Step):
+    """The same of the model with the best leave-one-out score and all rows."""
+
+    def _taken(self, data: Data) -> tuple:
+        trees = {Path(path).parent.name: load_results(path) for path in self.job.input.results}
+        return best_left_out(trees), data.whole(), fitting.ALL_ROWS
+
+
+def fit(job: Job) -> xr.DataTree:
+    """The quick fit of a model; see `fitting.fit`."""
+    step = _Step(job)
+    evidence, scores_alone = (step.settings[key] for key in ("evidence", "scores_alone"))
+    tree = fitting.fit(step.model, step.data, evidence, scores_alone=scores_alone, **step.streams)
+    return step.stamped(tree)
+
+
+def draw(job: Job) -> xr.DataTree:
+    """Posterior draws of a model."""
+    step = _Step(job)
+    how = step.execution()
+    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
+
+
+def summarise(job: Job) -> xr.DataTree:
+    """What the draws of a model say; see `fitting.summarise`."""
+    step, draws = _Step(job), load_results(job.input.draws)
+    scores_alone = step.settings["scores_alone"]
+    tree = fitting.summarise(
+        step.model, draws, step.data, scores_alone=scores_alone, **step.streams
+    )
+    return step.stamped(tree)
+
+
+def final_draw(job: Job) -> xr.DataTree:
+    """Posterior draws of the shown model given all rows."""
+    step = _Final(job)
+    how = step.execution()
+    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
+
+
+def final(job: Job) -> xr.DataTree:
+    """What the shown model says once it has learnt from all rows: `fitting.answer`."""
+    step = _Final(job)
+    draws = None if step.settings["quick"] else load_results(job.input.draws)
+    return step.stamped(fitting.answer(step.model, step.data, draws, **step.streams))
+
+
+def evidence(job: Job) -> xr.DataTree:
+    """Log evidence of a model, averaged over its hyperparameters; see `averaged_evidence.evidence_of`."""
+    step = _Step(job)
+    return averaged_evidence.evidence_of(
+        step.model,
+        load_results(job.input.draws),
+        step.settings["evidence"],
+        log_units=float(step.data.learning.log_units(step.data.target).sum()),
+        execution=step.execution(),
+        **step.streams,
+    )

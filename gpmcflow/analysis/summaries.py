@@ -1,0 +1,371 @@
+"""What a fitted model says: predictions, effects of columns, a map, leave-one-out; of draws and of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+from scipy.spatial import cKDTree
+
+from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.analysis.effects import (
+    Sweep,
+    average_level,
+    average_shift,
+    from_link,
+    on_link,
+    place_sweep,
+    sampled_averages,
+    sweeps,
+    typical_of,
+)
+from gpmcflow.analysis.grades import average_grades, response_eta, with_response
+from gpmcflow.analysis.leave_one_out import LeaveOneOut
+from gpmcflow.analysis.survival_curves import average_survival, times_of
+from gpmcflow.approximations.conditional import Conditional, Predictor
+from gpmcflow.approximations.predictive import (
+    by_blocks,
+    log_predictive_density,
+    mixture,
+    predictive,
+    responses,
+)
+from gpmcflow.covariances.leaves import Linear, Periodic, Polynomial
+from gpmcflow.covariances.tape import CovarianceBuffers
+from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gp_model import GPModel
+
+N_EFFECTS = 120  # settings of the hyperparameters whose effects of columns are drawn
+N_AVERAGES = 480  # joint draws of an effect, shared among them
+N_SHIFTS = 10  # of them at which averages over all rows are compared with those over the joint ones
+LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
+MAP_POINTS = 41  # of the grid along the longer side of a map
+AVERAGED_POINTS, MAP_ROWS = 31, 16  # and learning rows, where other columns are averaged over
+N_MAPS = 40  # settings of the hyperparameters that such a map is drawn from
+NORMAL_95 = (
+    1.96  # standard deviations of half a 95 % interval: draws of neighbours differ by chance
+)
+MAP_BLOCK = 160  # rows of places drawn jointly
+FAR, LEAST_FAR = (
+    3.0,
+    0.08,
+)  # usual distances of neighbours, shares of a map: beyond, it is left empty
+CURVE_POINTS, CURVE_ROWS = 101, 300  # places of a curve: evenly spread, and of learning rows
+HALF = 0.5  # correlation at which similarity has faded: how far it reaches
+N_DISTANCES = 400
+
+
+@dataclass(frozen=True)
+class Places:
+    """Inputs at which the response is predicted one by one: rows of files, and a map or a curve."""
+
+    data: Data
+    swept: Sequence[Sweep]
+    grid: pd.DataFrame | None  #: inputs of a map or a curve
+    cells: Sweep | None = None  #: places of a map in some rows, where there are other columns
+
+    @classmethod
+    def of(cls, data: Data, rng: np.random.Generator) -> Places:
+        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
+        coordinates = list(data.encoding.coordinates)
+        columns = [column for column in data.encoding.explaining if column not in coordinates]
+        kept = sweeps(data, rng)
+        grouped = bool(data.encoding.groups)
+        if coordinates and (columns or grouped):
+            X = data.learning.X
+            rows = np.sort(rng.choice(len(X), min(MAP_ROWS, len(X)), replace=False))
+            places = _map_inputs(data, coordinates, AVERAGED_POINTS)
+            return cls(data, kept, None, place_sweep(data, X.iloc[rows], places.to_numpy()))
+        if coordinates:
+            known = {name: 0.0 for name in data.encoding.names if name not in coordinates}
+            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)
+            return cls(data, kept, grid[data.encoding.names])
+        if len(columns) != 1 or grouped or data.encoding.code(columns[0]).kind == "category":
+            return cls(data, kept, None)
+        line = pd.DataFrame({columns[0]: _line(data, columns[0])})
+        marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
+        return cls(data, kept, line.assign(**marks))
+
+    def scored(self, alone: bool) -> Places:
+        """With ``alone`` the held-out rows and no other place."""
+        return Places(self.data._replace(new=None), (), None) if alone else self
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Inputs by name of the group of results."""
+        rows = {"held_out": self.data.held_out, "new": self.data.new}
+        tables = {name: part.X for name, part in rows.items() if part is not None and len(part.X)}
+        return tables if self.grid is None else {**tables, "grid": self.grid}
+
+
+def _line(data: Data, column: str) -> np.ndarray:
+    """Inputs of a curve over the learning rows and a little beyond; dates without times at whole days.
+
+    Some of the rows are among them, so that what repeats faster than evenly spread ones show is seen.
+    """
+    encoding = data.encoding
+    X = data.learning.X
+    filled = X[encoding.names[1:]].to_numpy().sum(1) > 0.0
+    seen = np.unique(encoding.natural(column, X[column].to_numpy()[~filled]))
+    margin = 0.05 * np.ptp(seen)
+    even = np.linspace(seen[0] - margin, seen[-1] + margin, CURVE_POINTS)
+    code = encoding.code(column)
+    if code.kind == "date" and not code.has_times:
+        seen, even = np.round(seen), np.round(even)
+    rows = np.linspace(0, len(seen) - 1, min(CURVE_ROWS, len(seen))).astype(int)
+    return encoding.standardised(column, np.union1d(even, seen[rows]))
+
+
+def describe(
+    predictors: Iterable[Predictor], n_predictors: int, places: Places, rng: np.random.Generator
+) -> xr.DataTree:
+    """Groups held_out, new, grid (predictions by case) and effects (draws of averages by column).
+
+    With a column of times also fitted, means at the learning rows; of times to an end also survival, shares
+    that last longer by column; of grades also grades, the probability of each by column. Responses are in
+    natural units.
+    ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
+    """
+    data, kind = places.data, places.data.target.kind
+    every = max(1, n_predictors // N_EFFECTS)
+    drawn = range(0, n_predictors, every)
+    n_each = max(1, N_AVERAGES // len(drawn))
+    shifted = set(drawn[:: max(1, len(drawn) // N_SHIFTS)])
+    parts: dict[str, list[Conditional]] = {name: [] for name in places.tables}
+    averages: list[list[np.ndarray]] = [[] for _ in places.swept]
+    shifts: list[list[np.ndarray]] = [[] for _ in places.swept]
+    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)]) if places.cells else set()
+    maps: list[np.ndarray] = []
+    levels: list[np.ndarray] = []
+    coded: dict[str, np.ndarray] = {}
+    fitted: list[np.ndarray] = []
+    longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
+    grades: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "grades" else []
+    times = times_of(data) if longer else np.empty(0)
+    for k, predictor in enumerate(predictors):
+        if not coded:
+            model = predictor.model
+            coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
+            swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
+            joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+            learnt = model.new_inputs(data.learning.X) if _may_repeat(places) else None
+            blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
+        for name, X in coded.items():
+            parts[name].append(predictor.moments(X))
+        if learnt is not None and k in shifted:
+            fitted.append(predictor.moments(learnt).mean.mean(0))
+        if longer and k in shifted:
+            for shares, sweep, X in zip(longer, places.swept, joint, strict=True):
+                natural = times / data.target.scale
+                shares.append(average_survival(predictor, X, len(sweep.values), natural))
+        if grades and k in shifted:
+            for probabilities, sweep, X in zip(grades, places.swept, swept, strict=True):
+                probabilities.append(average_grades(predictor, X, len(sweep.values)))
+        if k in drawn:
+            linear = data.target.own.by_latents
+            likelihood = predictor.likelihood
+            own = replace(
+                predictor, likelihood=likelihood if linear else _without_units(likelihood)
+            )
+            own = with_response(own, data)
+            for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
+                draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
+            for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
+                if k in shifted:
+                    moved.append(average_shift(own, sweep, X, linear=linear))
+            if k in mapped:
+                n = max(1, N_AVERAGES // len(mapped))
+                of_blocks = [
+                    sampled_averages(own, sweep, X, rng, n, linear=linear) for sweep, X in blocks
+                ]
+                maps.append(on_link(np.concatenate(of_blocks, axis=1), kind))
+                of_blocks = [average_level(own, sweep, X, linear=linear) for sweep, X in blocks]
+                levels.append(np.concatenate(of_blocks))
+    groups = {}
+    for name, own in parts.items():
+        rows = {"held_out": data.held_out, "new": data.new}.get(name)
+        units = {} if rows is None else rows.units(kind)
+        eta = mixture([_plain(part) for part in own], **units)
+        groups[name] = predictions_of(eta, rows, data)
+    for draws, moved, sweep in zip(averages, shifts, places.swept, strict=True):
+        over_all = on_link(np.concatenate(draws), kind) + np.mean(moved, axis=0)
+        values = _natural(data, from_link(over_all, kind))
+        groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"average": (("sample", "value"), values)}
+        )
+    for probabilities, sweep in zip(grades, places.swept, strict=bool(grades)):
+        mean = ("grade", "value"), np.mean(probabilities, axis=0)
+        groups[f"grades/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"probability": mean}, {"grade": list(data.target.levels)}
+        )
+    for shares, sweep in zip(longer, places.swept, strict=bool(longer)):
+        groups[f"survival/{sweep.column.replace('/', '_')}"] = xr.Dataset(
+            {"longer": (("time", "value"), np.mean(shares, axis=0))}, {"time": times}
+        )
+    if fitted:
+        mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
+        unit = data.learning.unit
+        groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
+    if maps:
+        level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
+        ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
+        groups["map"] = xr.Dataset(
+            {name: ("case", _natural(data, from_link(end, kind))) for name, end in ends.items()}
+        )
+    return xr.DataTree.from_dict(groups)
+
+
+def _may_repeat(places: Places) -> bool:
+    """Whether what is left unexplained is looked at for a season: of an answer, over a column of times."""
+    data = places.data
+    timed = bool(places.swept and data.encoding.times)
+    return timed and data.target.kind in ("real", "positive", "counts")
+
+
+def _blocks(cells: Sweep | None) -> list[Sweep]:
+    """Places of a map, some at a time."""
+    if cells is None:
+        return []
+    g, rows = len(cells.values), len(cells.inputs) // len(cells.values)
+    size = max(1, MAP_BLOCK // rows)
+    return [
+        cells._replace(
+            values=cells.values[a:b],
+            inputs=cells.inputs.iloc[a * rows : b * rows].reset_index(drop=True),
+        )
+        for a, b in pairwise([*range(0, g, size), g])
+    ]
+
+
+def _without_units(likelihood: Likelihood) -> Likelihood:
+    units = {name: 1.0 for name in ("exposure", "trials") if name in likelihood.constants}
+    units |= dict.fromkeys(likelihood.of_observation)
+    return likelihood.with_constants(**units) if units else likelihood
+
+
+def _plain(part: Conditional) -> Conditional:
+    return part._replace(likelihoods=[_without_units(own) for own in part.likelihoods])
+
+
+def _natural(data: Data, values: np.ndarray) -> np.ndarray:
+    target = data.target
+    return values * target.scale + target.shift
+
+
+def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
+    """Predictions by case in natural units; of rows with outcomes, the log density of these, too.
+
+    ``eta`` are the predictors with the units of the rows.
+    """
+    kind, target, rng = data.target.kind, data.target, np.random.default_rng(0)
+
+    def described(part: Conditional) -> xr.Dataset:
+        response = responses(part, rng)
+        table = predictive(part, response).drop_vars(["latent_mean", "latent_sd"])
+        if kind == "counts":
+            shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
+            shares.append((response > LARGEST_COUNT).mean(0))
+            table["share"] = (("count", "new_case"), np.stack(shares))
+            rates = expected_quantiles(_plain(part), list(table["quantile"].values))
+            table["rate_quantile"] = (("quantile", "new_case"), rates)
+        if target.own.scaling == "geometric":
+            levels = expected_quantiles(part, list(table["quantile"].values))
+            table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
+        return table
+
+    table = by_blocks(response_eta(eta, data), described)
+    if kind == "grades":
+        table = table.drop_dims("class")
+        table["grade_probability"] = (("grade", "new_case"), eta.class_probabilities())
+        table = table.assign_coords(grade=list(target.levels))
+    for name in ("response_mean", "response_quantile"):
+        table[name] = table[name] * target.scale + target.shift
+    table["response_sd"] = table["response_sd"] * target.scale
+    if rows is not None and rows.y is not None:
+        density = log_predictive_density(_observed(eta, rows.constants(kind)), rows.y)
+        table["log_density"] = ("new_case", density - rows.log_units(target))
+        if kind == "survival":  # how likely it was to last longer than seen
+            longer = _observed(eta, {"event": np.zeros(len(rows.y))})
+            table["survival"] = ("new_case", np.exp(log_predictive_density(longer, rows.y)))
+    return table.rename(new_case="case")
+
+
+def _observed(eta: Conditional, constants: dict[str, np.ndarray]) -> Conditional:
+    return eta._replace(likelihoods=[own.with_constants(**constants) for own in eta.likelihoods])
+
+
+def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles of E[y | eta], or of a time's median, under a log link (level, m), as eta and the
+    likelihood's parameters vary."""
+    at_zero = [float(typical_of(own, np.zeros(1))[0]) for own in eta.likelihoods]
+    shifted = eta._replace(mean=eta.mean + np.log(at_zero)[:, None])
+    return np.exp(shifted.quantiles(levels))
+
+
+def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
+    """The tree with group leave_one_out (case: log_density in natural units, pareto_k), and its method."""
+    density = loo.log_density - data.learning.log_units(data.target)
+    variables = {"log_density": ("case", density), "pareto_k": ("case", loo.pareto_k)}
+    attributes = {"by": loo.by, "ep_difference": loo.ep_difference}
+    tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables, attrs=attributes))
+    return tree
+
+
+def _map_inputs(data: Data, coordinates: list[str], n_points: int) -> pd.DataFrame:
+    """Coordinates on a grid over the learning rows, as inputs, without those that no row is near."""
+    X = data.learning.X
+    low, high = X[coordinates].min().to_numpy(), X[coordinates].max().to_numpy()
+    sides = high - low
+    counts = np.maximum(2, np.rint(n_points * sides / sides.max())).astype(int)
+    axes = [np.linspace(a, b, n) for a, b, n in zip(low, high, counts, strict=True)]
+    east, north = np.meshgrid(*axes)
+    grid, seen = np.column_stack([east.ravel(), north.ravel()]), X[coordinates].drop_duplicates()
+    tree = cKDTree(seen.to_numpy())
+    neighbour = np.median(tree.query(seen.to_numpy(), k=min(2, len(seen)))[0][:, -1])
+    near = tree.query(grid)[0] <= max(FAR * neighbour, LEAST_FAR * sides.max())
+    return pd.DataFrame(grid[near], columns=coordinates)
+
+
+def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
+    """Distances at which the prior correlation of two places is one half, (sample, direction), natural units.
+
+    At each theta (sample, d), of the terms that fade in the direction. Infinite where the correlation stays
+    above up to twice the longer side of the map, or no term fades.
+    """
+    coordinates, X = list(data.encoding.coordinates), data.learning.X
+    origin = pd.DataFrame([X.mean()])
+    at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)
+    longest = np.ptp(X[coordinates].to_numpy(), axis=0).max()
+    steps = np.linspace(0.0, 2.0 * longest, N_DISTANCES + 1)[1:]
+    for column, name in enumerate(coordinates):
+        if (fading := _fading(model, name)) is None:
+            continue
+        line = pd.concat([origin] * N_DISTANCES, ignore_index=True)
+        line[name] += steps
+        away, unit = model.new_inputs(line), data.encoding.code(name).scale
+        for row, theta in enumerate(thetas):
+            full = model.full(theta)
+            sd = np.sqrt(fading.diagonal(full, at) * fading.diagonal(full, away))
+            below = np.flatnonzero(fading.cross(full, away, at)[:, 0] < HALF * sd)
+            if below.size:
+                distances[row, column] = unit * steps[below[0]]
+    variables = {"distance": (("sample", "direction"), distances)}
+    return xr.DataTree(xr.Dataset(variables, {"direction": np.array(coordinates)}))
+
+
+def _fading(model: GPModel, coordinate: str) -> CovarianceBuffers | None:
+    """The sum of the terms that fade with the distance along a coordinate; None if there is none.
+
+    Constants, straight lines, polynomials, periodic terms and those of other columns do not.
+    """
+    return model.terms_that(
+        lambda term: any(
+            not isinstance(leaf, (Linear, Polynomial, Periodic))
+            and coordinate in (leaf.columns or ())
+            for leaf in term.leaves()
+        )
+    )

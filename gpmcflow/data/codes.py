@@ -1,0 +1,253 @@
+"""How a column of a table becomes inputs: fixed by the learning rows, applied to any others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gpmcflow.data.cells import parse_numbers, plain_labels, row_problem
+from gpmcflow.data.columns import Column
+from gpmcflow.data.csv_table import CsvTable
+from gpmcflow.data.dates import date_text, parse_dates
+from gpmcflow.data.own_settings import TableSettings
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """A column of numbers or dates: z = (value - `mean`) / `scale`.
+
+    Values are in natural units, days since `origin` (in days since 1970-01-01) for dates. `median`,
+    `low` and `high` are of the learning rows; `has_missing` says that some of them miss the value.
+    """
+
+    column: str
+    kind: str
+    mean: float
+    scale: float
+    median: float
+    low: float
+    high: float
+    has_missing: bool = False
+    origin: float = 0.0
+    date_format: str | None = None
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the inputs made of the column."""
+        return [self.column] + ([f"{self.column} missing"] if self.has_missing else [])
+
+    def read(self, cells: Sequence[str], decimal: str) -> np.ndarray:
+        """Return the values in natural units, NaN for cells that are none."""
+        if self.date_format:
+            return parse_dates(cells, self.date_format) - self.origin
+        return parse_numbers(cells, decimal)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether the dates of the learning rows have times of day, by those known."""
+        days = np.array([self.low, self.median, self.high]) + self.origin
+        middle = 2.0 * days[1]  # of two days, it may be noon
+        known = np.array([days[0], middle, days[2]])
+        return bool(self.date_format) and bool((np.abs(known - np.round(known)) > 1e-6).any())
+
+    def text(self, value: float) -> str:
+        """Return a value in natural units as people write it."""
+        if not self.date_format:
+            return f"{value:.10g}"
+        return date_text(value + self.origin, times=self.has_times)
+
+    def encode(
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+    ) -> tuple[list[np.ndarray], list[str]]:
+        """Return the inputs, and one line if a cell cannot be read; add to the notes of cases.
+
+        `empty` marks the cells without a value.
+        """
+        cells = table.columns[self.column]
+        values = self.read(cells, decimal)
+        bad = ~empty & ~np.isfinite(values)
+        problems = []
+        if bad.any():
+            kind = f"date like {self.date_format}" if self.date_format else "number"
+            says = f"is not a {kind}; correct or empty the cell"
+            problems = [row_problem(table, self.column, bad, lambda cell: f'"{cell}" {says}')]
+        seen = f"{self.text(self.low)} to {self.text(self.high)} seen in learning"
+        with np.errstate(invalid="ignore"):
+            sides = {
+                "after" if self.date_format else "above": ~empty & (values > self.high),
+                "before" if self.date_format else "below": ~empty & (values < self.low),
+            }
+        for side, outside in sides.items():
+            for i in np.flatnonzero(outside):
+                notes[i].append(f"{self.column} {cells[i]} is {side} {seen}")
+        for i in np.flatnonzero(empty):
+            notes[i].append(f"{self.column} is empty: middle value {self.text(self.median)} taken")
+        values = np.where(empty, self.median, values)
+        inputs = [(values - self.mean) / self.scale]
+        return inputs + ([empty.astype(float)] if self.has_missing else []), problems
+
+
+@dataclass(frozen=True)
+class CategoryCode:
+    """A column of categories: `levels` of the learning rows, most frequent first, and the `shares`
+    of the rows that they have. `numeric` says that all levels are numbers (so 1 and 1.0 are one).
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    shares: tuple[float, ...]
+    has_missing: bool = False
+    numeric: bool = False
+    kind: str = "category"
+
+    @property
+    def shown_levels(self) -> tuple[str, ...]:
+        """Levels with an input of their own: all, or the second of two, or none of one."""
+        return self.levels if len(self.levels) > 2 else self.levels[1:]
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the inputs made of the column."""
+        names = [f"{self.column}={level}" for level in self.shown_levels]
+        return names + ([f"{self.column} missing"] if self.has_missing else [])
+
+    def encode(
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+    ) -> tuple[list[np.ndarray], list[str]]:
+        """Return the inputs, and no problems; add to the notes of cases.
+
+        A level that the learning rows do not have, or none, is 0 in all inputs; with two levels it
+        is the learning share, so between the two.
+        """
+        cells = table.columns[self.column]
+        labels = _labels(cells, self.numeric, decimal)
+        unseen = ~empty & ~np.isin(labels.astype(str), np.array(self.levels, dtype=str))
+        for i in np.flatnonzero(unseen):
+            notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
+        like = "like the cells empty in learning" if self.has_missing else "as unknown"
+        for i in np.flatnonzero(empty):
+            notes[i].append(f"{self.column} is empty: treated {like}")
+        inputs = [(labels == level).astype(float) for level in self.shown_levels]
+        if len(self.levels) == 2:
+            inputs[0][unseen | empty] = self.shares[1]
+        return inputs + ([empty.astype(float)] if self.has_missing else []), []
+
+
+@dataclass(frozen=True)
+class GroupCode:
+    """A column of names of subjects and the like: one input, the place of the name among `levels`.
+
+    These are the names of the file, the first `n_learnt` those of the learning rows. Another name gets a
+    negative number, the same in all its rows, and each row without a name one of its own.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    n_learnt: int
+    has_missing: bool = False
+    numeric: bool = False
+    kind: str = "group"
+
+    @property
+    def inputs(self) -> list[str]:
+        """Names of the inputs made of the column."""
+        return [self.column]
+
+    def encode(
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+    ) -> tuple[list[np.ndarray], list[str]]:
+        """Return the input, and no problems; add to the notes of cases."""
+        labels = _labels(table.columns[self.column], self.numeric, decimal)
+        places = {level: float(place) for place, level in enumerate(self.levels)}
+        codes = np.empty(len(labels))
+        for i, label in enumerate(labels):
+            name = f"\0{i}" if empty[i] else str(label)
+            codes[i] = places.setdefault(name, float(len(self.levels) - len(places) - 1))
+            if not 0 <= codes[i] < self.n_learnt:
+                cell = "is empty" if empty[i] else f'"{label}" was not seen'
+                notes[i].append(f"{self.column} {cell}: treated as a new one")
+        return [codes], []
+
+
+Code = NumberCode | CategoryCode | GroupCode
+
+
+def _labels(cells: Sequence[str], numeric: bool, decimal: str) -> np.ndarray:
+    """Cells as labels, numbers among them in one spelling if all levels are numbers."""
+    labels = plain_labels(cells, None)
+    if numeric:
+        values = parse_numbers(cells, decimal)
+        number = np.isfinite(values)
+        labels[number] = plain_labels(labels[number], values[number])
+    return labels
+
+
+def fit_codes(
+    columns: dict[str, Column], used: list[str], learning: np.ndarray, settings: TableSettings
+) -> tuple[Code, ...]:
+    """Return the codes of the columns used, by the learning rows (their places).
+
+    Columns that are constant in them have none. Two coordinates share one scale, so that the map
+    keeps its shape.
+    """
+    fitted = [
+        fit_code(
+            columns[name], learning, name in settings.categorical, group=name in settings.groups
+        )
+        for name in used
+    ]
+    codes = [code for code in fitted if code is not None]
+    scales = [code.scale for code in codes if code.column in settings.coordinates]
+    if len(scales) == 2:
+        common = float(np.sqrt(np.mean(np.square(scales))))
+        codes = [
+            replace(code, scale=common) if code.column in settings.coordinates else code
+            for code in codes
+        ]
+    return tuple(codes)
+
+
+def fit_code(
+    column: Column, learning: np.ndarray, in_settings: bool = False, *, group: bool = False
+) -> Code | None:
+    """Return the code of a column by the learning rows (places), None if it is constant there.
+
+    A category of one level, named in the settings (`in_settings`), is used for being filled in or
+    not.
+    """
+    missing = column.missing[learning]
+    has_missing = bool(missing.any())
+    if column.kind == "category":
+        labels = column.labels[learning][~missing]
+        counts = Counter(labels.tolist())
+        if len(counts) < 2 and not (in_settings and counts and has_missing):
+            return None
+        levels = tuple(sorted(counts, key=lambda level: (-counts[level], level)))
+        if group:
+            others = sorted(set(column.labels[~column.missing].tolist()) - set(levels))
+            numeric = column.values is not None
+            return GroupCode(column.name, (*levels, *others), len(levels), False, numeric)
+        shares = tuple(counts[level] / len(labels) for level in levels)
+        return CategoryCode(column.name, levels, shares, has_missing, column.values is not None)
+    days = column.values[learning][~missing]
+    if len(days) < 2 or np.ptp(days) == 0:
+        return None
+    origin = float(days.min()) if column.date_format else 0.0
+    values = days - origin
+    filled = np.where(missing, np.median(values), 0.0)
+    filled[~missing] = values
+    return NumberCode(
+        column.name,
+        column.kind,
+        mean=float(filled.mean()),
+        scale=float(filled.std(ddof=1)),
+        median=float(np.median(values)),
+        low=float(values.min()),
+        high=float(values.max()),
+        has_missing=has_missing,
+        origin=origin,
+        date_format=column.date_format,
+    )

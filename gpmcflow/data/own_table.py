@@ -1,0 +1,307 @@
+"""A CSV file as people have them, made ready for a model: learning, held-out and new rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.data.cells import missing_cells, parse_numbers
+from gpmcflow.data.codes import fit_codes
+from gpmcflow.data.column_uses import column_uses, uses_table
+from gpmcflow.data.columns import INDEX_NAME, Column, describe_columns
+from gpmcflow.data.csv_table import CsvTable, find_separator, header_line, read_csv
+from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.own_settings import column_problems, read_settings, unknown
+from gpmcflow.data.roles import find_leak
+from gpmcflow.data.row_uses import FEWEST_ROWS, row_uses
+from gpmcflow.data.target import Target, code_target, unit_problems
+from gpmcflow.errors import InputError, InputErrors
+from gpmcflow.storage.input_files import is_file, user_path
+
+
+class Part(NamedTuple):
+    """Some rows of a file as a model takes them.
+
+    `row` (case) are lines of the file; `X` (case, input); `y` as the model takes it (-1 and +1,
+    counts, standardised numbers) and `outcome` in natural units (0 and 1, counts, numbers), None
+    for new rows; `unit` exposures, trials or events (1, 0), or None; `table` the cells as text, ids
+    first; `note` what is to be said of each row, "" if nothing.
+    """
+
+    row: np.ndarray
+    X: pd.DataFrame
+    y: np.ndarray | None
+    outcome: np.ndarray | None
+    unit: np.ndarray | None
+    table: pd.DataFrame
+    note: list[str]
+
+
+class PreparedTable(NamedTuple):
+    """A file made ready: `test` and `new` are None where there are no such rows.
+
+    `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
+    became of each column; `checksum` is the SHA-256 of the file; `leak` names a column that follows the order
+    of the file and almost determines the outcome, if there is one.
+    """
+
+    target: Target
+    encoding: Encoding
+    train: Part
+    test: Part | None
+    new: Part | None
+    rows: pd.DataFrame
+    columns: pd.DataFrame
+    checksum: str
+    leak: str | None = None
+
+
+def prepare_table(
+    settings: Mapping[str, Any], folder: str | Path, *, seed: int = 0, where: str = "data"
+) -> PreparedTable:
+    """Return a CSV file as inputs and outcomes, by settings as `TableSettings` has them.
+
+    Paths are relative to `folder`; `seed` draws the held-out rows; `where` names the settings in
+    messages. Raises InputErrors with all problems of settings and files.
+    """
+    chosen, problems = read_settings(settings, where)
+    if not chosen.csv:
+        raise InputErrors(problems)
+    folder = Path(folder)
+    table, wrong = _read(chosen.csv, folder, chosen.separator)
+    problems += wrong
+    new_table = None
+    if chosen.new:
+        new_table, wrong = _read(chosen.new, folder, chosen.separator, new=True)
+        problems += wrong
+    if table is None:
+        raise InputErrors(problems)
+    problems += column_problems(chosen, table.columns, where)
+    columns = describe_columns(
+        table,
+        missing=chosen.missing,
+        decimal=chosen.decimal,
+        categorical=(*chosen.categorical, *chosen.groups),
+    )
+    uses = column_uses(columns, chosen)
+    used = [name for name, use in uses.items() if use == "input"]
+    problems += [line for name in used for line in columns[name].problems]
+    problems += [
+        f"{where}.coordinates: column {name} holds {columns[name].contents}; numbers are needed"
+        for name in chosen.coordinates
+        if name in columns and columns[name].kind not in ("number", "whole")
+    ]
+    by = columns.get(chosen.test_by) if chosen.test_by else None
+    if by is not None and by.name not in used:
+        problems += by.problems
+        if by.kind in ("constant", "empty"):
+            problems.append(f"{where}.test_by: column {by.name} has no groups; {by.contents}")
+    if new_table is not None:
+        unit = chosen.exposure or chosen.trials  # new rows have no event
+        needed = [*used, *([unit] if unit in columns else [])]
+        problems += _lacking(new_table, needed)
+    if chosen.target not in columns:
+        raise InputErrors(problems)
+    target, outcome, wrong = code_target(table, columns, chosen, where)
+    problems += wrong
+    unit = columns.get(chosen.unit) if chosen.unit else None
+    if unit is not None:
+        problems += unit_problems(table, unit, target.kind, target.name, outcome)
+    if not used:
+        problems.append(f"{table.path.name}: no column is left to learn from beside the target")
+    if problems:
+        raise InputErrors(problems)
+    use = row_uses(table, columns, chosen, outcome, used, seed)
+    learning, held_out = np.flatnonzero(use == "learning"), np.flatnonzero(use == "held out")
+    units = None if unit is None else target.unit_values(unit)
+    _check_learning(table, target, outcome, learning, held_out, where)
+    if target.kind == "survival" and not units[learning].any():
+        raise InputErrors(
+            [
+                f"{table.path.name}: none of the {len(learning)} rows to learn from has ended ({target.unit} "
+                f"{target.positive}); add rows, or change {where}.test_fraction, {where}.test_by or the seed"
+            ]
+        )
+    target = target.standardised_by(outcome[learning])
+    codes = fit_codes(columns, used, learning, chosen)
+    ids = tuple(name for name, use in uses.items() if use == "id")
+    encoding = Encoding(
+        target, codes, ids, chosen.coordinates, chosen.missing, chosen.separator, chosen.decimal
+    )
+    _check_names(table, encoding)
+    parts = [
+        _part(
+            encoding, table.take(places), outcome[places], None if units is None else units[places]
+        )
+        if len(places)
+        else None
+        for places in (learning, held_out)
+    ]
+    new = None if new_table is None else _new_part(encoding, new_table)
+    rows = pd.DataFrame(
+        {
+            "row": np.concatenate([table.rows, table.empty_rows]),
+            "use": [*use, *["empty"] * len(table.empty_rows)],
+        }
+    )
+    return PreparedTable(
+        target,
+        encoding,
+        parts[0],
+        parts[1],
+        new,
+        rows.sort_values("row", ignore_index=True),
+        uses_table(columns, uses, chosen, target, encoding),
+        table.checksum,
+        find_leak(columns, [name for name in used if name not in chosen.groups], outcome),
+    )
+
+
+def encode_new(encoding: Encoding, path: str | Path) -> Part:
+    """Return the rows of a file of new rows, none left out; see `Part.note` for what is odd.
+
+    Raises InputErrors for a file that cannot be read, lacks a column, or has cells that are no
+    numbers (dates, positive exposures) where these are needed.
+    """
+    return _new_part(encoding, read_table(Path(path), encoding.separator, new=True))
+
+
+def read_table(path: Path, separator: str, *, new: bool = False) -> CsvTable:
+    """Return the table of a file; raise InputErrors, also for another separator than the given."""
+    header = header_line(path) if is_file(path) else separator
+    if separator not in header:
+        better = find_separator(path)
+        if better in header:
+            name, used = ("\\t" if mark == "\t" else mark for mark in (better, separator))
+            raise InputErrors(
+                [
+                    f'{path.name}: the header has no separator "{used}", but "{name}"; '
+                    + (f'save it with "{used}"' if new else f'write separator: "{name}"')
+                ]
+            )
+    try:
+        return read_csv(path, separator, INDEX_NAME)
+    except InputErrors:
+        raise
+    except InputError as error:
+        raise InputErrors([str(error)]) from None
+
+
+def _read(
+    path: str, folder: Path, separator: str, *, new: bool = False
+) -> tuple[CsvTable | None, list[str]]:
+    """Return the table, None if it cannot be read, and what is wrong with it."""
+    try:
+        return read_table(user_path(path, folder), separator, new=new), []
+    except InputErrors as error:
+        return None, error.problems
+    except InputError as error:
+        return None, [str(error)]
+
+
+def _lacking(table: CsvTable, needed: list[str]) -> list[str]:
+    file = table.path.name
+    return [
+        unknown("", "column", name, table.columns, file)
+        for name in needed
+        if name not in table.columns
+    ]
+
+
+def _new_part(encoding: Encoding, table: CsvTable) -> Part:
+    unit = None if encoding.target.kind == "survival" else encoding.target.unit
+    problems = _lacking(table, [*encoding.columns, *([unit] if unit else [])])
+    if problems:
+        raise InputErrors(problems)
+    values, unit_notes = None, [""] * len(table.rows)
+    if unit:
+        cells = table.columns[unit]
+        empty = missing_cells(cells, encoding.missing, encoding.decimal)
+        values = np.where(empty, 1.0, parse_numbers(cells, encoding.decimal))
+        contents = "numbers" if np.isfinite(values).any() else "no numbers"
+        column = Column(
+            unit, "number", contents, empty, np.array(cells, dtype=object), values=values
+        )
+        unread = ~np.isfinite(values)
+        if unread.any():
+            row, cell = table.rows[unread][0], cells[int(np.flatnonzero(unread)[0])]
+            problems.append(f'row {row}, column {unit}: "{cell}" is not a number; correct the cell')
+        problems += unit_problems(table, column, encoding.target.kind)
+        unit_notes = [f"{unit} is empty: 1 taken" if gap else "" for gap in empty]
+    problems = [f"{table.path.name}: {line}" for line in problems]
+    try:
+        part = _part(encoding, table, None, values)
+    except InputErrors as error:
+        raise InputErrors([*problems, *error.problems]) from None
+    if problems:
+        raise InputErrors(problems)
+    notes = ["; ".join(filter(None, both)) for both in zip(part.note, unit_notes, strict=True)]
+    return part._replace(note=notes)
+
+
+def _part(
+    encoding: Encoding, table: CsvTable, outcome: np.ndarray | None, unit: np.ndarray | None
+) -> Part:
+    X, notes = encoding.encode(table)
+    target = encoding.target
+    shown = [name for name in encoding.ids if name in table.columns]
+    shown += encoding.columns + ([target.unit] if unit is not None else [])
+    cells = pd.DataFrame({name: table.columns[name] for name in shown}, dtype=object)
+    y = None if outcome is None else target.model_values(outcome)
+    return Part(table.rows, X, y, outcome, unit, cells, notes)
+
+
+def _check_learning(
+    table: CsvTable,
+    target: Target,
+    outcome: np.ndarray,
+    learning: np.ndarray,
+    held_out: np.ndarray,
+    where: str,
+) -> None:
+    """Raise InputErrors where the learning rows are too few, or all have the same outcome."""
+    file = table.path.name
+    if len(learning) < FEWEST_ROWS:
+        raise InputErrors(
+            [
+                f"{file}: {len(learning)} rows to learn from and {len(held_out)} held out, of "
+                f"{len(table.rows)}; at least {FEWEST_ROWS} to learn from are needed; add rows or "
+                f"lower {where}.test_fraction"
+            ]
+        )
+    if np.ptp(outcome[learning]) == 0:
+        raise InputErrors(
+            [
+                f"{file}: all {len(learning)} rows to learn from have the same {target.name}; "
+                f"add rows, or change {where}.test_fraction, {where}.test_by or the seed"
+            ]
+        )
+
+
+def _check_names(table: CsvTable, encoding: Encoding) -> None:
+    names = encoding.names
+    for place in encoding.coordinates:
+        if place not in encoding.columns:
+            raise InputErrors([f"{table.path.name}: all rows to learn from have the same {place}"])
+    if not names:
+        raise InputErrors(
+            [f"{table.path.name}: all columns are constant in the rows to learn from; add columns"]
+        )
+    alike = Counter(name.replace("/", "_") for name in encoding.columns)  # in results files
+    pair = [name for name in encoding.columns if alike[name.replace("/", "_")] > 1]
+    if pair:
+        raise InputErrors(
+            [
+                f"{table.path.name}: columns {pair[0]} and {pair[1]} differ in / and _ alone; rename one"
+            ]
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputErrors(
+            [f'{table.path.name}: two columns would both become the input "{twice[0]}"; rename one']
+        )

@@ -1,0 +1,278 @@
+"""The commented config that a first look at a CSV file ends in."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpmcflow.data.column_uses import dropped_done, input_done, unit_done, unit_found
+from gpmcflow.data.columns import Column, as_argument, name_words, yaml_text
+from gpmcflow.data.grades import listed_grades
+from gpmcflow.data.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
+from gpmcflow.data.own_settings import TableSettings
+from gpmcflow.data.seasons import Season
+
+if TYPE_CHECKING:
+    from gpmcflow.data.suggestions import Suggestion
+
+NAME_LIKE = {
+    "no", "nr", "num", "code", "batch", "type", "class", "group", "zip", "plz", "id", "site",
+    "category", "lot", "unit", "store", "region",
+}  # fmt: skip
+
+
+def models_of(
+    columns: Mapping[str, Column],
+    inputs: Sequence[str],
+    settings: TableSettings,
+    season: tuple[str, Season] | None,
+    *,
+    n_rows: int,
+    kind: str,
+) -> tuple[dict[str, str], LargeModels | None]:
+    """Return models to start from, name -> covariance, and what those of basis functions need.
+
+    `inputs` are the columns used but for groups, each of which has a term of its own in all models.
+    """
+    levels = "".join(f" + group({as_argument(name)})" for name in settings.groups)
+    if not inputs:
+        return {"levels": f"{levels.removeprefix(' + ')} + constant(signal_sd=2.0)"}, None
+    places = settings.coordinates
+    wave = f"periodic({as_argument(season[0])}, period={season[1].period:.10g})" if season else None
+    large = LargeModels(columns, inputs, places, wave)
+    if n_rows > MANY_ROWS:
+        models = large.covariances
+    else:
+        models = _dense_models(inputs, places)
+        if len(inputs) > max(1, len(places)) and "curves" in large.covariances:
+            models[ADDITIVE] = large.covariances["curves"]
+        else:
+            large = None
+    if season and n_rows <= MANY_ROWS:
+        rest = "" if len(inputs) == 1 else "squared_exponential(ard=True) + "
+        slow = f"squared_exponential({as_argument(season[0])}, name='trend')"
+        models["seasons"] = f"{rest}{slow} + {wave}"
+    return {name: covariance + levels for name, covariance in models.items()}, large
+
+
+def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str]:
+    if places and len(inputs) == 2:
+        return {"map": "matern32(ard=True)", "round": "matern32()", "trend": STRAIGHT}
+    if len(inputs) == 1:
+        return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
+    models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
+    if places:
+        shown = ", ".join(as_argument(name) for name in places)
+        models["map"] = f"matern32({shown}) + {STRAIGHT}"
+    return models | {"plain": STRAIGHT}
+
+
+ADDITIVE = "curves"
+MODEL_WORDS = {
+    "levels": "a level for each group",
+    "relevance": "curves, each column with its own weight",
+    "smooth": "curves, all columns alike",
+    "rough": "a curve with more bends",
+    "plain": "straight lines",
+    "seasons": "a slow curve, and a season that repeats",
+    "curves": "a curve for each column, no interactions",
+    "surface": "a surface over both columns",
+    "map": "a surface, each direction with its own reach",
+    "round": "a surface, the same reach in all directions",
+    "trend": "a straight slope",
+}
+
+
+def zeros_like(models: Mapping[str, str]) -> str:
+    """Return the name of the model whose covariance one with zeros of another kind has: the plain one."""
+    return "plain" if "plain" in models else next(iter(models))
+
+
+def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
+    """Return the YAML file of an analysis, one comment a line for what was found and will be done."""
+    settings, target = suggestion.settings, suggestion.target
+    n_columns = len(suggestion.columns)
+    lines = [
+        f"# {suggestion.path.name}: {suggestion.n_rows} rows, {n_columns} columns. "
+        "Read this file, change what you like, then:",
+        f"#   gpmcflow check {name}.yaml",
+        f"#   gpmcflow run {name}.yaml",
+        "",
+        f"# title: What goes with {target.name}?   # heading of the report",
+        "seed: 1",
+        "",
+        "data:",
+        f"  csv: {yaml_text(csv)}",
+    ]
+    lines += _file_marks(suggestion)
+    lines += [
+        f"  # {target.name}: {suggestion.outcome_counts}",
+        f"  target: {yaml_text(target.name)}",
+    ]
+    reading = suggestion.reading
+    why = f": {reading.why}" if reading.why else ""
+    lines.append(f"  # read as {reading.kind}{why}")
+    if target.kind == "binary":
+        lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
+    else:
+        whole = suggestion.columns[target.name].kind == "whole"
+        words = target.own.words + ("; or counts" if target.kind == "real" and whole else "")
+        lines.append(f"  outcome: {target.kind}   # {words}")
+    if target.levels:
+        lines.append(
+            f"  levels: [{listed_grades(target.levels)}]   # from low to high; correct the order if need be"
+        )
+    lines += _units(suggestion)
+    lines += ["", "  # the columns: what was found -> what is done"]
+    lines += [f"  # {line}" for line in _column_lines(suggestion)]
+    lines += [f"  # CORRECT: {line}" for line in suggestion.problems]
+    lines += [f"  # NOTE: {line}" for line in suggestion.notes]
+    if settings.coordinates:
+        places = ", ".join(yaml_text(place) for place in settings.coordinates)
+        degrees = any(name_words(place) & {"lat", "latitude"} for place in settings.coordinates)
+        shape = (
+            "degrees taken as they are, kilometres are better"
+            if degrees
+            else "both share one scale"
+        )
+        lines.append(f"  coordinates: [{places}]   # a place; {shape}")
+    words = ", ".join(yaml_text(word) for word in settings.missing)
+    lines += [
+        f"  drop: [{_listed(settings.drop)}]   # columns not to use",
+        f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
+        f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
+        f'  missing: [{words}]   # words for "no value", beside the empty cell',
+        "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
+        "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
+        *_test_by(suggestion),
+        "  # new: new_rows.csv     # rows to predict: the same columns, without the outcome",
+        "",
+        f"likelihood: {suggestion.likelihood}   # {target.own.choice}",
+        "",
+    ]
+    if suggestion.large is not None:
+        lines += _large(suggestion)
+    if suggestion.zeros is not None:
+        lines += [
+            f"# About {suggestion.zeros:.0%} of the rows are zeros beyond a negative binomial law:",
+            "# the model zeros has them, and the report says which law the data favour.",
+        ]
+    lines += ["# no column named: all of them; each model has a covariance", "models:"]
+    many = suggestion.n_rows > MANY_ROWS
+    for model, covariance in suggestion.models.items():
+        if model == "zeros":
+            words = f"as {zeros_like(suggestion.models)}, with {suggestion.zeros:.0%} more zeros"
+        else:
+            words = MODEL_WORDS[model].removesuffix(
+                ", all columns alike" * ("rough" in suggestion.models)
+            )
+        if model == "map" and "linear()" in covariance:
+            words = "a surface over the places, straight lines in the other columns"
+        text = json.dumps(covariance, ensure_ascii=False)
+        structure = ", structure: basis" if many or model == ADDITIVE else ""
+        if model == "zeros":
+            structure += ", likelihood: zero_inflated"
+        lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
+    return "".join(f"{_one_line(line)}\n" for line in lines)
+
+
+def _large(suggestion: Suggestion) -> list[str]:
+    """Why models have basis functions, and the hyperpriors of their length scales."""
+    lines = []
+    if suggestion.n_rows > MANY_ROWS:
+        lines = [
+            f"# {suggestion.n_rows} rows: a dense covariance takes hours above 2000, so each model has",
+            "# basis functions, at most 400 for each, fewer the longer their length scales are.",
+        ]
+    if suggestion.large.straight:
+        shown = ", ".join(suggestion.large.straight)
+        lines.append(f"# No functions were left for {shown}: straight lines.")
+    stated = "".join(suggestion.models.values())
+    priors = {name: own for name, own in suggestion.large.priors.items() if f"={name}" in stated}
+    if priors:
+        lines.append("priors:")
+    for name, (loc, scale) in priors.items():
+        low, high = (math.exp(loc + side * WIDTHS * scale) for side in (-1.0, 1.0))
+        lines.append(
+            f"  {name}: {{distribution: norm, parameters: {{loc: {loc}, scale: {scale}}}}}   # log of length "
+            f"scales, {low:.2g} to {high:.2g} sd of a column"
+        )
+    return lines
+
+
+def _file_marks(suggestion: Suggestion) -> list[str]:
+    settings = suggestion.settings
+    lines = []
+    if settings.separator != ",":
+        lines.append(f"  separator: {json.dumps(settings.separator)}   # between cells")
+    if settings.decimal != ".":
+        lines.append(f"  decimal: {json.dumps(settings.decimal)}   # as in 3{settings.decimal}5")
+    return lines
+
+
+def _units(suggestion: Suggestion) -> list[str]:
+    settings, target = suggestion.settings, suggestion.target
+    if settings.unit is None:
+        return []
+    if target.kind == "survival":
+        column = suggestion.columns[settings.event]
+        ends = column.labels == target.positive
+        others = int((~column.missing & ~ends).sum())
+        return [
+            f"  event: {yaml_text(settings.event)}   # says which times had ended",
+            f"  event_value: {yaml_text(target.positive)}   # the end was seen ({int(ends.sum())} rows); "
+            f"{target.negative}: it had not ended yet ({others} rows); change it if that is wrong",
+        ]
+    key = "exposure" if settings.exposure else "trials"
+    words = unit_done(settings.unit, target)
+    return [f"  {key}: {yaml_text(settings.unit)}   # {words}; take it out if that is wrong"]
+
+
+def _column_lines(suggestion: Suggestion) -> list[str]:
+    lines = []
+    for name, column in suggestion.columns.items():
+        use = suggestion.uses[name]
+        contents = column.contents
+        if use == "target":
+            continue
+        if use == "unit":
+            contents, done = unit_found(column), unit_done(name, suggestion.target)
+        elif use == "input":
+            done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
+            if column.kind == "whole" and name_words(name) & NAME_LIKE:
+                done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
+        else:
+            done = dropped_done(name, use, column)
+            if use == "drop":
+                why = suggestion.dropped[name]
+                done = why if why.startswith("status") else f"dropped: {why}"
+            if use == "id":
+                done += ", shown beside the predictions"
+        lines.append(f"{name}: {contents} -> {done}")
+    return lines
+
+
+def _test_by(suggestion: Suggestion) -> list[str]:
+    """The setting that holds out the last rows or whole groups; commented where neither was seen."""
+    by = suggestion.settings.test_by
+    if by in suggestion.settings.groups:
+        return [f"  test_by: {yaml_text(by)}   # hold out all rows of some, to judge by new ones"]
+    if by:
+        return [f"  test_by: {yaml_text(by)}   # hold out the last rows, to judge a forecast"]
+    dates = [name for name, column in suggestion.columns.items() if column.kind == "date"]
+    if dates:
+        return [f"  # test_by: {yaml_text(dates[0])}     # hold out the last rows, not random ones"]
+    return ["  # test_by: a_column     # hold out whole groups, or the last rows by a date"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(yaml_text(name) for name in names)
+
+
+def _one_line(text: str) -> str:
+    """Return text with what YAML does not allow in a file, or takes for the end of a line, escaped."""
+    refused = "[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+    return re.sub(refused, lambda mark: f"\\u{ord(mark[0]):04x}", text)

@@ -1,0 +1,464 @@
+"""What to do with a CSV file that is seen for the first time: settings and models to start from."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpmcflow.data.cells import (
+    MISSING_WORDS,
+    THOUSANDS,
+    UNIT,
+    missing_cells,
+    parse_numbers,
+    plain_numbers,
+)
+from gpmcflow.data.column_uses import column_uses
+from gpmcflow.data.columns import MOST_LEVELS, Column, describe_columns, is_time, yaml_text
+from gpmcflow.data.csv_table import SEPARATORS, CsvTable, find_separator
+from gpmcflow.data.grades import grade_order
+from gpmcflow.data.large_models import LargeModels
+from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.data.own_settings import TableSettings, text_of, unknown
+from gpmcflow.data.own_table import read_table
+from gpmcflow.data.roles import (
+    Reading,
+    find_codes,
+    find_exposure,
+    find_groups,
+    find_leak,
+    find_outcome_again,
+    find_places,
+    find_rate,
+    find_row_numbers,
+    find_status,
+    find_trials,
+    leak_words,
+    may_be_places,
+    may_be_successes,
+    read_outcome,
+)
+from gpmcflow.data.seasons import Season, find_season
+from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
+from gpmcflow.data.target import Target, code_target, ended
+from gpmcflow.data.zeros import excess_zeros
+from gpmcflow.errors import InputErrors
+from gpmcflow.storage.input_files import is_file, user_path
+
+ENOUGH = 0.8
+WIDTH = 100
+MORE_MISSING = {
+    ".", "..", "-", "--", "*", "n/a", "n.a.", "na", "nan", "none", "null", "missing", "unknown", "#n/a",
+    "<na>", "nd", "n.d.", "not available", "(null)",
+}  # fmt: skip
+STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
+SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
+OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
+MANY_NAMES = 10  # groups of which some can be held out
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What was found in a file, and the settings and models to start from.
+
+    `settings` are those of `data:` that differ from their defaults (with all columns still there);
+    `uses` maps a column to what becomes of it, `dropped` one in drop to the reason; `reading` is the kind
+    of outcome; `problems` are lines about cells to correct, `notes` about what was decided and could be
+    otherwise.
+    """
+
+    path: Path
+    n_rows: int
+    columns: dict[str, Column]
+    settings: TableSettings
+    target: Target
+    reading: Reading
+    uses: dict[str, str]
+    dropped: dict[str, str]
+    models: dict[str, str]
+    likelihood: str
+    outcome_counts: str
+    season: tuple[str, Season] | None = None
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    large: LargeModels | None = None  #: curves of each column by basis functions
+    zeros: float | None = (
+        None  #: share of zeros that overdispersion does not explain, if it is clear
+    )
+
+    def text(self, name: str, csv: str | None = None) -> str:
+        """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
+        YAML file's folder, by default its name alone."""
+        return config_text(self, name, csv or self.path.name)
+
+    def summary(self) -> str:
+        """Return what was found as a few lines for a terminal."""
+        by_use: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            use = self.uses[column.name]
+            if column.name in self.settings.coordinates:
+                use = "place"
+            elif column.name in self.settings.groups:
+                use = "groups"
+            elif use == "input":
+                use = {"category": "categories", "date": "dates"}.get(column.kind, "numbers")
+            elif use not in ("target", "unit"):
+                use = "dropped"
+            by_use.setdefault(use, []).append(self._short(column, use))
+        lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
+        unit = self.target.own.unit or "exposure"
+        labels = {
+            "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
+            "dates": "dates", "groups": "groups", "dropped": "dropped",
+        }  # fmt: skip
+        for use, label in labels.items():
+            if use in by_use:
+                lines.append(_wrapped(label, ", ".join(by_use[use])))
+        if self.season:
+            lines.append(_wrapped("season", season_words(*self.season)))
+        lines += [_wrapped("correct", line) for line in self.problems]
+        lines += [_wrapped("note", line) for line in self.notes]
+        n = len(self.columns)
+        heading = f"{self.path.name}: {self.n_rows} rows, {n} column{'s' * (n > 1)}"
+        return "\n".join([heading, *lines])
+
+    def _short(self, column: Column, use: str) -> str:
+        gaps = f"{column.n_missing} missing" if column.n_missing else ""
+        if gaps and use in ("numbers", "dates"):
+            gaps += ": median, plus an indicator"
+        if use == "dropped":
+            why = {
+                "id": column.contents
+                if column.contents == "row number"
+                else "different in every row",
+                "text": f"{column.contents}; categorical: [{yaml_text(column.name)}] keeps it",
+                "constant": "always the same",
+            }
+            stated = self.dropped.get(column.name)
+            return f"{column.name} ({stated or why.get(column.kind, column.kind)})"
+        if use == "unit" and self.target.kind == "survival":
+            gaps = f"{self.target.positive} where the end was seen"
+        words = [f"{len(column.levels)} levels"] if use == "categories" else []
+        words += [_group_sizes(column)] if use == "groups" else []
+        words += [gaps] if gaps else []
+        return column.name + (f" ({', '.join(words)})" if words else "")
+
+
+def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestion:
+    """Return what to do with a CSV file whose column `target` is to be predicted.
+
+    Separator, decimal mark and words for "no value" are found from the cells; the kind of outcome, groups,
+    codes, exposure, trials, a place and a season by names and patterns of columns. `positive` is the value of
+    the target that counts as 1. Raises InputErrors with all that keeps the file from being used; single bad
+    cells are listed in the suggestion.
+    """
+    path = user_path(path)
+    separator = find_separator(path) if is_file(path) else SEPARATORS[0]
+    table = read_table(path, separator)
+    if target not in table.columns:
+        raise InputErrors([unknown("", "column", target, table.columns, path.name)])
+    decimal = find_decimal(table)
+    missing = (*MISSING_WORDS, *missing_words(table, decimal))
+    columns = describe_columns(table, missing=missing, decimal=decimal)
+    settings = TableSettings(
+        path.name,
+        target,
+        positive=positive,
+        missing=missing,
+        separator=separator,
+        decimal=decimal,
+    )
+    settings, reading, dropped = _roles(columns, settings)
+    names = (*settings.categorical, *settings.groups)
+    named = replace(table, columns={name: table.columns[name] for name in names})
+    columns |= describe_columns(named, missing=missing, decimal=decimal, categorical=names)
+    coded, outcome, problems = code_target(table, columns, settings, "data")
+    numbers = columns[target].values is not None
+    bad_cells = list(columns[target].problems) if numbers else []
+    problems = [line for line in problems if line not in bad_cells]
+    if problems:
+        raise InputErrors(problems)
+    if coded.kind == "binary":
+        settings = replace(settings, positive=coded.positive, outcome=None)
+    uses = column_uses(columns, settings)
+    inputs = [name for name, use in uses.items() if use == "input"]
+    if not inputs:
+        raise InputErrors([f"{path.name}: no column to learn from beside the target"])
+    bad_cells += [line for name in inputs for line in columns[name].problems]
+    explaining = [name for name in inputs if name not in settings.groups]
+    season = _season(columns, explaining, outcome)
+    if season:
+        settings = replace(settings, test_by=season[0])
+    elif names_held_out := _held_out_groups(columns, settings.groups):
+        settings = replace(settings, test_by=names_held_out)
+    models, large = models_of(
+        columns, explaining, settings, season, n_rows=len(table.rows), kind=coded.kind
+    )
+    exposure = columns.get(settings.exposure or "")
+    zeros = None
+    if coded.kind == "counts":
+        unit = np.ones(len(outcome)) if exposure is None else exposure.values
+        known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
+        zeros = excess_zeros(outcome[known], unit[known])
+        if zeros is not None:
+            models["zeros"] = models[zeros_like(models)]
+    return Suggestion(
+        path,
+        len(table.rows),
+        columns,
+        settings,
+        coded,
+        reading,
+        uses,
+        dropped,
+        models,
+        _likelihood(coded.kind, outcome, exposure),
+        _outcome_counts(columns[target], coded, outcome),
+        season,
+        bad_cells,
+        [*table.notes, *_notes(table, columns, settings, reading, explaining, outcome)],
+        large,
+        zeros,
+    )
+
+
+def _group_sizes(column: Column) -> str:
+    sizes = Counter(column.labels[~column.missing].tolist()).values()
+    least, most = min(sizes), max(sizes)
+    rows = f"{least} to {most} rows each" if least < most else f"{most} rows each"
+    return f"{len(sizes)} names, {rows}"
+
+
+def season_words(column: str, season: Season) -> str:
+    """Words for a season: its period and the column of its times."""
+    if season.name:
+        return f"the outcome repeats every {season.name} of {column}"
+    return f"the outcome repeats every {season.period:g} of {column}"
+
+
+def find_decimal(table: CsvTable) -> str:
+    """Return the decimal mark that more columns are written in: "." or ","."""
+    votes = Counter()
+    for cells in table.columns.values():
+        filled = [cell for cell in cells if cell]
+        if table.separator == ",":  # a comma between quotes sets off thousands
+            filled = [c for c in filled if not ("," in c and THOUSANDS.fullmatch(c))]
+        bare = [c if (c[0] + c[-1]).isdigit() else UNIT.sub(r"\1", c) for c in filled]
+        shares = {mark: np.isfinite(plain_numbers(bare, mark)).sum() for mark in ".,"}
+        best = max(shares, key=lambda mark: shares[mark])
+        if shares["."] != shares[","] and shares[best] >= ENOUGH * len(filled):
+            votes[best] += 1
+    return "," if votes[","] > votes["."] else "."
+
+
+def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
+    """Return the words for "no value" beside `MISSING_WORDS` that stand among the numbers of some column.
+
+    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers; and numbers such as -99 or 999
+    where they lie far outside the other numbers in all columns that have them.
+    """
+    found: dict[str, None] = {}
+    refused: set[str] = set()
+    for cells in table.columns.values():
+        empty = missing_cells(cells, MISSING_WORDS, decimal)
+        filled = [cell for cell, gap in zip(cells, empty, strict=True) if not gap]
+        words = {cell for cell in filled if cell.lower() in MORE_MISSING}
+        numbers = parse_numbers([cell for cell in filled if cell not in words], decimal)
+        values = numbers[np.isfinite(numbers)]
+        if len(values) < max(ENOUGH * len(numbers), 3):
+            continue
+        found.update(dict.fromkeys(sorted(words)))
+        rest = values[~np.isin(values, SENTINELS)]
+        for code in SENTINELS:
+            if code not in values:
+                continue
+            far = len(rest) > 5 and (
+                code < min(0.0, rest.min() - np.ptp(rest)) or code > rest.max() + 2.0 * np.ptp(rest)
+            )
+            if far:
+                found[f"{code:g}"] = None
+            else:
+                refused.add(f"{code:g}")
+    return tuple(word for word in found if word not in refused)
+
+
+def _roles(
+    columns: dict[str, Column], settings: TableSettings
+) -> tuple[TableSettings, Reading, dict[str, str]]:
+    """Return the settings with what the columns mean, the kind of outcome, and why columns are dropped."""
+    target = columns[settings.target]
+    others = {name: column for name, column in columns.items() if name != target.name}
+    numbers = [
+        column
+        for column in others.values()
+        if column.kind in ("number", "whole", "constant")
+        and column.values is not None
+        and not column.problems
+    ]
+    places = find_places([column for column in numbers if column.kind != "constant"])
+    numbers = [column for column in numbers if column.name not in places]
+    positive = settings.positive
+    reading = read_outcome(target, others, trials=None)
+    trials = exposure = None
+    tries = reading.kind == "counts" or (reading.model != "binary" and may_be_successes(target))
+    if tries and positive is None and not target.problems:
+        trials = find_trials(target, numbers)
+        counted = reading.kind == "counts" and not trials
+        exposure = find_exposure(target, numbers) if counted else None
+        if exposure is None and not trials and may_be_successes(target):
+            exposure = find_trials(target, numbers, rare=True)
+        reading = (
+            Reading("counts", "counts") if exposure else read_outcome(target, others, trials=trials)
+        )
+    if positive is not None:
+        reading = replace(reading, model="binary")
+    elif reading.kind in ("classes", "grades") and reading.model == "binary":
+        counts = Counter(target.labels[~target.missing].tolist())
+        if len(counts) <= MOST_LEVELS:
+            positive = max(sorted(counts), key=lambda level: counts[level])
+    status = find_status(others) if reading.kind == "survival" else []
+    event = None
+    if reading.model == "survival":  # two values say most plainly which times had ended
+        event = min(status, key=lambda name: len(_levels(others[name])))
+    drop = dict.fromkeys([name for name in status if name != event], STATUS_DROPPED)
+    settings = replace(
+        settings,
+        outcome=reading.model,
+        positive=positive,
+        trials=trials,
+        exposure=exposure,
+        event=event,
+        event_value=None if event is None else ended(_levels(others[event])),
+        levels=(grade_order(_levels(target)) or ()) if reading.model == "grades" else (),
+        coordinates=places,
+        drop=tuple(drop),
+    )
+    free = [
+        name
+        for name, use in column_uses(columns, settings).items()
+        if use in ("input", "text") and name not in places and not columns[name].problems
+    ]
+    usable = [name for name in free if columns[name].kind != "text"]
+    drop |= find_row_numbers(columns, usable)
+    counts = [name for name in usable if columns[name].kind in ("number", "whole")]
+    if reading.kind == "counts" and (pair := find_rate(columns, counts, target)):
+        exposure = pair[0]
+        settings = replace(settings, exposure=exposure)
+    usable = [name for name in usable if name != exposure]
+    unit = columns.get(trials or exposure or "")
+    usable = [name for name in usable if name not in drop]
+    drop |= find_outcome_again(columns, usable, target, unit)
+    settings = replace(settings, drop=tuple(drop))
+    free = [name for name in free if name not in drop]
+    groups = find_groups(columns, free)
+    codes = find_codes(columns, [name for name in free if name not in groups])
+    return replace(settings, groups=tuple(groups), categorical=tuple(codes)), reading, drop
+
+
+def _levels(column: Column) -> list[str]:
+    return sorted(set(column.labels[~column.missing].tolist()))
+
+
+def _season(
+    columns: dict[str, Column], inputs: list[str], outcome: np.ndarray
+) -> tuple[str, Season] | None:
+    """Return the column of times over which the outcome repeats, and the period; None if there is none."""
+    for name in inputs:
+        column = columns[name]
+        is_date = column.kind == "date"
+        timed = is_date or (column.kind in ("number", "whole") and is_time(name))
+        if timed and (season := find_season(column.values, outcome, is_date=is_date)):
+            return name, season
+    return None
+
+
+def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str | None:
+    """Return the column of groups whose rows are held out together: the one of most names."""
+    sizes = {name: len(columns[name].levels) for name in groups}
+    most = max(sizes, key=lambda name: sizes[name], default=None)
+    return most if most and sizes[most] >= MANY_NAMES else None
+
+
+def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
+    """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
+    if kind != "counts":
+        return KINDS[kind].likelihoods[0]
+    unit = np.ones(len(outcome)) if exposure is None else exposure.values
+    known = np.isfinite(outcome) & np.isfinite(unit)
+    expected = unit[known] * outcome[known].sum() / unit[known].sum()
+    dispersion = ((outcome[known] - expected) ** 2 / np.maximum(expected, 1e-300)).mean()
+    return "negative_binomial" if dispersion > OVERDISPERSED else "poisson"
+
+
+def _notes(
+    table: CsvTable,
+    columns: dict[str, Column],
+    settings: TableSettings,
+    reading: Reading,
+    inputs: list[str],
+    outcome: np.ndarray,
+) -> list[str]:
+    """Lines on what was decided and may be otherwise, each with the line to write."""
+    lines = []
+    added = settings.missing[len(MISSING_WORDS) :]
+    if added:
+        shown = ", ".join(f'"{word}"' for word in added)
+        lines.append(f"{shown} read as no value in every column; see missing")
+    if reading.why:
+        lines.append(f"{settings.target} holds {KINDS_IN_WORDS[reading.kind]}; {reading.why}")
+    if settings.event and len(levels := _levels(columns[settings.event])) > 2:
+        lines.append(
+            f"{settings.event} has {len(levels)} values ({', '.join(levels)}): only "
+            f"{text_of(settings.event_value)} is taken as an end, all others as not ended yet; see "
+            "event_value"
+        )
+    if leak := find_leak(columns, inputs, outcome):
+        lines.append(leak_words(leak, settings.target))
+    free = [columns[name] for name in inputs if columns[name].kind in ("number", "whole")]
+    if not settings.coordinates and (pair := may_be_places(free)):
+        lines.append(
+            f"if {pair[0]} and {pair[1]} are a place on a map: coordinates: [{pair[0]}, {pair[1]}]"
+        )
+    return lines
+
+
+KINDS_IN_WORDS = {
+    "classes": "several classes",
+    "grades": "ordered grades",
+    "share": "shares from 0 to 1",
+    "survival": "durations, some of which have not ended",
+    "positive": "positive amounts with a long tail",
+}
+
+
+def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
+    values = outcome[np.isfinite(outcome)]
+    if target.kind == "binary":
+        n = int(values.sum())
+        text = f"{target.positive} {n}, {target.negative} {len(values) - n}"
+    elif target.levels:
+        number = Counter(values.astype(int).tolist())
+        text = ", ".join(f"{level} {number[k]}" for k, level in enumerate(target.levels, 1))
+    elif target.own.measured:
+        article = {"positive": "a positive number", "survival": "a time", "share": "a share"}.get(
+            target.kind, "a number"
+        )
+        text = f"{article}, {values.min():.6g} to {values.max():.6g}"
+    else:
+        text = f"a count, {values.min():g} to {values.max():g}, mean {values.mean():.3g}"
+        if target.kind == "binomial":
+            text += f", out of {target.unit}"
+    n = column.n_missing
+    return text + (f", {n} empty: these rows are not used" if n else "")
+
+
+def _wrapped(label: str, text: str) -> str:
+    return textwrap.fill(
+        text, WIDTH, initial_indent=f"  {label:<13}", subsequent_indent=" " * 15,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip

@@ -1,7 +1,0 @@
-"""The report page of an analysis of own data: words, pictures, page."""
-
-from __future__ import annotations
-
-from gpmcflow.studies.analysis.page.page import answer_of, build_page, page_style
-
-__all__ = ["answer_of", "build_page", "page_style"]

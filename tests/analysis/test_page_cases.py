@@ -1,0 +1,450 @@
+"""What the page says when something is missing, failed, or unlike the usual."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpmcflow.analysis.page import build_page
+
+from .reading import edit, section_of, text_of
+
+NAMES = ["patients", "birds", "machine"]
+
+
+def test_no_relevant_column_is_said(finished):
+    folder, info = finished("patients")
+    edit(folder, "relevance", lambda t: t.assign(chance=0.3))
+    page = build_page(folder, info)
+    assert "No single column shows a clear effect on readmitted." in section_of(page, "answer")
+    assert 'id="picture"' in page
+    assert section_of(page, "relevance").count(", no clear effect |") == 8
+
+
+NOTHING = "so nothing below should be read as an effect."
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scored", [0.0, -0.3])
+def test_a_model_no_better_than_the_average_says_so_and_lists_no_column(finished, name, scored):
+    folder, info = finished(name)
+    own = {"base_difference": scored, "base_difference_se": 0.1}
+    unseen = {"unseen_difference": 0.05, "unseen_difference_se": 0.06}
+    edit(folder, "models", lambda t: t.assign(**own, **unseen))
+    page = build_page(folder, info)
+    answer, target = section_of(page, "answer"), info["target"]["name"]
+    said = "worse" if scored else "no better"
+    assert answer.startswith(f"The answer The model predicts {target} {said} than ")
+    assert NOTHING in answer
+    assert not re.search(r"matter|differs from place|evidence that|no clear effect", answer)
+    if name != "birds":
+        assert section_of(page, "relevance").count("clear effect |") == 8
+        assert "counts as an effect" in section_of(page, "relevance")
+    better = {"base_difference": 0.0, "unseen_difference": 0.07}
+    chance = {"evidence_beyond": 5.4, "evidence_limit": 5.5}  # of a quick fit
+    edit(folder, "models", lambda t: t.assign(**better, **chance))
+    assert NOTHING not in section_of(build_page(folder, info), "answer")
+    kept = (folder / "relevance.csv").read_text()
+    edit(folder, "relevance", lambda t: t.assign(chance=0.3))
+    assert NOTHING in section_of(build_page(folder, info), "answer")
+    edit(folder, "models", lambda t: t.assign(evidence_beyond=5.6))
+    assert NOTHING not in section_of(build_page(folder, info), "answer")
+    (folder / "relevance.csv").write_text(kept)
+    answer = section_of(build_page(folder, info), "answer")
+    assert NOTHING not in answer
+    if name != "birds":
+        assert answer.startswith("The answer These rows cannot tell whether the model predicts")
+        assert "There is weak evidence that" in answer
+        assert "clearly matter" not in answer
+
+
+def test_a_better_simple_model_is_said(finished):
+    folder, info = finished("machine")
+    edit(folder, "models", lambda t: t.assign(difference=-0.2, difference_se=0.04))
+    answer = section_of(build_page(folder, info), "answer")
+    simpler = "Linear regression (typical error 0.585 mm/s), which is simpler, beats the model"
+    assert simpler in answer
+
+
+def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):
+    folder, info = finished("patients")
+
+    def alarm(checks):
+        checks["model"] = checks["model"].astype(object)
+        checks["touches"] = checks["settle"] = ""
+        checks.loc[0, ["model", "worst", "alarm"]] = ["relevance", 1.08, True]
+        checks.loc[0, "touches"] = "every number of relevance"
+        checks.loc[0, "settle"] = "gpmcflow run patients.yaml --effort 4"
+
+    edit(folder, "checks", alarm)
+    page = build_page(folder, info)
+    assert "Provisional: one check failed" in section_of(page, "answer")
+    trust = section_of(page, "trust")
+    assert "One check failed: “R-hat” of relevance is 1.08; the limit is 1.01." in trust
+    assert "It touches every number of relevance. To settle it, run gpmcflow run" in trust
+    assert "agree" not in trust
+    models = section_of(page, "models")
+    assert models.count("unclear ‡") == 2
+    assert models.count("cannot be told apart from") == 2
+
+
+def test_one_model_has_no_odds(finished):
+    folder, info = finished("patients")
+    edit(folder, "models", lambda t: t[~t["name"].isin(["smooth", "plain"])])
+    models = section_of(build_page(folder, info), "models")
+    assert (
+        "One model was run, relevance (curves, own weight for each column; yes or no, probit)"
+        in models
+    )
+    assert "under models: in patients.yaml" in models
+    assert "odds" not in models
+
+
+def test_models_with_one_covariance_are_told_apart_by_their_likelihoods(finished):
+    folder, info = finished("machine")
+    likelihoods = ["student_t", "gaussian", *["gaussian"] * 4]
+    edit(folder, "models", lambda t: t.assign(likelihood=likelihoods, covariance="matern32(speed)"))
+    page = build_page(folder, info)
+    technical = section_of(page, "technical")
+    assert "matern32(speed); errors with heavy tails, Student-t" in technical
+    assert technical.count("matern32(speed); normal errors") == 3
+    assert "curves that may bend sharply; errors with heavy tails, Student-t" in section_of(
+        page, "models"
+    )
+
+
+def test_the_evidence_may_prefer_another_model(finished):
+    folder, info = finished("patients")
+    edit(folder, "models", lambda t: t.assign(log_evidence=t["log_evidence"].replace(-291.4, -277)))
+    models = section_of(build_page(folder, info), "models")
+    assert "prefers smooth (about e6 to 1, that is 400 to 1); this page goes by leave-one" in models
+    assert "e6 = 400 to 1 the other way" in models
+
+
+def test_quick_mode_says_what_was_not_checked(finished):
+    folder, info = finished("patients", quick=True)
+    page = build_page(folder, info)
+    assert "quick: approximations only" in page
+    assert "its intervals may be too narrow" in section_of(page, "answer")
+    full = "For the full answer run gpmcflow run patients.yaml, without quick: true in the file."
+    assert full in section_of(page, "trust")
+    assert "R-hat, effective sizes" not in page
+
+
+def test_a_quick_page_is_made_again_by_a_quick_run(finished):
+    again = section_of(build_page(*finished("patients", quick=True)), "again")
+    assert "gpmcflow check patients.yaml --quick gpmcflow run patients.yaml --quick" in again
+    assert "--quick" not in section_of(build_page(*finished("patients")), "again")
+    several = finished("patients", quick=True, yaml="several.yaml")  # allows no --quick
+    assert "--quick" not in section_of(build_page(*several), "again")
+
+
+def test_leave_one_out_is_said_first_without_held_out_rows(finished):
+    uses = {"learning": 588, "no outcome": 12}
+    folder, info = finished(
+        "patients", uses=uses, n_learning=588, n_test=0, score_by="leave-one-out", new_csv=None
+    )
+    (folder / "predictions_test.csv").rename(folder / "predictions_loo.csv")
+    (folder / "predictions_new.csv").unlink()
+    page = build_page(folder, info)
+    assert "Because no rows were held out, each of the 588 rows" in section_of(page, "score")
+    assert "By leave-one-out, because" in section_of(page, "reliability")
+    assert "gpmcflow predict patients new.csv" in section_of(page, "predictions")
+    assert "588 + 12 = 600." in section_of(page, "data")
+
+
+def test_errors_are_compared_only_where_the_model_has_one(finished):
+    folder, info = finished("machine", score_by="leave-one-out")
+    assert "typical error" in section_of(build_page(folder, info), "score")
+    edit(folder, "models", lambda t: t.assign(error=t["error"].where(t["role"] != "model")))
+    page = build_page(folder, info)
+    assert "The model beats linear regression: what was measured was" in section_of(page, "answer")
+    assert "typical error" not in section_of(page, "answer") + section_of(page, "score")
+
+
+def test_few_held_out_rows_are_too_few_to_judge_by(finished):
+    folder, info = finished("patients", n_test=20, n_learning=568)
+    info["uses"] = {"learning": 568, "held out": 20, "no outcome": 12}
+    edit(folder, "predictions_test", lambda t: t.head(20))
+    page = build_page(folder, info)
+    assert "These are too few to tell" in section_of(page, "score")
+    assert "20 rows are too few to tell" in section_of(page, "reliability")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [(0, "None of the 118 rows held out is “yes”"), (1, "All 118 rows held out are “yes”")],
+)
+def test_held_out_rows_of_one_class_judge_nothing(finished, outcome, said):
+    folder, info = finished("patients")
+    probability = abs(outcome - np.linspace(0.001, 0.02, 118))
+    edit(
+        folder,
+        "predictions_test",
+        lambda t: t.assign(outcome=outcome, mean=probability, probability=probability),
+    )
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert f"{said}, so they cannot show how well the model tells “yes” from “no”." in answer
+    assert "misclassifies" not in answer
+    assert f"{said}, so this cannot be judged." in section_of(page, "reliability")
+    assert "Yes, as far as" not in section_of(page, "reliability")
+    edit(folder, "predictions_test", lambda t: t.assign(probability=0.5))
+    reliability = section_of(build_page(folder, info), "reliability")
+    assert "Not quite." in reliability
+    assert "to rank rows" not in reliability  # one class ranks nothing
+
+
+def test_without_a_new_file_held_out_rows_are_shown(finished):
+    folder, info = finished("machine", new_csv=None)
+    predictions = section_of(build_page(folder, info), "predictions")
+    assert "First 5 of 300 rows held out." in predictions
+    assert "gpmcflow predict machine new.csv -o predictions.csv" in predictions
+
+
+def test_shared_pages_have_no_ids_and_no_single_rows(finished):
+    for name in NAMES:
+        folder, info = finished(name)
+        open_page = build_page(folder, info)
+        page = build_page(folder, {**info, "share": True})
+        assert len(page) < len(open_page)
+        assert "First 5" not in page
+        assert "P-06" not in page
+        assert "Each tick is a row" not in page
+        assert "Dots: the" not in page
+        assert "Measured against predicted" not in page
+        assert "geriatrics" not in page
+    assert "P-06" in build_page(*finished("patients"))
+
+
+def test_one_input_is_drawn_as_a_curve(finished):
+    folder, info = finished("machine")
+    x = np.linspace(800, 3200, 60)
+    mean = 4.2 + 1.3 * np.exp(-(((x - 2030) / 420) ** 2))
+    curve = pd.DataFrame({"value": x, "mean": mean, "low": mean - 0.1, "high": mean + 0.1})
+    curve["predictive_low"], curve["predictive_high"] = mean - 0.7, mean + 0.7
+    curve.to_csv(folder / "curve.csv", index=False)
+    edit(folder, "relevance", lambda t: t.head(1))
+    page = build_page(folder, info)
+    assert "expected vibration is highest near speed 2020 rpm, with 5.50 mm/s" in section_of(
+        page, "answer"
+    )
+    assert "Outer band: 95 % interval of one new row" in section_of(page, "picture")
+
+
+def test_a_flat_map_has_no_centre(finished):
+    folder, info = finished("birds")
+    edit(folder, "relevance", lambda t: t.assign(chance=0.2))
+    assert "shows no clear differences from place" in section_of(build_page(folder, info), "answer")
+    edit(folder, "map", lambda t: t.assign(mean=1.07, low=0.8, high=1.4, factor=1.3))
+    edit(folder, "relevance", lambda t: t.assign(chance=0.0))
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert "shows no clear differences from place to place: it is 1.1 on average." in answer
+    assert "centre" not in answer
+    assert "Hatched" not in section_of(page, "picture")
+
+
+def test_trials_are_shown_as_shares(finished):
+    folder, info = finished("patients", new_csv=None)
+    info["target"] = {**info["target"], "name": "sprouted", "kind": "binomial", "unit": "seeds"}
+    edit(
+        folder,
+        "predictions_test",
+        lambda t: t.assign(mean=10.0, outcome=10, q025=6, q25=8, q50=10, q75=12, q975=14),
+    )
+    page = build_page(folder, info)
+    assert "the expected share of sprouted among seeds is 34 points higher" in section_of(
+        page, "answer"
+    )
+    assert "118 (100 %) lie inside their 95 % interval" in section_of(page, "reliability")
+
+
+@pytest.mark.parametrize(
+    ("in_95", "in_50", "said"),
+    [
+        (30, 9, "The 50 % intervals are too narrow."),
+        (30, 28, "The 50 % intervals are too wide."),
+        (22, 15, "The 95 % intervals are too narrow."),
+        (22, 5, "The intervals are too narrow."),
+        (22, 22, "95 % intervals are too narrow. The 50 % intervals are too wide."),
+    ],
+)
+def test_intervals_that_fail_are_too_narrow_or_too_wide_by_their_own_count(
+    finished, in_95, in_50, said
+):
+    folder, info = finished("machine", uses={"learning": 1470, "held out": 30}, n_test=30)
+    row = np.arange(30)
+    outcome = np.select([row < in_50, row < in_95], [0.0, 1.5], 9.0)
+    limits = {"q025": -2.0, "q25": -1.0, "q50": 0.0, "q75": 1.0, "q975": 2.0}
+    edit(folder, "predictions_test", lambda t: t.head(30).assign(outcome=outcome, **limits))
+    text = section_of(build_page(folder, info), "reliability")
+    assert "Not quite." in text
+    assert said in text
+    assert text.count("intervals are") == said.count("intervals are")
+
+
+def test_a_map_with_other_columns_shows_both(finished):
+    folder, info = finished("birds")
+    rows = [
+        ("tide", "number", 1, 5, 2.4, 1.8, 3.2, 0.001),
+        ("cloud", "number", 1, 5, 1.1, 0.8, 1.4, 0.5),
+    ]
+
+    def others(relevance):
+        return pd.concat([relevance, pd.DataFrame(rows, columns=relevance.columns)])
+
+    edit(folder, "relevance", others)
+    page = build_page(folder, info)
+    assert "Besides location, tide matters." in section_of(page, "answer")
+    assert "tide | 1 to 5 | 2.4 (1.8 to 3.2)" in section_of(page, "relevance")
+    assert "location | 28, 2 to 8, 20 | 3.1 (2.2 to 4.4)" in section_of(page, "relevance")
+    assert 'id="reach"' in page
+
+
+def test_a_page_opens_with_the_map_only_where_place_matters_more_than_the_columns(finished):
+    folder, info = finished("birds")
+    x = np.linspace(1.0, 5.0, 14)
+    curve = pd.DataFrame({"column": "tide", "value": x, "mean": x, "low": x - 0.2, "high": x + 0.2})
+    curve.to_csv(folder / "effects.csv", index=False)
+
+    def with_tide(relevance, place_chance):
+        row = ("tide", "number", 1, 5, 4.4, 2.8, 5.2, 0.001)
+        both = pd.concat([pd.DataFrame([row], columns=relevance.columns), relevance])
+        return both.assign(chance=[0.001, place_chance])
+
+    edit(folder, "relevance", lambda t: with_tide(t, 0.001))
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    assert answer.startswith("The answer tide (rising) clearly matters for count.")
+    assert "Location matters too." in answer
+    picture = section_of(page, "picture")
+    assert picture.index("when one column is set") < picture.index(
+        "Hatched"
+    )  # the map comes second
+    edit(folder, "relevance", lambda t: with_tide(t[t["column"] != "tide"], 0.3))
+    page = build_page(folder, info)
+    assert "Location shows no clear effect." in section_of(page, "answer")
+    assert "Hatched" not in section_of(page, "picture")
+
+
+def test_tables_with_a_header_only_are_no_error(finished):
+    folder, info = finished("birds")
+    for table in ("checks", "points", "hyperparameters", "reach"):
+        edit(folder, table, lambda t: t.head(0))
+    page = build_page(folder, info)
+    assert "No check applies to this run." in text_of(page)
+    assert 'id="learned"' not in page
+    assert 'id="reach"' not in page
+
+
+def test_several_failed_checks_are_counted(finished):
+    folder, info = finished("birds")
+    edit(folder, "checks", lambda t: t.assign(model="map", alarm=t.index < 2))
+    page = build_page(folder, info)
+    assert "Provisional: two checks failed" in section_of(page, "answer")
+    assert "Two checks failed. “R-hat” of map is 1.01; the limit" in section_of(page, "trust")
+    assert "The other three checks passed." in section_of(page, "trust")
+
+
+def test_rows_that_leave_one_out_cannot_score_are_said(finished):
+    folder, info = finished("machine")
+    edit(folder, "models", lambda t: t.assign(loo_bad_share=[0.0, 0.06, 0.05, 0, None, None]))
+    models = section_of(build_page(folder, info), "models")
+    assert models.count("unclear ‡") == 1
+    assert "it cannot be told apart from very smooth ‡" in models
+    assert "A check of very smooth failed, or leave-one-out is unreliable for more" in models
+
+
+def test_a_model_ahead_of_the_shown_one_is_said(finished):
+    folder, info = finished("machine", shown="one_length")
+    edit(folder, "models", lambda t: t.assign(loo_difference_se=20.0))
+    models = section_of(build_page(folder, info), "models")
+    assert "one length is shown" in models
+    assert "does best" not in models
+    assert "this page goes by" not in models
+    assert "best leave-one-out" not in section_of(build_page(folder, info), "score")
+    assert "50.7 ± 2.5 % behind relevance" in models
+    assert "relevance | curves that may bend sharply; normal errors | −33.6" in models
+
+
+def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
+    folder, info = finished("birds")
+    edit(folder, "reach", lambda frame: frame.assign(distance=float("inf"), high=float("inf")))
+    assert "∞" in section_of(build_page(folder, info), "reach")
+
+
+def test_where_similarity_never_fades_its_reach_is_not_told(finished):
+    folder, info = finished("birds")
+    edit(folder, "reach", lambda frame: frame.assign(distance=np.inf, low=np.inf, high=np.inf))
+    assert 'id="reach"' not in build_page(folder, info)
+
+
+def test_one_length_scale_for_both_directions_is_never_stretched(finished):
+    folder, info = finished("birds")
+    assert "The intervals overlap, so the reach" in section_of(build_page(folder, info), "reach")
+    quick = section_of(build_page(folder, {**info, "quick": True}), "reach")
+    assert "intervals" not in quick  # one setting of the length scales: no intervals
+    edit(folder, "reach", lambda frame: frame.assign(distance=8.5, low=4.5, high=16.0))
+    assert "intervals" not in section_of(build_page(folder, info), "reach")
+
+
+def test_a_unit_is_text_and_no_markup(finished):
+    folder, info = finished("machine")
+    info["units"] = {**info["units"], "speed": "<u>{l}"}
+    curve = pd.DataFrame({"value": np.linspace(800.0, 2500.0, 9)})
+    mean = 5.0 - ((curve["value"] - 1600.0) / 400.0) ** 2
+    curve = curve.assign(mean=mean, low=mean - 0.1, high=mean + 0.1)
+    curve.assign(predictive_low=mean - 1, predictive_high=mean + 1).to_csv(
+        folder / "curve.csv", index=False
+    )
+    edit(folder, "relevance", lambda t: t[t["column"] == "speed"])
+    page = build_page(folder, info)
+    assert "<u>" not in page
+    assert "<u>{l}" in section_of(page, "answer")  # its text
+
+
+def counted(page) -> int:
+    """Columns that are used, as "Your data" says."""
+    return int(re.search(r"(\d+) used\.", text_of(page))[1])
+
+
+def test_what_holds_rows_out_is_no_column_that_is_used(finished):
+    folder, info = finished("patients")
+    before = counted(build_page(folder, info))
+
+    def held_out(columns):
+        last = columns.index[~columns["done"].str.startswith(("dropped", "the outcome"))][-1]
+        columns.loc[last, "done"] = "not an input: it chooses the rows held out"
+
+    edit(folder, "columns", held_out)
+    assert counted(build_page(folder, info)) == before - 1
+
+
+def test_levels_that_are_numbers_are_levels_and_days_have_their_own_ticks(finished):
+    folder, info = finished("machine")
+    first, second = pd.read_csv(folder / "effects.csv")["column"].unique()[:2]
+
+    def levels(effects):
+        part = effects["column"] == first
+        effects["value"] = effects["value"].astype(str)
+        effects.loc[part, "value"] = [f"{90210 + 7 * k}" for k in range(part.sum())]
+        part = effects["column"] == second
+        days = pd.date_range("2024-03-01", periods=part.sum(), freq="D")
+        effects.loc[part, "value"] = days.strftime("%Y-%m-%d")
+
+    edit(folder, "effects", levels)
+    edit(folder, "rug", lambda t: t[~t["column"].isin([first, second])])
+    plain = build_page(folder, info)
+    edit(
+        folder,
+        "relevance",
+        lambda t: t.assign(kind=t["kind"].where(t["column"] != first, "category")),
+    )
+    page = build_page(folder, info)
+    assert ">90210<" in re.sub(r"\s", "", page)
+    assert ">90210<" not in re.sub(r"\s", "", plain)  # a tick of a line is at a round number
+    assert len(set(re.findall(r">\s*(0[34].\d\d)\s*<", page))) >= 3  # days, and no month alone

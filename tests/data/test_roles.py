@@ -1,0 +1,315 @@
+"""Each small file has one thing that its owner would know; its twin lacks that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+
+from gpmcflow.analysis.data import data_of, data_tree
+from gpmcflow.analysis.models import build_model
+from gpmcflow.data.own_table import prepare_table
+from gpmcflow.data.suggestions import suggest
+
+N = 60
+RNG = np.random.default_rng(3)
+
+
+def seen(folder, target, /, **columns):
+    """What is suggested for a file of these columns."""
+    path = folder / "own.csv"
+    names = [f'"{name}"' for name in columns]
+    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(names), *rows]) + "\n", encoding="utf-8")
+    return suggest(path, target)
+
+
+def noise(n=N):
+    return [f"{value:.4f}" for value in RNG.normal(size=n)]
+
+
+@pytest.mark.parametrize(
+    ("name", "dropped"),
+    [("", True), ("Unnamed: 0", True), ("rownames", True), ("...1", True), ("X", True),
+     ("which", True), ("day", False), ("year", False)],
+)  # fmt: skip
+def test_row_numbers_are_dropped_and_times_are_not(tmp_path, name, dropped):
+    ill = sorted(RNG.integers(0, 2, N))  # so that the number of the row gives it away
+    found = seen(tmp_path, "ill", **{name: range(1, N + 1)}, dose=noise(), ill=ill)
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    assert (prepared.encoding.columns == ["dose"]) == dropped
+    assert ("row number" in found.summary()) == dropped
+
+
+def test_a_column_in_file_order_that_tells_the_outcome_is_a_warning(tmp_path):
+    ill = sorted(RNG.integers(0, 2, N))
+    score = np.cumsum(RNG.uniform(size=N)).round(4)
+    line = "score follows the order of the file and almost determines ill"
+    assert any(
+        line in note for note in seen(tmp_path, "ill", score=score, a=noise(), ill=ill).notes
+    )
+    mixed = RNG.permutation(N)
+    twin = seen(tmp_path, "ill", score=score[mixed], a=noise(), ill=np.array(ill)[mixed])
+    assert not twin.notes
+    assert not seen(tmp_path, "ill", score=score, a=noise(), ill=RNG.integers(0, 2, N)).notes
+
+
+@pytest.mark.parametrize(
+    ("names", "ranges", "place"),
+    [
+        (("lon", "lat"), ((5, 8), (50, 52)), True),
+        (("long", "lat"), ((150, 200), (-40, 40)), True),
+        (("long", "lat"), ((1500, 2000), (1, 5)), False),
+        (("x", "y"), ((0, 10), (0, 60)), False),
+        (("x", "y"), ((178000, 182000), (329000, 334000)), True),
+        (("easting", "northing"), ((0, 10), (0, 10)), True),
+    ],
+)
+def test_places_by_names_and_ranges(tmp_path, names, ranges, place):
+    columns = {
+        name: RNG.uniform(low, high, N).round(3)
+        for name, (low, high) in zip(names, ranges, strict=True)
+    }
+    found = seen(tmp_path, "z", **columns, w=noise(), z=noise())
+    assert found.settings.coordinates == (names if place else ())
+    asked = "if x and y are a place on a map: coordinates: [x, y]" in found.notes
+    assert asked == (names == ("x", "y") and not place)
+
+
+def words(levels, n=N):
+    return [levels[i] for i in RNG.integers(0, len(levels), n)]
+
+
+OUTCOMES = [
+    ("absent", RNG.negative_binomial(1, 0.08, N), "counts", "negative_binomial"),
+    ("claims", [0, 400, *RNG.poisson(90, N - 2)], "counts", "negative_binomial"),
+    ("stations", RNG.poisson(3, N) + 1, "counts", "poisson"),
+    ("price", [0, *RNG.integers(100, 90000, N - 1)], "real", "gaussian"),
+    ("score", RNG.integers(0, 100, N), "real", "gaussian"),
+    ("year", RNG.integers(1950, 1990, N), "real", "gaussian"),
+    ("price", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "log_normal"),
+    ("wage", [0.0, *np.exp(RNG.normal(3, 1, N - 1)).round(2)], "positive", "gaussian"),
+    ("wage", [1e-9, *np.exp(RNG.normal(3, 0.6, N - 1)).round(2)], "positive", "gaussian"),
+    ("x", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "log_normal"),
+    ("height", RNG.normal(170, 8, N).round(1), "real", "gaussian"),
+    ("cover", RNG.uniform(0, 1, N).round(3), "share", "beta"),
+    ("cover", [0.0, *RNG.uniform(0, 1, N - 1).round(3)], "share", "gaussian"),
+    ("cover percent", RNG.uniform(5, 95, N).round(1), "share", "beta"),
+    ("quality", RNG.integers(3, 9, N), "grades", "ordinal"),
+    ("opinion", words(["agree", "neutral", "disagree"]), "grades", "ordinal"),
+    ("opinion", words(["agree", "neutral", "disagree", "who knows"]), "grades", "probit"),
+    ("species", words(["adelie", "gentoo", "chinstrap"]), "classes", "probit"),
+    ("y", words(["a", "b"]), "binary", "probit"),
+    ("y", RNG.integers(0, 2, N), "binary", "probit"),
+]
+
+
+@pytest.mark.parametrize(("name", "cells", "kind", "likelihood"), OUTCOMES)
+def test_kind_of_outcome(tmp_path, name, cells, kind, likelihood):
+    """Each has a config that can be read, and says what a nearest model does not see."""
+    found = seen(tmp_path, name, a=noise(), b=noise(), **{name: cells})
+    assert (found.reading.kind, found.likelihood) == (kind, likelihood)
+    assert bool(found.reading.why) == (found.reading.model != kind)
+    assert found.reading.why in found.text("own")
+    model_of(found, tmp_path)
+
+
+def model_of(found, folder, name=None):
+    """The first model of the config, built."""
+    loaded = yaml.safe_load(found.text("own"))
+    settings = {"likelihood": None, "priors": {}, **loaded}
+    data = data_of(data_tree(prepare_table(loaded["data"], folder)))
+    return build_model(settings, name or next(iter(loaded["models"])), data, "own")
+
+
+def test_durations_beside_a_status(tmp_path):
+    time, status = RNG.integers(5, 400, N), RNG.integers(0, 3, N)
+    found = seen(tmp_path, "time", time=time, status=status, age=noise())
+    assert (found.reading.kind, found.reading.model, found.reading.why) == ("survival",) * 2 + ("",)
+    assert (found.settings.event, found.settings.event_value, found.settings.drop) == (
+        *("status", "2"),
+        (),
+    )
+    (line,) = [note for note in found.notes if "status" in note]
+    assert "3 values (0, 1, 2): only 2 is taken as an end" in line
+    zero = seen(tmp_path, "time", time=time - time.min(), status=status, age=np.sin(np.arange(N)))
+    assert (zero.reading.kind, zero.reading.model) == ("survival", "real")
+    assert "a time of 0 has no logarithm" in zero.reading.why
+    assert zero.settings.drop == ("status",)
+    other = seen(tmp_path, "status", time=time, status=status, age=noise())
+    assert (other.reading.kind, other.settings.exposure) == ("classes", None)
+
+
+@pytest.mark.parametrize(
+    ("unit", "values", "role"),
+    [
+        ("n", [20] * N, "trials"),
+        ("total", RNG.integers(20, 30, N), "trials"),
+        ("population", RNG.integers(1000, 9000, N), "exposure"),
+        ("service", RNG.integers(60, 4000, N), "exposure"),
+        ("pyears", RNG.uniform(30, 400, N).round(1), "exposure"),
+        ("years", RNG.integers(1950, 1990, N), None),
+        ("time", range(1, N + 1), None),
+    ],
+)
+def test_what_counts_belong_to(tmp_path, unit, values, role):
+    found = seen(
+        tmp_path, "deaths", dose=noise(), **{unit: values}, deaths=RNG.binomial(20, 0.3, N)
+    )
+    roles = {"trials": found.settings.trials, "exposure": found.settings.exposure}
+    assert roles == {"trials": None, "exposure": None} | ({role: unit} if role else {})
+    assert found.target.kind == ("binomial" if role == "trials" else "counts")
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    assert (prepared.train.unit is not None) == (role is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "category"),
+    [("race", 3, True), ("block", 6, True), ("department", 8, True), ("dose", 4, False),
+     ("children", 5, False), ("month", 12, True)],
+)  # fmt: skip
+def test_codes_for_categories(tmp_path, name, levels, category):
+    codes = RNG.integers(1, levels + 1, N)
+    found = seen(tmp_path, "z", **{name: codes}, b=noise(), z=noise())
+    assert (found.columns[name].kind == "category") == category
+
+
+@pytest.mark.parametrize("name", ["Subject", "unit_of_study"])
+def test_subjects_have_levels_of_their_own_and_are_held_out_whole(tmp_path, name):
+    subject = np.repeat(300 + np.cumsum([8, 1, 1, 20, 1, 2, 1, 1, 1, 2, 12, 1]), 10)
+    found = seen(tmp_path, "z", **{name: subject}, visit=list(range(10)) * 12, z=noise(120))
+    assert found.settings.groups == (name,)
+    assert found.settings.test_by == name
+    assert all(f"group({name})" in covariance for covariance in found.models.values())
+    model = model_of(found, tmp_path)
+    assert "group.signal_sd" in model.names
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    n_learnt = prepared.encoding.code(name).n_learnt
+    assert set(prepared.train.X[name]) == set(range(n_learnt))
+    assert set(prepared.test.X[name]) == set(range(n_learnt, 12))
+    assert all("was not seen: treated as a new one" in note for note in prepared.test.note)
+    assert 3 * 10 >= len(prepared.test.X) >= 2 * 10
+
+
+def test_text_of_many_values_is_a_group_and_of_different_ones_an_id(tmp_path):
+    town = [f"town {i % 25}" for i in range(100)]
+    found = seen(
+        tmp_path, "z", town=town, name=[f"n{i}" for i in range(100)], a=noise(100), z=noise(100)
+    )
+    assert found.settings.groups == ("town",)
+    assert found.uses["name"] == "id"
+
+
+def test_a_group_is_one_level_whatever_the_others(tmp_path):
+    """New rows of a known group have its level; those of an unknown one share a new one."""
+    subject = np.repeat([f"s{i}" for i in range(25)], 4)
+    found = seen(tmp_path, "z", subject=subject, a=noise(100), z=noise(100))
+    loaded = yaml.safe_load(found.text("own"))
+    new = tmp_path / "new.csv"
+    new.write_text("subject,a\ns3,1\nx1,1\n,1\nx1,1\n", encoding="utf-8")
+    loaded["data"] |= {"new": "new.csv", "test_fraction": 0}
+    prepared = prepare_table(loaded["data"], tmp_path)
+    known = prepared.train.X["subject"][list(subject).index("s3")]
+    assert prepared.new.X["subject"].tolist()[0] == known
+    assert (prepared.new.X["subject"][1:] < 0).all()
+    first, empty, again = prepared.new.X["subject"][1:]
+    assert first == again != empty
+    assert "treated as a new one" in prepared.new.note[1]
+    assert type(prepared.encoding).from_json(prepared.encoding.to_json()) == prepared.encoding
+
+
+def test_words_for_no_value_are_found_and_hold_in_every_column(tmp_path):
+    a = [".", *noise(N - 1)]
+    b = ["-99" if i % 9 == 0 else f"{i % 7}" for i in range(N)]
+    c = [".", *words(["u", "v", "w"], N - 1)]
+    found = seen(tmp_path, "z", a=a, b=b, c=c, z=noise())
+    assert found.settings.missing[-2:] == (".", "-99")
+    assert found.columns["b"].n_missing == 7
+    assert found.columns["c"].levels == tuple(found.columns["c"].levels)
+    assert "." not in found.columns["c"].levels
+    assert any('".", "-99" read as no value' in note for note in found.notes)
+    near = ["999" if i % 9 == 0 else f"{900 + 2 * i}" for i in range(N)]
+    assert "999" not in seen(tmp_path, "z", a=near, z=noise()).settings.missing
+
+
+def test_a_season_is_offered_with_its_period(tmp_path):
+    """20 years of months: the period of the numbers is a year, and the last years are held out."""
+    time = (1920 + np.arange(240) / 12).round(3)
+    y = (10 - 8 * np.cos(2 * np.pi * time) + RNG.normal(0, 2, 240)).round(2)
+    found = seen(tmp_path, "temp", time=time, temp=y)
+    assert found.season[1] == (1.0, "year")
+    assert "periodic(time, period=1)" in found.models["seasons"]
+    assert found.settings.test_by == "time"
+    assert "smooth" in found.models
+    twin = seen(tmp_path, "temp", time=time, temp=RNG.permutation(y))
+    assert (twin.season, twin.settings.test_by) == (None, None)
+
+
+def test_columns_that_are_the_outcome_again_are_dropped(tmp_path):
+    """Each would give the outcome away; a column of much the same content does not."""
+    n = 120
+    y = RNG.gamma(3.0, 10.0, n).round(2)
+    a = RNG.normal(size=n).round(3)
+    near = (y + RNG.normal(0, 1, n)).round(2)
+    start = RNG.uniform(0, 100, n).round(2)
+    again = {
+        "rest": (240 - y).round(2),
+        "cents": (100 * y).round(0),
+        "end": (start + y).round(2),
+        "high": ["no" if value < 30 else "yes" for value in y],
+    }
+    found = seen(tmp_path, "y", a=a, near=near, start=start, **again, y=y)
+    assert set(found.settings.drop) == set(again)
+    assert "follows from y" in found.summary()
+    low = seen(tmp_path, "low", a=a, weight=y, low=["no" if value < 30 else "yes" for value in y])
+    assert low.settings.drop == ("weight",)
+    gap = np.where(a > 0, a + 1, a)  # two classes that a column separates, far apart
+    apart = seen(tmp_path, "group", a=gap, b=near, group=["no" if v <= 0 else "yes" for v in a])
+    assert apart.settings.drop == ()
+
+
+def test_shares_of_trials_and_counts_per_effort_are_the_outcome_again(tmp_path):
+    n, y = RNG.integers(10, 40, N), RNG.binomial(9, 0.5, N)
+    found = seen(tmp_path, "ill", a=noise(), n=n, ill=y, p=(y / n).round(9))
+    assert (found.settings.trials, found.settings.drop) == ("n", ("p",))
+
+
+def test_names_of_rows_and_ends_of_cases(tmp_path):
+    """Different in every row and named like subjects; status columns beside a duration."""
+    county = RNG.permutation(1000 + 3 * np.arange(N))
+    found = seen(tmp_path, "z", county=county, a=noise(), z=noise())
+    assert found.settings.drop == ("county",)
+    spell = RNG.integers(1, 30, N)
+    censors = {f"censor{k}": RNG.integers(0, 2, N) for k in (1, 2)}
+    found = seen(tmp_path, "spell", spell=spell, **censors, age=noise())
+    assert (found.reading.kind, found.settings.event) == ("survival", "censor1")
+    assert found.settings.drop == ("censor2",)
+
+
+def test_counts_without_a_zero_and_small_words_of_effort(tmp_path):
+    total = RNG.negative_binomial(1, 0.02, N) + 1
+    found = seen(
+        tmp_path, "total", population=RNG.integers(10**5, 10**7, N), a=noise(), total=total
+    )
+    assert (found.reading.kind, found.settings.exposure) == ("counts", "population")
+    idle = [0, 0, *RNG.integers(60, 4000, N - 2)]
+    found = seen(
+        tmp_path, "incidents", a=noise(), service=idle, incidents=[0, 0, *RNG.poisson(4, N - 2)]
+    )
+    assert found.settings.exposure == "service"
+    smoking = seen(
+        tmp_path, "visits", yearsSmoking=RNG.integers(1, 40, N), a=noise(), visits=RNG.poisson(3, N)
+    )
+    assert smoking.settings.exposure is None
+
+
+def test_parts_are_found_beside_columns_with_gaps_and_not_by_chance(tmp_path):
+    """Over more rows than are tried first, of which a column may know none."""
+    n = 900
+    a, b = RNG.integers(0, 30, (2, n))
+    late = ["" if i % 9 or i % 5 == 0 else f"{i}" for i in range(n)]
+    found = seen(tmp_path, "total", a=a, b=b, late=late, c=noise(n), total=a + b)
+    assert found.settings.drop == ("a", "b")
+    total = (a + b).copy()
+    total[-1] += 1  # one row is enough
+    assert seen(tmp_path, "total", a=a, b=b, c=noise(n), total=total).settings.drop == ()
