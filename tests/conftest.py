@@ -15,8 +15,8 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
-from gpmcflow.covariances.compilation import load_passes
 from gpmcflow.covariances.leaves import SquaredExponential
+from gpmcflow.covariances.tape import load_passes
 from gpmcflow.likelihoods import Likelihood, Logistic, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import logging
+import threading
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpmcflow.covariances import nodes, passes
-from gpmcflow.covariances.compilation import load_passes
+from gpmcflow.covariances import nodes
+from gpmcflow.covariances import sweep as passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.finite import is_finite
 from gpmcflow.covariances.python_covariance import (
@@ -20,6 +22,35 @@ from gpmcflow.covariances.python_covariance import (
     given_matrices,
 )
 from gpmcflow.errors import InputError
+
+# The first compilation of the passes: once for an installation, announced, and out of what is timed.
+
+log = logging.getLogger(__name__)
+SLOW = 2.0  # seconds after which the user is told what is going on
+
+
+@cache
+def load_passes() -> None:
+    """Load the compiled passes from disk; where they are not there, compile them, and say so in one line."""
+    message = "gpmcflow: compiling the covariance loops, once for this installation (half a minute at most)"
+    timer = threading.Timer(SLOW, lambda: log.warning(message))
+    timer.daemon = True
+    timer.start()
+    try:
+        table = np.full((1, nodes.WIDTH), -1)
+        table[0, [nodes.CODE, nodes.N_SCALES, nodes.N_COLUMNS]] = nodes.CONSTANT, 0, 0
+        none, numbers, matrix = np.empty((0, 0, 0)), np.zeros(1), np.empty((1, 1))
+        places, Z = np.empty(0, dtype=np.int64), np.empty((1, 1))
+        passes.prepare(
+            table, places, numbers, np.zeros(1, dtype=np.int64), np.empty((1, 1)), numbers, Z
+        )
+        passes.sweep(
+            nodes.FILL, table, numbers, np.zeros(1, dtype=np.bool_), Z, Z, np.zeros(1, dtype=np.int64),
+            0.0, none, none, none, none, np.empty((0, 0)), 0.0, 0.0, matrix, np.empty(0),
+        )  # fmt: skip
+    finally:
+        timer.cancel()
+
 
 _NONE, _NO_MATRIX, _NO_SLOPES = np.empty((0, 0, 0)), np.empty((0, 0)), np.empty(0)
 LARGEST_KEPT = 1000  # cases up to which reading K is cheaper than making it again
@@ -34,7 +65,7 @@ class WritableArrays:
 
 
 class Tape(WritableArrays):
-    """A bound expression as a table of whole numbers; see `gpmcflow.covariances.passes`.
+    """A bound expression as a table of whole numbers; see `gpmcflow.covariances.sweep`.
 
     ``columns`` are the places of each leaf's columns in X (n, p), ``places`` those of its parameters in the
     vector of all coordinates (logs of positive parameters), of which ``free`` says which are sampled.

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.covariances.arrow_matrix import ArrowMatrix
+from gpmcflow.covariances.basis_design import ArrowMatrix
 
 
 class WeightPosterior:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.covariances.basis_binding import covariance_error, settings_for
 from gpmcflow.covariances.basis_blocks import BasisBlocks
-from gpmcflow.covariances.basis_error import covariance_error, settings_for
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel

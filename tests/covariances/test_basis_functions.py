@@ -11,9 +11,9 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 
 from gpmcflow.covariances import basis_functions, nodes
+from gpmcflow.covariances.basis_binding import covariance_error
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
 from gpmcflow.covariances.basis_design import BasisDesign
-from gpmcflow.covariances.basis_error import covariance_error
 from gpmcflow.covariances.basis_functions import (
     SMOOTHNESS,
     BasisFunctions,
@@ -34,8 +34,8 @@ from gpmcflow.covariances.leaves import (
     Matern52,
     Periodic,
     SquaredExponential,
+    White,
 )
-from gpmcflow.covariances.levels import White
 from gpmcflow.covariances.sine_series import SineSeries
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Probit
@@ -133,7 +133,7 @@ def test_the_exponent_of_matern_without_the_dimension_is_caught(monkeypatch):
         value, slopes = whole(nu, squares, log_lengths)
         return value + 0.5 * np.log(2.0 * nu + scaled.sum(0)), slopes
 
-    monkeypatch.setattr("gpmcflow.covariances.basis_error.log_scales", without)
+    monkeypatch.setattr("gpmcflow.covariances.basis_binding.log_scales", without)
     assert covariance_error(block, np.full(2, 0.8)) > 0.1
 
 

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.covariances.arrow_matrix import ArrowMatrix
+from gpmcflow.covariances.basis_design import ArrowMatrix
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
     Categorical,

@@ -15,7 +15,7 @@ from gpmcflow.analysis.effects import MOST_LEVELS, Sweep, effect, sweeps
 from gpmcflow.analysis.models import marks_apart
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.reading import prepare
-from gpmcflow.covariances.stationary import Matern32
+from gpmcflow.covariances.leaves import Matern32
 from gpmcflow.data.columns import describe_columns
 from gpmcflow.data.csv_table import read_csv
 from gpmcflow.data.dates import date_text
