@@ -13,22 +13,15 @@ from typing import Any
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
-from gpmcflow.likelihoods.beta import Beta
-from gpmcflow.likelihoods.beta_binomial import BetaBinomial
-from gpmcflow.likelihoods.binomial import Binomial
+from gpmcflow.likelihoods.binary import Logistic, Probit
 from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
-from gpmcflow.likelihoods.gamma import Gamma
-from gpmcflow.likelihoods.gaussian import Gaussian
-from gpmcflow.likelihoods.hurdle import Hurdle
-from gpmcflow.likelihoods.log_normal import LogNormal
-from gpmcflow.likelihoods.logistic import Logistic
-from gpmcflow.likelihoods.negative_binomial import NegativeBinomial
+from gpmcflow.likelihoods.counts import NegativeBinomial, Poisson
+from gpmcflow.likelihoods.counts_with_zeros import Hurdle, ZeroInflated
 from gpmcflow.likelihoods.ordinal import Ordinal
-from gpmcflow.likelihoods.poisson import Poisson
-from gpmcflow.likelihoods.probit import Probit
-from gpmcflow.likelihoods.student_t import StudentT
+from gpmcflow.likelihoods.positive import Gamma, LogNormal
+from gpmcflow.likelihoods.real import Gaussian, StudentT
+from gpmcflow.likelihoods.shares import Beta, BetaBinomial, Binomial
 from gpmcflow.likelihoods.survival import Survival
-from gpmcflow.likelihoods.zero_inflated import ZeroInflated
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
     kind.name: kind

@@ -12,8 +12,8 @@ from scipy.special import expit, logit, ndtr, ndtri
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.binary import Logistic
 from gpmcflow.likelihoods.interval_observed import LOGISTIC, NORMAL, IntervalObserved
-from gpmcflow.likelihoods.logistic import Logistic
 from gpmcflow.parameters.defaults import default_hyperprior
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry

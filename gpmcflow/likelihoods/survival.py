@@ -17,7 +17,7 @@ from gpmcflow.likelihoods.interval_observed import (
     NORMAL,
     IntervalObserved,
 )
-from gpmcflow.likelihoods.log_normal import LARGEST
+from gpmcflow.likelihoods.positive import LARGEST_LOG_RESPONSE as LARGEST
 from gpmcflow.likelihoods.positive import PositiveLikelihood
 from gpmcflow.parameters.parameter import Setting
 

@@ -16,8 +16,8 @@ from gpmcflow.approximations.independent_sites import (
 )
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
-from gpmcflow.likelihoods.logistic import logistic_overlap
-from gpmcflow.likelihoods.poisson import wright_omega
+from gpmcflow.likelihoods.binary import logistic_overlap
+from gpmcflow.likelihoods.counts import wright_omega
 from gpmcflow.likelihoods.sites import laplace_sites
 
 VARIANCES = (1e-3, 0.07, 1.0, 30.0, 1e4)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.likelihoods import Probit
-from gpmcflow.likelihoods.probit import log_phi_derivatives, log_phi_high_derivatives
+from gpmcflow.likelihoods.binary import log_phi_derivatives, log_phi_high_derivatives
 
 Z = np.concatenate(
     [
