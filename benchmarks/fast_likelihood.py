@@ -16,10 +16,13 @@ import time
 import numpy as np
 from scipy.linalg import lapack
 
-from gpmcflow.approximations.eigen import EigenExact
-from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
-from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.approximations.stand_ins import (
+    EigenExact,
+    Nystrom,
+    SubsetOfData,
+    farthest_point_cases,
+)
 from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Gaussian

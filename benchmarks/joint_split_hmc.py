@@ -23,11 +23,11 @@ from surrogate_slice import build, seconds
 
 from gpmcflow import GPModel, JointSplitHMC, SquaredExponential, load_dataset
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson, Probit
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
 from gpmcflow.samplers.sampling import sample
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.3}

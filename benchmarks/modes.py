@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 
 import gpmcflow as gp
 from gpmcflow.approximations.mixture import fit_mixture, log_weights
-from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.models.regression_density import NormalDensity
 
 ROWS = Path(__file__).with_name("modes.csv")
 LONG_RUN = 200_000

@@ -27,10 +27,14 @@ from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.tempered import TemperedPath
-from gpmcflow.samplers.latent import fixed_point, metric_factors
+from gpmcflow.samplers.latent import (
+    curvature_metric as metric_factors,
+)
+from gpmcflow.samplers.latent import (
+    generalised_leapfrog as fixed_point,
+)
 from gpmcflow.samplers.latent.curvature_metric import Arrival, CurvatureSystem
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import Solved, integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, Solved, integrate
 
 SETTINGS = {"A": (4.85, 5.1, 0.05), "B": (4.85, 2.55, 0.3)}  # log length, log sd, step size
 N_STEPS, PAPER_ITERATIONS = 4, 6

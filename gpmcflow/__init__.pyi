@@ -1,17 +1,17 @@
 from gpmcflow.approximations.approximate import approximate as approximate
-from gpmcflow.approximations.eigen import EigenExact as EigenExact
 from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation as expectation_propagation,
 )
 from gpmcflow.approximations.hyperparameters import maximise_evidence as maximise_evidence
 from gpmcflow.approximations.laplace import laplace as laplace
-from gpmcflow.approximations.nystrom import Nystrom as Nystrom
 from gpmcflow.approximations.perturbative_correction import (
     second_order_correction as second_order_correction,
 )
 from gpmcflow.approximations.prediction import predict as predict
 from gpmcflow.approximations.prediction import simulate as simulate
-from gpmcflow.approximations.subset_of_data import SubsetOfData as SubsetOfData
+from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
+from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
+from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical

@@ -16,7 +16,7 @@ import pytest
 import xarray as xr
 
 import gpmcflow as gp
-from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.approximations.stand_ins import SubsetOfData
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution
 from gpmcflow.models.log_density import FunctionDensity

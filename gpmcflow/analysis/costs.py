@@ -15,8 +15,13 @@ from gpmcflow.analysis.leave_one_out import at_theta
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
-from gpmcflow.approximations.basis_prediction import NewDesigns, basis_predictor
-from gpmcflow.approximations.conditional import Predictor, latent_predictor, regression_predictor
+from gpmcflow.approximations.conditional import (
+    NewDesigns,
+    Predictor,
+    basis_predictor,
+    latent_predictor,
+    regression_predictor,
+)
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.roles import leak_words

@@ -7,9 +7,8 @@ import logging
 import numpy as np
 
 from gpmcflow.approximations.basis_sites import basis_sites
-from gpmcflow.approximations.frozen_search import frozen_maximum
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.approximations.search_range import SearchRange, search_range
+from gpmcflow.approximations.search import SearchRange, frozen_maximum, search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel

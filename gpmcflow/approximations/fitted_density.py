@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from gpmcflow.approximations.low_rank import array_text
+from gpmcflow.approximations.stand_ins import array_text
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import LogDensity
 

@@ -3,20 +3,179 @@
 from __future__ import annotations
 
 import logging
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.approximations.basis_sites import basis_sites
+from gpmcflow.approximations.basis_sites import basis_sites, positive
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.independent_sites import StandardSites
-from gpmcflow.approximations.rank_one_sites import rank_one_sites
 from gpmcflow.errors import NumericalError
+from gpmcflow.likelihoods import Likelihood
 from gpmcflow.likelihoods.sites import LARGEST_VARIANCE
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.kronecker_structure import SiteSpectrum, rank_one
 from gpmcflow.models.prior_structure import FrozenSites
 
+# Gaussian sites of rank-one precision for latents on a grid: O(n^1.5) a sweep, never an n x n matrix.
+
+MAX_SWEEPS = 60  # any positive sites are exact; these decide how well the sampler mixes
+SWEEP_TOLERANCE = 1e-2  # of a sweep's move of the means, in their standard deviations
+UNDAMPED = 6  # sweeps before precisions go half of their way in logs
+HALVINGS = 20
+INNER, INNER_TOLERANCE = 20, 0.1  # of conjugate gradients
+SUFFICIENT = 1e-4  # share of the ascent that the slope promises
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+class Expected(NamedTuple):
+    """Means under h_i ~ N(m_i, v_i)."""
+
+    value: float  #: of the sum of log p(y_i | h_i)
+    slope: np.ndarray  #: of its derivatives, shape of m
+
+
+def rank_one_sites(
+    model: GPModel, theta: np.ndarray, start: FrozenSites | None = None
+) -> FrozenSites:
+    """Fit sites w = r_1 x r_2, b at theta, in the units of `FrozenSites`.
+
+    The means m of h = f + c under prior and sites maximise sum_i E log p(y_i | h_i) less
+    (m - c)'K^-1 (m - c) / 2, h_i ~ N(m_i, v_i), with the variances v under the sites; the precision has the
+    row and column means of the expected information. Each sweep is a Newton step with line search; they end
+    when m stays, or with the 60th: b then carries the mean that was reached.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel` on a grid, n_1 x n_2.
+    theta:
+        Free coordinates (d,).
+    start:
+        Sites of another theta; without them those of each case alone.
+
+    Raises
+    ------
+    NumericalError:
+        Where the covariance of an axis or an expectation is not finite.
+    """
+    full, buffers = model.full(np.asarray(theta, dtype=np.float64)), model.covariance_buffers()
+    likelihood, c = model.likelihood_at(full), model.mean_at(full)
+    K, y = buffers.fill_axes(full), model.y
+    variance = math.prod(float(axis.trace()) for axis in K) / model.n_cases
+    amplitude = math.sqrt(variance) if model.likelihood.relative_sites else 1.0
+    try:
+        if start is None:
+            w, b, _ = StandardSites()(likelihood, y, variance, c)
+            pseudo = b / w  # of f
+        else:
+            w, pseudo = (
+                start.precision / amplitude**2,
+                amplitude * start.shift / start.precision - c,
+            )
+        fit = _Fit(K, likelihood, y.reshape(buffers.shape), c)
+        w, b = fit.run(w.reshape(buffers.shape), pseudo.reshape(buffers.shape))
+        return FrozenSites(amplitude**2 * w.ravel(), amplitude * b.ravel()).checked()
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            f"sites on a grid: the covariance of an axis is not finite at {np.round(full, 3).tolist()}; take "
+            "narrower hyperpriors"
+        ) from None
+
+
+class _Fit:
+    """One fit; the mean is m = c + K a."""
+
+    def __init__(
+        self, K: list[np.ndarray], likelihood: Likelihood, y: np.ndarray, c: float
+    ) -> None:
+        self.K, self.likelihood, self.y, self.c = K, likelihood, y, c
+
+    def run(self, w: np.ndarray, pseudo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Precision and shift from a precision and pseudo-data of f."""
+        self.set_precision(w)
+        omega = np.sqrt(self.w)
+        a = omega * self.B.solve(omega * pseudo)
+        for sweep in range(MAX_SWEEPS):
+            m, v, own = self.c + self.prior(a), self.variance, self.likelihood
+            at, weights = self.expected(m, v), self.mean_of(own.majorising_precision, m, v)
+            w = weights if own.log_concave else self.mean_of(own.information, m, v)
+            # variances and precisions can swing around their fixed point
+            self.set_precision(w if sweep < UNDAMPED else np.sqrt(w * self.w))
+            step = self.newton_step(at.slope - a, weights)
+            share = self.line_search(a, step, m, v, at)
+            a = a + share * step
+            if share == 0.0 or np.all(np.abs(self.prior(step)) <= SWEEP_TOLERANCE * np.sqrt(v)):
+                break
+        return self.w, a + self.w * (self.c + self.prior(a))
+
+    def set_precision(self, w: np.ndarray) -> None:
+        """The rank-one form of a precision, and the variances v of h under it."""
+        axes = rank_one(positive(w))
+        self.w = np.outer(*axes)
+        self.B = SiteSpectrum(self.K, [np.sqrt(axis) for axis in axes])
+        self.variance = np.maximum(self.B.variance(), 1e-300) / self.w
+
+    def prior(self, a: np.ndarray) -> np.ndarray:
+        """Product K_1 a K_2 of the prior covariance with latents a on the grid (n_1, n_2)."""
+        return self.K[0] @ a @ self.K[1]
+
+    def newton_step(self, residual: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(I + W K)^-1 residual, W the ``weights``, near enough, by conjugate gradients.
+
+        In the inner product of K, preconditioned by the same with the rank-one precision.
+        """
+        step, direction, size = np.zeros_like(residual), 0.0, np.inf
+        goal = None
+        for _ in range(INNER):
+            moved = self.prior(residual)
+            omega = np.sqrt(self.w)
+            better = residual - omega * self.B.solve(omega * moved)
+            before, size = size, float(np.vdot(better, moved))
+            goal = INNER_TOLERANCE**2 * size if goal is None else goal
+            if not size > goal:
+                break
+            direction = better + (size / before) * direction
+            image = self.prior(direction)
+            change = direction + weights * image
+            length = size / float(np.vdot(image, change))
+            step = step + length * direction
+            residual = residual - length * change
+        return step
+
+    def line_search(self, a, step, m, v, at: Expected) -> float:
+        """Share of a step that raises the objective at these variances: 1, a half, ..; 0 if none does."""
+        move, before = self.prior(step), at.value - 0.5 * float(np.vdot(a, m - self.c))
+        ascent, share = float(np.vdot(at.slope - a, move)), 1.0
+        for _ in range(HALVINGS):
+            quadratic = 0.5 * float(np.vdot(a + share * step, m - self.c + share * move))
+            value = self.expected(m + share * move, v).value - quadratic
+            if value >= before + SUFFICIENT * share * ascent:
+                return share
+            share *= 0.5
+        return 0.0
+
+    def nodes(self, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Gauss-Hermite nodes of N(m, v), (21, n)."""
+        return m.ravel() + _NODES[:, None] * np.sqrt(v).ravel()
+
+    def expected(self, m: np.ndarray, v: np.ndarray) -> Expected:
+        """Mean of the log likelihood, and of its derivatives."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            value, slope, *_ = self.likelihood.derivatives(self.nodes(m, v), self.y.ravel())
+            return Expected(float((_WEIGHTS @ value).sum()), (_WEIGHTS @ slope).reshape(m.shape))
+
+    def mean_of(self, of: Callable, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Mean of a function of predictors and observations."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (_WEIGHTS @ of(self.nodes(m, v), self.y.ravel())).reshape(m.shape)
+
+
 logger = logging.getLogger(__name__)
-TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
+EP_TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
 def frozen_sites(
@@ -36,7 +195,7 @@ def frozen_sites(
         return basis_sites(model, theta, start)
     latent = model.at(theta)
     try:
-        own = expectation_propagation(latent, tolerance=TOLERANCE).sites
+        own = expectation_propagation(latent, tolerance=EP_TOLERANCE).sites
         # a zero of a hurdle likelihood says nothing of its latent value: EP's site has no precision
         flat = own.precision == 0.0
         sites = FrozenSites(np.where(flat, 1.0 / LARGEST_VARIANCE, own.precision), own.shift)

@@ -18,7 +18,7 @@ from gpmcflow.approximations.expectation_propagation import (
     quick_fit,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
-from gpmcflow.approximations.search_range import search_range
+from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel

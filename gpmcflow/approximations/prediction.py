@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.basis_prediction import BasisPredictor, NewDesigns, basis_predictor
 from gpmcflow.approximations.conditional import (
+    BasisPredictor,
     Conditional,
+    NewDesigns,
     Predictor,
     State,
+    basis_predictor,
     latent_predictor,
     prior_conditionals,
     regression_predictor,

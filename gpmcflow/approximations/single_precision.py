@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import lapack
 
-from gpmcflow.approximations.low_rank import LOG_2PI
+from gpmcflow.approximations.stand_ins import LOG_2PI
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.models.regression_density import ModelDensity
 from gpmcflow.numerics.code_cache import compiled

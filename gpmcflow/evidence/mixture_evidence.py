@@ -24,7 +24,7 @@ from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.samplers.adaptation.pilot import systematic_resample
 from gpmcflow.samplers.modes_group import modes_group
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups

@@ -16,8 +16,7 @@ from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
 from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
 from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
-from gpmcflow.samplers.latent.hmc import HMC
-from gpmcflow.samplers.latent.latent_hmc import LatentHMC
+from gpmcflow.samplers.latent.hmc import HMC, LatentHMC
 from gpmcflow.samplers.latent.metropolis import IndependenceMetropolis, RandomWalkMetropolis
 from gpmcflow.samplers.latent.rmhmc import RMHMC
 from gpmcflow.samplers.latent.split_hmc import PreconditionedSplitHMC, SplitHMC

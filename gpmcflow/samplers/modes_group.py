@@ -10,7 +10,7 @@ import xarray as xr
 from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.samplers.variables import in_own_units
 
 log = logging.getLogger(__name__)

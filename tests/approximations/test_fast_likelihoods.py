@@ -7,12 +7,16 @@ import pytest
 from scipy.integrate import dblquad
 from scipy.stats import multivariate_normal, multivariate_t
 
-from gpmcflow.approximations.eigen import EigenExact
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.nystrom import JITTER, Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
-from gpmcflow.approximations.stand_in_quality import log_ratio_sd
-from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
+from gpmcflow.approximations.stand_ins import (
+    JITTER,
+    EigenExact,
+    Nystrom,
+    SubsetOfData,
+    farthest_point_cases,
+    nested_subsets,
+)
 from gpmcflow.covariances.leaves import Constant, Linear, Matern32, SquaredExponential, White
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import Gaussian, Probit
@@ -20,6 +24,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.replications.fast_likelihood.stand_in_quality import log_ratio_sd
 
 N, WIDE = 60, Hyperprior("norm", {"loc": 0.1, "scale": 1.2})
 THETA = np.log([0.35, 5.0, 0.2])  # length scale, signal_sd, noise_sd

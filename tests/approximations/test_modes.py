@@ -7,11 +7,18 @@ import pytest
 from scipy.special import logsumexp
 
 import gpmcflow as gp
-from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights, missed_modes
-from gpmcflow.approximations.modes import Mode, find_modes, more_modes
+from gpmcflow.approximations.mixture import (
+    Mixture,
+    Mode,
+    find_modes,
+    fit_mixture,
+    log_weights,
+    missed_modes,
+    more_modes,
+)
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.models.normal_density import NormalDensity
+from gpmcflow.models.regression_density import NormalDensity
 
 LENGTH, SIGNAL = gp.Hyperprior.log_uniform(0.03, 1.0), gp.Hyperprior.log_uniform(0.2, 5.0)
 CENTRES = np.array([[-1.0, 0.5], [1.2, -0.8], [0.5, 1.9]])

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.approximations import rank_one_sites as module
+from gpmcflow.approximations import frozen_sites as module
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.approximations.rank_one_sites import rank_one_sites
+from gpmcflow.approximations.frozen_sites import frozen_sites, rank_one_sites
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import (

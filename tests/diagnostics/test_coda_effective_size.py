@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from gpmcflow.diagnostics.coda_effective_size import effective_size, spectrum_at_zero
 from gpmcflow.errors import InputError
+from gpmcflow.replications.surrogate_slice.coda_effective_size import (
+    effective_size,
+    spectrum_at_zero,
+)
 
 
 def waves(n):

@@ -5,8 +5,11 @@ import pytest
 from scipy.signal import lfilter
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
-from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time, run_rule_time
 from gpmcflow.errors import InputError
+from gpmcflow.replications.fast_likelihood.monotone_sequence import (
+    initial_monotone_sequence_time,
+    run_rule_time,
+)
 
 # Mean and sd of one estimate from 1334 draws of AR(1), by true time: initial monotone sequence, run rule
 MEASURED = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.conditional import latent_predictor
-from gpmcflow.approximations.rank_one_sites import rank_one_sites
+from gpmcflow.approximations.frozen_sites import rank_one_sites
 from gpmcflow.covariances.dense_factor import DenseCovariance
 from gpmcflow.covariances.kronecker import KroneckerBuffers
 from gpmcflow.covariances.leaves import Constant, Matern32, Periodic, SquaredExponential

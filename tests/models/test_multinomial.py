@@ -7,13 +7,13 @@ import pytest
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.approximations.multinomial_laplace import multinomial_laplace
 from gpmcflow.errors import InputError
 from gpmcflow.execution import chain_generators
 from gpmcflow.likelihoods import Logistic
 from gpmcflow.models import multinomial
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import MultinomialLogit, MultinomialTarget
+from gpmcflow.replications.split_hmc.multinomial_laplace import multinomial_laplace
 from gpmcflow.samplers import DataSplitHMC, LatentHMC, PreconditionedSplitHMC, SplitHMC
 
 PRIOR_SD = 1.7

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.approximations.approximate import approximate
-from gpmcflow.approximations.frozen_search import frozen_maximum
+from gpmcflow.approximations.search import frozen_maximum
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
     Constant,

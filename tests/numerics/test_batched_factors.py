@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.numerics import batched_factors as compiled
 from gpmcflow.numerics.lapack import ROUTINES
+from gpmcflow.samplers.latent import curvature_metric as compiled
 
 SLOTS = np.array([3, 0, 4])  # chains keep their matrices where they are told to
 N, CHAINS = 7, 3

@@ -8,8 +8,7 @@ from scipy.stats import ks_2samp, multivariate_normal
 
 from gpmcflow.replications.rmhmc_ais.gaussian_mixture import GaussianMixture
 from gpmcflow.replications.rmhmc_ais.mixture_metric import MixtureSystem, travel
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, integrate
 
 TIGHT = FixedPointSolver(1e-13, 100)
 MEANS = np.array([[-1.0, -1.5], [0.5, 1.0], [2.0, 0.5]])

@@ -17,7 +17,6 @@ from gpmcflow.approximations.independent_sites import (
 )
 from gpmcflow.covariances.leaves import Group, Linear, Matern32, SquaredExponential
 from gpmcflow.data import load_dataset
-from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, code_digest
 from gpmcflow.jobs.problems import prepare_data
@@ -28,6 +27,7 @@ from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
 from gpmcflow.replications.surrogate_slice import pace
 from gpmcflow.replications.surrogate_slice import runs as study
+from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
 from gpmcflow.replications.surrogate_slice.problems import (
     build_joint_model,
     published_names,

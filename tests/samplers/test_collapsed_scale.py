@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.approximations.stand_ins import SubsetOfData
 from gpmcflow.covariances.leaves import Constant, Linear, Matern32, SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian

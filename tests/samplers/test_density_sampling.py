@@ -5,8 +5,12 @@ import pytest
 from scipy.stats import norm
 
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
-from gpmcflow.approximations.subset_of_data import SubsetOfData, nested_subsets
+from gpmcflow.approximations.stand_ins import (
+    Nystrom,
+    SubsetOfData,
+    farthest_point_cases,
+    nested_subsets,
+)
 from gpmcflow.covariances.leaves import Constant, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution, array_digest

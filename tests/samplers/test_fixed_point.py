@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver, _combine
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, _combine
 
 
 def linear(rates, k=6, seed=0):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations import frozen_sites
-from gpmcflow.approximations.frozen_search import value_and_slope
+from gpmcflow.approximations.search import value_and_slope
 from gpmcflow.covariances.leaves import SquaredExponential, White
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Probit

@@ -31,8 +31,7 @@ from gpmcflow.samplers.joint.representations import (
     Surrogate,
     representation,
 )
-from gpmcflow.samplers.joint.whitened_factors import WhitenedFactors
-from gpmcflow.samplers.joint.workspace import JointWorkspace
+from gpmcflow.samplers.joint.workspace import JointWorkspace, WhitenedFactors
 
 LENGTH = Hyperprior.log_uniform(0.1, 10.0)
 OFFSET = Hyperprior("norm", {"loc": 0.5, "scale": 0.4})

@@ -13,8 +13,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC
 from gpmcflow.samplers.latent.curvature_metric import Arrival, CurvatureSystem, Kick
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, integrate
 
 TIGHT = FixedPointSolver(1e-13, 100)
 TINY = 1e-200  # stands for beta = 0 in coordinates that are not the reference's

@@ -15,8 +15,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import RMHMC
 from gpmcflow.samplers.latent.curvature_metric import CurvatureSystem
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, integrate
 
 MODELS = ("probit", "poisson", "logistic", "wide design")
 

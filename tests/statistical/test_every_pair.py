@@ -35,7 +35,7 @@ from scipy.stats import (
 
 import gpmcflow as gp
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.approximations.stand_ins import SubsetOfData
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import LIKELIHOODS, likelihood
 from gpmcflow.models.collapsed_density import density_of

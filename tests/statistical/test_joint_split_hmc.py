@@ -11,7 +11,6 @@ from scipy.special import expit
 
 from gpmcflow.approximations.independent_sites import StandardSites
 from gpmcflow.covariances.leaves import Constant, Matern32, SquaredExponential
-from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models import dense_structure
 from gpmcflow.models.collapsed_density import CollapsedDensity
@@ -20,6 +19,7 @@ from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.kronecker_structure import KroneckerStructure, SiteSpectrum, rank_one
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.sampling import sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from gpmcflow.approximations.nystrom import JITTER, Nystrom
+from gpmcflow.approximations.stand_ins import JITTER, Nystrom
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.replications.fast_likelihood.methods import Bench

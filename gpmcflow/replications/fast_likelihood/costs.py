@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.approximations.eigen import EigenExact
-from gpmcflow.approximations.nystrom import Nystrom
+from gpmcflow.approximations.stand_ins import EigenExact, Nystrom
 from gpmcflow.jobs.pace import LEAST, seconds_per_step
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.replications.fast_likelihood.data import Problem

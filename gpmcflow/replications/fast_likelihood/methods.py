@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.nystrom import Nystrom, farthest_point_cases
 from gpmcflow.approximations.single_precision import SinglePrecision
-from gpmcflow.approximations.subset_of_data import SubsetOfData
+from gpmcflow.approximations.stand_ins import Nystrom, SubsetOfData, farthest_point_cases
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.replications.fast_likelihood.data import Problem

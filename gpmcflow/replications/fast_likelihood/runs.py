@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.approximations.nystrom import Nystrom
-from gpmcflow.approximations.stand_in_quality import log_ratio_sd
-from gpmcflow.diagnostics.monotone_sequence import initial_monotone_sequence_time, run_rule_time
+from gpmcflow.approximations.stand_ins import Nystrom
 from gpmcflow.execution import Execution, code_digest, pin_blas, remember, require_memory
 from gpmcflow.jobs.job import Job
 from gpmcflow.jobs.problems import limit_bytes
@@ -27,6 +25,11 @@ from gpmcflow.replications.fast_likelihood.costs import (
 )
 from gpmcflow.replications.fast_likelihood.data import STUDY, Problem, generator, make_problem
 from gpmcflow.replications.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
+from gpmcflow.replications.fast_likelihood.monotone_sequence import (
+    initial_monotone_sequence_time,
+    run_rule_time,
+)
+from gpmcflow.replications.fast_likelihood.stand_in_quality import log_ratio_sd
 from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_widths
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, standard_attributes, with_attributes

@@ -9,7 +9,7 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.jobs.job import Job
 from gpmcflow.replications.rmhmc_ais.gaussian_mixture import GaussianMixture
 from gpmcflow.replications.rmhmc_ais.mixture_metric import MixtureSystem, travel
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver
 from gpmcflow.storage import standard_attributes, with_attributes
 
 STUDY = "rmhmc_ais"

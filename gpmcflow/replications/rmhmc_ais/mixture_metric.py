@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.replications.rmhmc_ais.gaussian_mixture import GaussianMixture
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import Solved, integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, Solved, integrate
 
 
 class Geometry(NamedTuple):

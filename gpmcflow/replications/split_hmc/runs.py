@@ -11,7 +11,6 @@ import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.approximations.multinomial_laplace import multinomial_laplace
 from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
 from gpmcflow.jobs.job import Job
 from gpmcflow.jobs.pace import seconds_per_step
@@ -20,6 +19,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
+from gpmcflow.replications.split_hmc.multinomial_laplace import multinomial_laplace
 from gpmcflow.replications.stages import execution_of, result_attributes
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings

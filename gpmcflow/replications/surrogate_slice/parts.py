@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from arviz_stats.base import array_stats
 
-from gpmcflow.diagnostics.coda_effective_size import effective_size
 from gpmcflow.jobs.parts import make_part
+from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
 from gpmcflow.replications.surrogate_slice.settings import STUDY
 from gpmcflow.storage import open_results, read_sidecar
 

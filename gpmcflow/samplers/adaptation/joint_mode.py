@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.approximations.frozen_search import Density, frozen_maximum, value_and_slope
 from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.approximations.search import Density, frozen_maximum, value_and_slope
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.frozen_search import Density
+from gpmcflow.approximations.search import Density
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Execution, run, text_digest
 from gpmcflow.models.collapsed_density import density_of

@@ -13,8 +13,7 @@ from gpmcflow.approximations.mixture import ModeProposal, fit_mixture, log_weigh
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
-from gpmcflow.models.normal_density import NormalDensity
-from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.models.regression_density import NormalDensity, RegressionDensity
 from gpmcflow.samplers.adaptation.fitted_proposal import (
     N_JUDGED,
     beside,

@@ -9,10 +9,211 @@ import numpy as np
 from gpmcflow.errors import InputError
 from gpmcflow.models.case_part import sites_density
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.linear_maps import pull_back, push_forward
 from gpmcflow.models.tempered import Target
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import Solved
-from gpmcflow.samplers.latent.metric_factors import CaseFactors, CoordinateFactors
+from gpmcflow.numerics import lapack
+from gpmcflow.numerics.code_cache import compiled
+from gpmcflow.numerics.lapack import ROUTINES
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, Solved
+
+# Factorisations that every chain of a batch needs for itself, LAPACK called from compiled loops.
+
+
+@compiled
+def factor_case_matrices(routines, gram, root, slots, keep, factors, active, sizes, log_det):
+    """Cholesky factors of B = I + D^(1/2) K D^(1/2), one for each chain, on its active rows.
+
+    ``root`` (chain, n) is D^(1/2), ``gram`` is K (n, n). Chain p goes into ``factors[slots[p]]``, as
+    the lower triangle in Fortran order. Rows with d_i K_ii below ``keep`` change nothing above
+    rounding and are left out: ``active`` (slot, n) lists the others, ``sizes`` (slot,) counts them.
+    ``log_det`` (chain,) receives log |B|, nan where B does not factorise.
+    """
+    n = gram.shape[0]
+    for p in range(root.shape[0]):
+        slot = slots[p]
+        m = 0
+        for i in range(n):
+            if not root[p, i] * root[p, i] * gram[i, i] < keep:  # nan stays, and fails below
+                active[slot, m] = i
+                m += 1
+        sizes[slot] = m
+        rows = active[slot]
+        matrix = factors[slot]
+        for b in range(m):
+            j = rows[b]
+            scale = root[p, j]
+            for a in range(b, m):
+                i = rows[a]
+                matrix[b, a] = scale * root[p, i] * gram[j, i]
+            matrix[b, b] += 1.0
+        log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix[:m])
+
+
+@compiled
+def solve_case_matrices(routines, root, slots, factors, active, sizes, x, out):
+    """D^(1/2) B^(-1) D^(1/2) x of each chain into ``out`` (chain, n), from `factor_case_matrices`."""
+    work = np.empty(x.shape[1])
+    for p in range(x.shape[0]):
+        slot = slots[p]
+        rows, m = active[slot], sizes[slot]
+        for a in range(m):
+            work[a] = root[p, rows[a]] * x[p, rows[a]]
+        lapack.triangular_solve(routines, factors[slot], False, work[:m])
+        lapack.triangular_solve(routines, factors[slot], True, work[:m])
+        out[p] = 0.0
+        for a in range(m):
+            out[p, rows[a]] = root[p, rows[a]] * work[a]
+
+
+@compiled
+def case_inverse_diagonals(routines, slots, factors, active, sizes, out):
+    """(B^(-1))_ii = |L_B^(-1) e_i|^2 of each chain into ``out`` (chain, n); 1 in inactive rows."""
+    n = factors.shape[1]
+    inverse = np.empty((n, n))
+    for p in range(len(slots)):
+        slot = slots[p]
+        m = sizes[slot]
+        for b in range(m):
+            inverse[b, b:m] = factors[slot, b, b:m]
+        lapack.call(routines[lapack.TRTRI], (lapack.LOWER, lapack.PLAIN, m, inverse, n, 0))
+        out[p] = 1.0
+        for b in range(m):
+            total = 0.0
+            for a in range(b, m):
+                total += inverse[b, a] * inverse[b, a]
+            out[p, active[slot, b]] = total
+
+
+@compiled
+def factor_coordinate_matrices(routines, design, root, slots, factors, log_det):
+    """Cholesky factors of I + U' D U, one for each chain, lower triangles in Fortran order.
+
+    ``design`` is U (n, d) in C order, ``root`` (chain, n) is D^(1/2).
+    """
+    n, d = design.shape
+    scaled = np.empty((n, d))
+    for p in range(root.shape[0]):
+        for i in range(n):
+            for j in range(d):
+                scaled[i, j] = root[p, i] * design[i, j]
+        matrix = factors[slots[p]]
+        lapack.call(
+            routines[lapack.SYRK],
+            (lapack.LOWER, lapack.PLAIN, d, n, 1.0, scaled, d, 0.0, matrix, d),
+        )
+        for j in range(d):
+            matrix[j, j] += 1.0
+        log_det[p] = 2.0 * lapack.factorise_lower(routines, matrix)
+
+
+@compiled
+def solve_coordinate_matrices(routines, slots, factors, x):
+    """(I + U' D U)^(-1) x of each chain, in place, from `factor_coordinate_matrices`."""
+    for p in range(x.shape[0]):
+        lapack.triangular_solve(routines, factors[slots[p]], False, x[p])
+        lapack.triangular_solve(routines, factors[slots[p]], True, x[p])
+
+
+@compiled
+def coordinate_variances(routines, design, slots, factors, out):
+    """(U (I + U' D U)^(-1) U')_ii = |L^(-1) u_i|^2 of each chain into ``out`` (chain, n)."""
+    n, d = design.shape
+    inverse = np.zeros((d, d))
+    for p in range(len(slots)):
+        for b in range(d):
+            inverse[b, b:] = factors[slots[p], b, b:]
+        lapack.call(routines[lapack.TRTRI], (lapack.LOWER, lapack.PLAIN, d, inverse, d, 0))
+        image = np.dot(design, inverse)  # rows: L^(-1) u_i, the triangle being zero elsewhere
+        for i in range(n):
+            total = 0.0
+            for j in range(d):
+                total += image[i, j] * image[i, j]
+            out[p, i] = total
+
+
+# Factors of a curvature metric: among the cases, or among the coordinates, whichever are fewer.
+
+NEGLIGIBLE = 1e-16  # d_i K_ii of a row that changes the metric by less than rounding
+
+
+class _Space:
+    """Products with U, shared by the two forms of the metric."""
+
+    def __init__(self, model: LatentGaussianModel) -> None:
+        self.model, self.triangular = model, model.design is None
+
+    def push(self, vectors: np.ndarray) -> np.ndarray:
+        """U v (chain, n)."""
+        return push_forward(self.model.predictor_factor, vectors, self.triangular)
+
+    def pull(self, values: np.ndarray) -> np.ndarray:
+        """U' q (chain, d)."""
+        return pull_back(self.model.predictor_factor, values, self.triangular)
+
+
+class CaseFactors(_Space):
+    """For n <= d: G^(-1) = I - U' D^(1/2) B^(-1) D^(1/2) U, B = I + D^(1/2) U U' D^(1/2) (n, n)."""
+
+    def __init__(self, model: LatentGaussianModel, n_chains: int) -> None:
+        super().__init__(model)
+        n = model.n_cases
+        self.gram = model.predictor_covariance
+        self.factors = np.empty((n_chains, n, n))
+        self.active = np.zeros((n_chains, n), dtype=np.int64)
+        self.sizes = np.zeros(n_chains, dtype=np.int64)
+
+    def factorise(self, root: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """Factor B of each chain; log |B| = log |G|, (chain,)."""
+        log_det = np.empty(len(root))
+        factor_case_matrices(
+            ROUTINES, self.gram, root, slot, NEGLIGIBLE, self.factors, self.active,
+            self.sizes, log_det,
+        )  # fmt: skip
+        return log_det
+
+    def trace(self, weight: np.ndarray, weight_slope: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """t_i = (d'_i / d_i) [1 - (B^(-1))_ii]: exact where d_i is tiny, as the quotient cancels."""
+        inverse = np.empty_like(weight)
+        case_inverse_diagonals(ROUTINES, slot, self.factors, self.active, self.sizes, inverse)
+        held = weight > 1e-300
+        return np.where(held, weight_slope / np.where(held, weight, 1.0), 0.0) * (1.0 - inverse)
+
+    def divide(self, momentum: np.ndarray, root: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """G^(-1) p (chain, d)."""
+        image = self.push(momentum)
+        held = np.empty_like(image)
+        solve_case_matrices(
+            ROUTINES, root, slot, self.factors, self.active, self.sizes, image, held
+        )
+        return momentum - self.pull(held)
+
+
+class CoordinateFactors(_Space):
+    """For d < n: G (d, d) itself is factorised."""
+
+    def __init__(self, model: LatentGaussianModel, n_chains: int) -> None:
+        super().__init__(model)
+        self.design = np.ascontiguousarray(model.predictor_factor)
+        self.factors = np.empty((n_chains, model.dim, model.dim))
+
+    def factorise(self, root: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """Factor G of each chain; log |G|, (chain,)."""
+        log_det = np.empty(len(root))
+        factor_coordinate_matrices(ROUTINES, self.design, root, slot, self.factors, log_det)
+        return log_det
+
+    def trace(self, weight: np.ndarray, weight_slope: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """t_i = d'_i |L^(-1) u_i|^2."""
+        variance = np.empty_like(weight)
+        coordinate_variances(ROUTINES, self.design, slot, self.factors, variance)
+        return weight_slope * variance
+
+    def divide(self, momentum: np.ndarray, root: np.ndarray, slot: np.ndarray) -> np.ndarray:
+        """G^(-1) p (chain, d)."""
+        out = np.array(momentum, order="C")
+        solve_coordinate_matrices(ROUTINES, slot, self.factors, out)
+        return out
+
 
 STEP = 1e-5  # of the differences of an information
 

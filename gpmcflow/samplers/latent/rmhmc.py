@@ -9,8 +9,7 @@ import numpy as np
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers.latent.curvature_metric import CurvatureSystem, Geometry
-from gpmcflow.samplers.latent.fixed_point import FixedPointSolver
-from gpmcflow.samplers.latent.generalised_leapfrog import integrate
+from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, integrate
 from gpmcflow.samplers.latent.hamiltonian import require_steps, select
 from gpmcflow.samplers.latent.protocol import (
     ENERGY,
