@@ -68,8 +68,7 @@ def share_of_checkpoints(seconds: float) -> tuple[float, float, int]:
     from leapfrog import build
 
     from gpmcflow.evidence.annealing import anneal
-    from gpmcflow.evidence.ladders import linear
-    from gpmcflow.evidence.schedule import Schedule
+    from gpmcflow.evidence.schedule import Schedule, linear
     from gpmcflow.samplers import PreconditionedSplitHMC
 
     path, sampler = build(767, "probit"), PreconditionedSplitHMC(step_size=0.2, n_steps=12)

@@ -19,8 +19,7 @@ import numpy as np
 
 from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.ladders import linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, linear
 from gpmcflow.execution import Execution, pin_blas
 from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites

@@ -17,10 +17,8 @@ from pathlib import Path
 import numpy as np
 from leapfrog import build
 
-from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.annealing_program import AnnealingProgram
-from gpmcflow.evidence.ladders import linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.annealing import AnnealingProgram, anneal
+from gpmcflow.evidence.schedule import Schedule, linear
 from gpmcflow.execution import Execution, chain_generators, pin_blas
 from gpmcflow.samplers import PreconditionedSplitHMC
 from gpmcflow.storage import write_results

@@ -14,7 +14,7 @@ from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.replicates import Estimate, estimate_columns
+from gpmcflow.evidence.estimates import Estimate, estimate_columns
 from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel

@@ -17,9 +17,8 @@ from gpmcflow.diagnostics.importance_weights import (
 )
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.intervals import interval_columns
-from gpmcflow.evidence.ladders import linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.estimates import interval_columns
+from gpmcflow.evidence.schedule import Schedule, linear
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

@@ -12,9 +12,8 @@ from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.importance_sampling import importance_sampling
-from gpmcflow.evidence.ladders import make_ladder
 from gpmcflow.evidence.parallel_tempering import temper
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, make_ladder
 from gpmcflow.evidence.sequential_monte_carlo import resample_move
 from gpmcflow.execution import Execution
 from gpmcflow.models.gp_model import GPModel

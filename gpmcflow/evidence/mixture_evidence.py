@@ -20,7 +20,7 @@ from gpmcflow.diagnostics.importance_weights import (
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.replicates import Estimate, estimate_columns
+from gpmcflow.evidence.estimates import Estimate, estimate_columns
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel

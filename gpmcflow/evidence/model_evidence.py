@@ -13,8 +13,7 @@ import xarray as xr
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.evidence.given_draws import LEAST_DRAWS, as_drawn, draws_of
-from gpmcflow.evidence.joint_tempering_program import JointTemperingProgram
-from gpmcflow.evidence.ladders import equal_distance
+from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
     FIRST_DRAWS,
     mixture_groups,
@@ -27,6 +26,7 @@ from gpmcflow.evidence.model_evidence_group import (
     ladder_group,
     posterior_groups,
 )
+from gpmcflow.evidence.schedule import equal_distance
 from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
 from gpmcflow.execution import (
     Execution,

@@ -13,8 +13,8 @@ import xarray as xr
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence import alarms, ladder_estimates
 from gpmcflow.evidence.bridge import Bridge, Terms, bridge
+from gpmcflow.evidence.estimates import Estimate, estimate_columns
 from gpmcflow.evidence.parallel_tempering import smallest_effective_size
-from gpmcflow.evidence.replicates import Estimate, estimate_columns
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.variables import in_own_units

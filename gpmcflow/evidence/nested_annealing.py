@@ -15,7 +15,7 @@ from gpmcflow.diagnostics.importance_weights import (
 )
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.intervals import interval_columns
+from gpmcflow.evidence.estimates import interval_columns
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import (
     Execution,

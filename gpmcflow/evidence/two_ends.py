@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpmcflow.evidence.joint_path import JointPath
+from gpmcflow.evidence.joint_tempering import JointPath
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import Stage

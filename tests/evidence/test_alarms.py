@@ -10,9 +10,8 @@ from scipy.stats import multivariate_normal
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.evidence import alarms
-from gpmcflow.evidence.ladders import linear
 from gpmcflow.evidence.parallel_tempering import temper, tempering_evidence
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, linear
 from gpmcflow.evidence.sequential_monte_carlo import particle_evidence, resample_move
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gaussian_sites import GaussianSites

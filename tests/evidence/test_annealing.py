@@ -11,9 +11,8 @@ from gpmcflow.approximations.laplace import laplace
 from gpmcflow.diagnostics.importance_weights import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence.annealing import anneal, evidence_dataset
-from gpmcflow.evidence.ladders import check_ladder, linear, make_ladder, power
 from gpmcflow.evidence.log_evidence import log_evidence
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, check_ladder, linear, make_ladder, power
 from gpmcflow.execution import Execution
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites

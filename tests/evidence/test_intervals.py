@@ -7,8 +7,8 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.diagnostics.importance_weights import bootstrap_interval
+from gpmcflow.evidence.estimates import half_width, interval_columns
 from gpmcflow.evidence.importance_sampling import importance_sampling
-from gpmcflow.evidence.intervals import half_width, interval_columns
 from gpmcflow.evidence.ladder_estimates import (
     ESTIMATORS,
     bootstrap_intervals,
@@ -16,9 +16,8 @@ from gpmcflow.evidence.ladder_estimates import (
     stepping_stones,
     thermodynamic_integration,
 )
-from gpmcflow.evidence.ladders import linear, power
 from gpmcflow.evidence.log_evidence import log_evidence
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, linear, power
 from gpmcflow.evidence.sequential_monte_carlo import particle_evidence, resample_move
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import PreconditionedSplitHMC

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.ladders import check_ladder, equal_distance, geometric, linear, power
+from gpmcflow.evidence.schedule import check_ladder, equal_distance, geometric, linear, power
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 300])

@@ -13,8 +13,9 @@ from scipy.special import gammaln, logsumexp
 
 import gpmcflow as gp
 from gpmcflow.errors import InputError
-from gpmcflow.evidence import joint_path, model_evidence
-from gpmcflow.evidence.joint_path import JointPath
+from gpmcflow.evidence import joint_tempering as joint_path
+from gpmcflow.evidence import model_evidence
+from gpmcflow.evidence.joint_tempering import JointPath
 from gpmcflow.evidence.model_evidence_group import Ends
 from gpmcflow.execution import Execution
 from gpmcflow.models.dense_structure import DenseStructure

@@ -12,11 +12,9 @@ from scipy.stats import multivariate_normal, truncnorm
 from gpmcflow.approximations import expectation_propagation as ep_module
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.evidence import annealing
-from gpmcflow.evidence.annealing import anneal, evidence_dataset
-from gpmcflow.evidence.annealing_program import AnnealingProgram
-from gpmcflow.evidence.ladders import power
+from gpmcflow.evidence.annealing import AnnealingProgram, anneal, evidence_dataset
 from gpmcflow.evidence.log_evidence import log_evidence
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, power
 from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.case_part import sites_density

@@ -9,7 +9,8 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.evidence import alarms, ladder_estimates, tempering_program
+from gpmcflow.evidence import alarms, ladder_estimates
+from gpmcflow.evidence import parallel_tempering as tempering_program
 from gpmcflow.evidence.ladder_estimates import (
     batch_means_error,
     influence,
@@ -19,15 +20,15 @@ from gpmcflow.evidence.ladder_estimates import (
     swap_rates,
     thermodynamic_integration,
 )
-from gpmcflow.evidence.ladders import linear, power
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.evidence.parallel_tempering import (
     batch_steps,
+    swap,
+    swap_log_probability,
     temper,
     tempering_evidence,
 )
-from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.evidence.tempering_program import swap, swap_log_probability
+from gpmcflow.evidence.schedule import Schedule, linear, power
 from gpmcflow.execution import Execution, array_digest
 from gpmcflow.likelihoods import Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites

@@ -7,8 +7,7 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.ladders import geometric, linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, geometric, linear
 from gpmcflow.likelihoods import Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

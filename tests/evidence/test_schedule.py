@@ -5,8 +5,7 @@ import pytest
 
 from gpmcflow.approximations.laplace import tempered_mode
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.ladders import geometric, linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, geometric, linear
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC

@@ -9,17 +9,14 @@ import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.errors import InputError, NumericalError
-from gpmcflow.evidence import particle_program
-from gpmcflow.evidence.ladders import linear, power
+from gpmcflow.evidence import sequential_monte_carlo as particle_program
 from gpmcflow.evidence.log_evidence import log_evidence
-from gpmcflow.evidence.particle_program import (
+from gpmcflow.evidence.random_rows import RandomRows
+from gpmcflow.evidence.schedule import Schedule, linear, power
+from gpmcflow.evidence.sequential_monte_carlo import (
     GROWTH,
     AdaptiveParticles,
     ParticleProgram,
-)
-from gpmcflow.evidence.random_rows import RandomRows
-from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.evidence.sequential_monte_carlo import (
     particle_evidence,
     resample_move,
 )

@@ -7,8 +7,7 @@ import pytest
 
 from gpmcflow.approximations.perturbative_correction import second_order_correction
 from gpmcflow.evidence.annealing import anneal
-from gpmcflow.evidence.ladders import linear
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, linear
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
 

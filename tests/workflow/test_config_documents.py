@@ -16,7 +16,7 @@ from gpmcflow.approximations.independent_sites import SITE_RULES
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.data import CATALOGUE
-from gpmcflow.evidence.ladders import LADDERS
+from gpmcflow.evidence.schedule import LADDERS
 from gpmcflow.jobs.problems import prepare_data
 from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.likelihoods import LIKELIHOODS

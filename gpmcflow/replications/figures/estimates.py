@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.intervals import half_width
+from gpmcflow.evidence.estimates import half_width
 
 INTERVAL = 1.96  # half width of a 95 % interval, in standard errors that are read as normal
 _GROUP = ["problem", "method", "direction", "n_temperatures"]

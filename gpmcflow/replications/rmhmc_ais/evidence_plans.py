@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import xarray as xr
 
-from gpmcflow.evidence.ladders import make_ladder
-from gpmcflow.evidence.schedule import Schedule
+from gpmcflow.evidence.schedule import Schedule, make_ladder
 from gpmcflow.execution import Execution
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import make_sampler

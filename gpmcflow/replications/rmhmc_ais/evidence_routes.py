@@ -14,9 +14,8 @@ from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weigh
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.parallel_tempering import temper
-from gpmcflow.evidence.particle_program import AdaptiveParticles
 from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.evidence.sequential_monte_carlo import resample_move
+from gpmcflow.evidence.sequential_monte_carlo import AdaptiveParticles, resample_move
 from gpmcflow.execution import chain_generators
 from gpmcflow.replications.rmhmc_ais.evidence_plans import (
     OneStep,

@@ -19,12 +19,10 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
 )
 from gpmcflow.approximations.laplace import tempered_mode
-from gpmcflow.evidence.annealing_program import AnnealingProgram
-from gpmcflow.evidence.ladders import make_ladder
-from gpmcflow.evidence.parallel_tempering import batch_steps
-from gpmcflow.evidence.particle_program import AdaptiveParticles, ParticleProgram
-from gpmcflow.evidence.schedule import Schedule
-from gpmcflow.evidence.tempering_program import TemperingProgram
+from gpmcflow.evidence.annealing import AnnealingProgram
+from gpmcflow.evidence.parallel_tempering import TemperingProgram, batch_steps
+from gpmcflow.evidence.schedule import Schedule, make_ladder
+from gpmcflow.evidence.sequential_monte_carlo import AdaptiveParticles, ParticleProgram
 from gpmcflow.execution import Program, chain_generators
 from gpmcflow.jobs.costs import Context, Cost, block_of, cost_of_making
 from gpmcflow.jobs.problems import MATRICES, build_model
