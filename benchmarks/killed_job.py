@@ -84,7 +84,7 @@ def watch(folder: str | Path) -> None:
     """Let this process tell its phases, by replacing the steps of its writes."""
     from gpmcflow.execution import segment_files
     from gpmcflow.storage import atomic, writing
-    from gpmcflow.storage.sink import Sink
+    from gpmcflow.storage.writing import Sink
 
     global _watch
     if _watch is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from gpmcflow.storage.sidecar import environment
+from gpmcflow.storage.files import environment
 
 FILE = Path(__file__).with_name("machine.csv")
 

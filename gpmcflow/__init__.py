@@ -67,7 +67,7 @@ _HOME = {
     "Ordinal": "likelihoods",
     "Parameter": "parameters.parameter",
     "parse_covariance": "covariances.text",
-    "partial_results": "monitor.unfinished_runs",
+    "partial_results": "monitor.status_diagnostics",
     "Periodic": "covariances.leaves",
     "Poisson": "likelihoods",
     "Polynomial": "covariances.leaves",

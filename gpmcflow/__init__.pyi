@@ -61,7 +61,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussia
 from gpmcflow.models.log_density import FunctionDensity as FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity as RegressionDensity
 from gpmcflow.models.tempered import Target as Target
-from gpmcflow.monitor.unfinished_runs import partial_results as partial_results
+from gpmcflow.monitor.status_diagnostics import partial_results as partial_results
 from gpmcflow.parameters.hyperpriors import Hyperprior as Hyperprior
 from gpmcflow.parameters.parameter import Parameter as Parameter
 from gpmcflow.samplers import HMC as HMC

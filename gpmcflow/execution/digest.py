@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.storage.plain_json import canonical_json
+from gpmcflow.storage.files import canonical_json
 
 
 def settings_digest(settings: Any) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from gpmcflow.execution.blocks import Arrays, Program, check_carry, check_outputs
-from gpmcflow.execution.identity import RunIdentity
 from gpmcflow.execution.randomness import ChainGenerators, chain_generators
 from gpmcflow.execution.segment_files import (
     BlockFolder,
@@ -18,6 +17,7 @@ from gpmcflow.execution.segment_files import (
     read_if_whole,
     write_arrays,
 )
+from gpmcflow.execution.state_folder import RunIdentity
 from gpmcflow.execution.threads import pin_blas
 
 log = logging.getLogger(__name__)

@@ -10,13 +10,13 @@ from typing import Any
 
 _HOME = {
     "atomic_path": "atomic",
-    "canonical_json": "plain_json",
+    "canonical_json": "files",
     "csv_text": "files",
     "load_results": "reading",
     "open_results": "reading",
-    "origin": "sidecar",
+    "origin": "files",
     "read_csv": "files",
-    "read_sidecar": "sidecar",
+    "read_sidecar": "files",
     "remove": "checksums",
     "require_unchanged": "checksums",
     "standard_attributes": "schema",
@@ -25,7 +25,7 @@ _HOME = {
     "write_figure": "files",
     "write_result_text": "files",
     "write_results": "writing",
-    "write_sidecar": "sidecar",
+    "write_sidecar": "files",
     "write_text": "files",
 }
 

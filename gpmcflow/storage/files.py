@@ -1,18 +1,70 @@
-"""Tables, texts and figures, written whole or not at all, and without a clock inside."""
+"""Tables, texts, figures and sidecars, written whole or not at all, and without a clock inside."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import socket
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import threadpoolctl
+
 from gpmcflow.errors import InputError, StorageError
 from gpmcflow.storage.atomic import atomic_path
-from gpmcflow.storage.checksums import recorded_path, require_unchanged
+from gpmcflow.storage.checksums import (
+    OF_FILE,
+    parse_sidecar,
+    recorded_path,
+    require_unchanged,
+    sidecar_of,
+    sidecar_text,
+)
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import pandas as pd
+
+
+# The one JSON text of plain settings.
+#
+# Only the standard library is imported, since a Snakefile is parsed again for each cluster job.
+
+
+def canonical_json(settings: Any, where: str = "settings") -> str:
+    """Return the one JSON text of plain settings: keys sorted, no spaces, finite numbers only.
+
+    Raises `InputError` for anything but dict (with str keys), list, str, int, float, bool and None.
+    NumPy scalars, paths, sets and tuples are refused: what cannot come from YAML is not a setting.
+    """
+    _require_plain(settings, where)
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _require_plain(value: Any, where: str) -> None:
+    kind = type(value)
+    if kind is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                raise InputError(f"{where}: key {key!r} is not a str; use a str key.")
+            _require_plain(item, f"{where}.{key}")
+    elif kind is list:
+        for position, item in enumerate(value):
+            _require_plain(item, f"{where}[{position}]")
+    elif kind is float and not abs(value) < float("inf"):
+        raise InputError(f"{where}: {value!r} is not a finite number; give one, or null.")
+    elif value is not None and kind not in (str, int, float, bool):
+        raise InputError(
+            f"{where}: {kind.__module__}.{kind.__qualname__} is not a plain value "
+            "(allowed: dict, list, str, int, float, bool, null); convert it first."
+        )
+
+
+# Tables, texts and figures, written whole or not at all, and without a clock inside.
 
 _METADATA = {
     "png": {"Software": None},
@@ -73,3 +125,52 @@ def _unreadable(path: str | os.PathLike, error: Exception) -> StorageError:
         return StorageError(f"{path}: no such file; run the step that writes it.")
     text = " ".join(str(error).split())
     return StorageError(f"{path}: cannot be read ({text}); delete it and run again.")
+
+
+# The JSON file beside a results file: what may differ between two runs of the same config.
+
+_PACKAGES = ("gpmcflow", "numpy", "scipy", "xarray", "dask", "h5netcdf", "h5py")
+
+
+def write_sidecar(path: str | os.PathLike, facts: dict, checksum: str) -> None:
+    """Write `<path>.json`, atomically: `facts` (timings and the like), the SHA-256 of the results
+    file, versions, threads, host, and a SHA-256 of its own."""
+    write_text(sidecar_text({**environment(), **facts, OF_FILE: checksum}), sidecar_of(path))
+
+
+def read_sidecar(path: str | os.PathLike) -> dict:
+    """Content of `<path>.json`. Raises `StorageError` if it is missing or not what was written."""
+    return parse_sidecar(sidecar_of(path))
+
+
+def origin(attributes: Mapping[str, Any], facts: dict) -> dict:
+    """Where the numbers of a results file come from: seed, data, settings, and its sidecar's facts."""
+    note = {"seed": int(attributes["seed"]), "data_checksum": attributes["data_checksum"]}
+    return note | {"settings": json.loads(attributes["settings"]), "facts": facts}
+
+
+def environment() -> dict:
+    """Return host, platform, time, versions and thread counts of this process."""
+    return {
+        "host": socket.gethostname(),
+        "platform": platform.platform(),
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "threads": {
+            f"{pool.get('user_api')}:{pool.get('internal_api')}:{pool.get('version')}": pool.get(
+                "num_threads"
+            )
+            for pool in threadpoolctl.threadpool_info()
+        },
+        "cpus": os.cpu_count(),
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {}
+    for name in _PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions

@@ -10,7 +10,7 @@ import xarray as xr
 
 import gpmcflow
 from gpmcflow.errors import InputError
-from gpmcflow.storage.plain_json import canonical_json
+from gpmcflow.storage.files import canonical_json
 
 LIBRARY = "gpmcflow"
 _KINDS = "iubUTMm"  # integers, bools, text, times; and the floats below

@@ -16,10 +16,12 @@ from gpmcflow.execution import (
     Execution,
     array_digest,
     chain_generators,
-    job,
     progress,
     run,
     workers,
+)
+from gpmcflow.execution import (
+    runner as job,
 )
 from gpmcflow.execution.tasks import ProgramBox, SegmentTask, advance_segment
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.execution import Execution, array_digest, run, settings_digest
-from gpmcflow.execution.identity import RunIdentity
-from gpmcflow.execution.ledger import Entry, Ledger
+from gpmcflow.execution.state_folder import Entry, Ledger, RunIdentity
 
 SIZES = {"n_chains": 4, "length": 50, "seed": 1}
 HOW = Execution(block_size=2, segment_length=10)

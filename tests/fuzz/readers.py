@@ -18,12 +18,12 @@ from gpmcflow.analysis.page import build_page
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.data import load_csv
 from gpmcflow.data.own_table import encode_new, prepare_table
-from gpmcflow.execution.ledger import Ledger
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole
+from gpmcflow.execution.state_folder import Ledger
 from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.monitor.clean import state_table, unneeded_state
 from gpmcflow.monitor.status import job_statuses, status_table
-from gpmcflow.monitor.unfinished_runs import partial_results
+from gpmcflow.monitor.status_diagnostics import partial_results
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.own_data import new

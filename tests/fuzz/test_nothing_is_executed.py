@@ -18,7 +18,7 @@ from gpmcflow.cli import main
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole, write_arrays
-from gpmcflow.monitor.unfinished_runs import array_headers
+from gpmcflow.monitor.status_diagnostics import array_headers
 from gpmcflow.storage import load_results
 from gpmcflow.storage.input_files import load_yaml
 

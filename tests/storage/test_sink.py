@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from gpmcflow.storage.sink import Sink
+from gpmcflow.storage.writing import Sink
 
 
 def read(sink: Sink, offset: int, size: int) -> bytes:

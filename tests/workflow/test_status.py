@@ -26,8 +26,7 @@ from gpmcflow.execution.lock import state_lock
 from gpmcflow.jobs.resources import chains_of
 from gpmcflow.monitor.clean import remove_state, unneeded_state
 from gpmcflow.monitor.status import job_statuses
-from gpmcflow.monitor.status_diagnostics import MOST_BYTES
-from gpmcflow.monitor.unfinished_runs import partial_results
+from gpmcflow.monitor.status_diagnostics import MOST_BYTES, partial_results
 from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
 
 SIZES = {"n_chains": 6, "length": 120}
