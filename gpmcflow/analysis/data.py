@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.data.codes import GroupCode, NumberCode
-from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.codes import Encoding, GroupCode, NumberCode
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_table import Part, PreparedTable
 from gpmcflow.data.target import Target

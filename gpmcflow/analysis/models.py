@@ -14,9 +14,8 @@ from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.leaves import Constant, Linear, Periodic
-from gpmcflow.data.codes import CategoryCode, GroupCode, NumberCode
+from gpmcflow.data.codes import CategoryCode, Encoding, GroupCode, NumberCode
 from gpmcflow.data.columns import term_names, yaml_text
-from gpmcflow.data.encoding import Encoding
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.jobs.stated_models import covariance_of, likelihood_of, priors_of

@@ -16,8 +16,7 @@ from gpmcflow.analysis.effects import Effect, Sweep, effect
 from gpmcflow.analysis.grades import bands, probabilities
 from gpmcflow.analysis.models import units_of_parameters
 from gpmcflow.analysis.scores import Results, left_out_probability, typical_response
-from gpmcflow.data.codes import CategoryCode
-from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.codes import CategoryCode, Encoding
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.parameter import own_units

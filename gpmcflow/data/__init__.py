@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gpmcflow.data.by_name import list_datasets, load_dataset
-from gpmcflow.data.catalogue import CATALOGUE, Entry
+from gpmcflow.data.catalogue import CATALOGUE, Entry, list_datasets, load_dataset
 from gpmcflow.data.own_data import load_csv
 
 __all__ = ["CATALOGUE", "Entry", "list_datasets", "load_csv", "load_dataset"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from gpmcflow.data.codes import Encoding
 from gpmcflow.data.columns import Column, as_argument, yaml_text
-from gpmcflow.data.encoding import Encoding
 from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.data.target import Target
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpmcflow.data.cells import MISSING_WORDS
-from gpmcflow.data.csv_table import SEPARATORS
+from gpmcflow.data.csv_table import MISSING_WORDS, SEPARATORS
 from gpmcflow.data.outcome_kinds import KINDS
 
 INCOMPLETE = ("fill", "drop")

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.data.cells import (
+from gpmcflow.data.column_uses import column_uses
+from gpmcflow.data.columns import MOST_LEVELS, Column, describe_columns, is_time, yaml_text
+from gpmcflow.data.csv_table import (
     MISSING_WORDS,
+    SEPARATORS,
     THOUSANDS,
     UNIT,
+    CsvTable,
+    find_separator,
     missing_cells,
     parse_numbers,
     plain_numbers,
 )
-from gpmcflow.data.column_uses import column_uses
-from gpmcflow.data.columns import MOST_LEVELS, Column, describe_columns, is_time, yaml_text
-from gpmcflow.data.csv_table import SEPARATORS, CsvTable, find_separator
 from gpmcflow.data.grades import grade_order
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.outcome_kinds import KINDS

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.data.cells import row_problem
 from gpmcflow.data.columns import MOST_LEVELS, Column, yaml_text
-from gpmcflow.data.csv_table import CsvTable
+from gpmcflow.data.csv_table import CsvTable, row_problem
 from gpmcflow.data.grades import grade_order, grades_above, grades_below, listed_grades
 from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown

@@ -3,10 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.data.cells import parse_numbers
-from gpmcflow.data.columns import describe_columns, name_words
-from gpmcflow.data.csv_table import CsvTable
-from gpmcflow.data.dates import date_text, parse_dates
+from gpmcflow.data.columns import date_text, describe_columns, name_words, parse_dates
+from gpmcflow.data.csv_table import CsvTable, parse_numbers
 
 N = 30
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.codes import Encoding
 from gpmcflow.data.own_table import encode_new, prepare_table
 from gpmcflow.errors import InputError
 

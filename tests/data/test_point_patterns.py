@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from gpmcflow.data import load_dataset
-from gpmcflow.data.point_patterns import COAL_INTERVALS
+from gpmcflow.data.loaders import COAL_INTERVALS
 from gpmcflow.errors import InputError
 
 # Counts of the 112 bins as the authors' public code has them.
@@ -58,7 +58,7 @@ def test_redwoods_in_cells_row_by_row(data_folder):
 
 
 def test_both_files_of_the_redwoods_give_the_same_cells(data_folder):
-    from gpmcflow.data.point_patterns import redwood
+    from gpmcflow.data.loaders import redwood
 
     first, second = (
         redwood([data_folder / "redwood" / f"redwoodfull.{kind}"]) for kind in ("csv", "txt")

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy.special import expit
 
 from gpmcflow.data import load_dataset
-from gpmcflow.data import shahbaba_simulated as module
+from gpmcflow.data import simulated as module
 from gpmcflow.errors import InputError, ResourceError
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from gpmcflow.data import load_dataset
-from gpmcflow.data import synthetic as module
+from gpmcflow.data import simulated as module
 from gpmcflow.errors import InputError, NumericalError, ResourceError
 
 OPTIONS = {"n": 40, "n_features": 3, "log_length_scale": -0.4, "log_signal_sd": 0.7}

@@ -9,7 +9,7 @@ import pytest
 
 from gpmcflow.analysis.page import answer_of, build_page
 from gpmcflow.covariances.text import parse_covariance
-from gpmcflow.data.dates import parse_dates
+from gpmcflow.data.columns import parse_dates
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.errors import GpmcflowError, InputError, InputErrors, StorageError
 from gpmcflow.monitor.status import job_statuses

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 import yaml
 
-from gpmcflow.data.encoding import Encoding
+from gpmcflow.data.codes import Encoding
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.execution import Execution, run
 from gpmcflow.storage import standard_attributes, with_attributes, write_results

@@ -16,9 +16,8 @@ from gpmcflow.analysis.models import marks_apart
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.covariances.leaves import Matern32
-from gpmcflow.data.columns import describe_columns
+from gpmcflow.data.columns import date_text, describe_columns
 from gpmcflow.data.csv_table import read_csv
-from gpmcflow.data.dates import date_text
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
