@@ -6,7 +6,8 @@ from pathlib import Path
 
 import xarray as xr
 
-from gpmcflow.analysis import averaged_evidence, fitting
+from gpmcflow.analysis import evidence_tables as averaged_evidence
+from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.leave_one_out import best_left_out
 from gpmcflow.analysis.models import build_model, model_statement

@@ -7,8 +7,8 @@ import math
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.canvas import Bar, interval_rows
 from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
-from gpmcflow.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
     CLEAR,

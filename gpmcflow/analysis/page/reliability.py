@@ -8,21 +8,19 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.html import Section, figure, join, paragraph, sentences
-from gpmcflow.analysis.page.judgement_panels import (
+from gpmcflow.analysis.page.judging import (
     MOST_POINTS,
     calibration_panel,
-    quantile_panel,
-    rootogram_panel,
-    scatter_panel,
-)
-from gpmcflow.analysis.page.judging import (
     count_bins,
     grade_bins,
     inside_as_promised,
     n_inside,
     probabilities_fit,
     probability_groups,
+    quantile_panel,
     quantile_shares,
+    rootogram_panel,
+    scatter_panel,
     survival_shares,
     times_fit,
 )

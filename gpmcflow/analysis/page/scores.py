@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.canvas import Bar, interval_rows
 from gpmcflow.analysis.page.comparison import is_best
 from gpmcflow.analysis.page.html import (
     Head,
@@ -21,7 +22,6 @@ from gpmcflow.analysis.page.html import (
     sentences,
     table,
 )
-from gpmcflow.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.analysis.page.standing import simple_name, what_came
 

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.canvas import Bar, interval_rows
 from gpmcflow.analysis.page.comparison import touched_by_alarm
 from gpmcflow.analysis.page.evidence import how_computed
 from gpmcflow.analysis.page.html import (
@@ -24,7 +25,6 @@ from gpmcflow.analysis.page.html import (
     paragraph,
     table,
 )
-from gpmcflow.analysis.page.interval_panel import Bar, interval_rows
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.scores import score_rows
 

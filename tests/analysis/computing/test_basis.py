@@ -8,10 +8,10 @@ import yaml
 
 import gpmcflow as gp
 from gpmcflow.analysis import costs, fitting
-from gpmcflow.analysis.checks import checks
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.fitting import fit, summarise
 from gpmcflow.analysis.leave_one_out import at_theta
+from gpmcflow.analysis.report import checks
 from gpmcflow.analysis.study import jobs
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import Conditional

@@ -9,9 +9,8 @@ import xarray as xr
 from scipy.special import logsumexp
 
 import gpmcflow as gp
-from gpmcflow.analysis.averaged_evidence import evidence_of
-from gpmcflow.analysis.checks import checks
-from gpmcflow.analysis.evidence_tables import COLUMNS, evidence_table, ladder_table
+from gpmcflow.analysis.evidence_tables import COLUMNS, evidence_of, evidence_table, ladder_table
+from gpmcflow.analysis.report import checks
 from gpmcflow.models.collapsed_density import density_of
 
 BRIDGE = {"route": "two_ended", "draws": 250, "target_error": 0.2}

@@ -9,8 +9,8 @@ import xarray as xr
 from scipy import special, stats
 
 from gpmcflow.analysis import tables
-from gpmcflow.analysis.checks import checks
 from gpmcflow.analysis.fitting import fit, summarise
+from gpmcflow.analysis.report import checks
 from gpmcflow.analysis.scores import Results
 from gpmcflow.analysis.summaries import Places
 
