@@ -58,7 +58,8 @@ def quick_measurements(monkeypatch):
 
     Python starts in three seconds and takes 200 MB: returned as (seconds, bytes).
     """
-    from gpmcflow.jobs import costs, timing
+    from gpmcflow.jobs import costs
+    from gpmcflow.jobs import costs as timing
     from gpmcflow.pipeline import forecast
 
     start = (3.0, 200 * 2**20)

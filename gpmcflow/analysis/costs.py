@@ -28,9 +28,8 @@ from gpmcflow.data.roles import leak_words
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
-from gpmcflow.jobs.costs import Context, Cost
+from gpmcflow.jobs.costs import Context, Cost, repeated, timed
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import repeated, timed
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity

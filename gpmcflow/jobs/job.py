@@ -1,15 +1,10 @@
-"""What every job of the workflow does around the one function it calls.
-
-The script of all rules is `run_job(snakemake)`; BLAS has one thread inside, messages go to the
-rule's log and to stderr, and a user's error ends the job with one line and no traceback. SIGTERM
-and SIGUSR1 end it after the segment it is at, with exit code 75: `snakemake --retries` starts it
-again, and so does SLURM where `RequeueExit=75` is set; it then goes on from its last segment.
-"""
+"""A job of the workflow: its settings, inputs, log, and what it writes."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,12 +16,77 @@ from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, 
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE, LastError
-from gpmcflow.jobs.job_log import configure_logging
 from gpmcflow.jobs.study import load
 from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+# The log of one job: a file that other jobs may remove.
+
+
+class JobLog(logging.FileHandler):
+    """A log file; when it has been removed, its lines go to the end of the file of that name.
+
+    Snakemake removes the log of a job that it is about to start, even while the same job of another
+    Snakemake writes it (`--nolock`).
+    """
+
+    def __init__(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path, mode="a+", encoding="utf-8")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        with contextlib.suppress(OSError):
+            self._follow()
+        super().emit(record)
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):
+            self._follow()
+        super().close()
+
+    def _follow(self) -> None:
+        if self.stream is None or self._is_there():
+            return
+        self.stream.seek(0)
+        lines = self.stream.read()
+        self.stream.close()
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        self.stream = self._open()
+        self.stream.write(f"from here on by process {os.getpid()}, whose log was removed:\n{lines}")
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.baseFilename), os.fstat(self.stream.fileno()))
+        except FileNotFoundError:
+            return False
+
+
+def configure_logging(log: logging.Logger, path: Path) -> JobLog:
+    """Send the messages of `log` to a file and to stderr, and warnings to the file; return its handler."""
+    to_file = JobLog(path)
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    to_terminal = logging.StreamHandler(sys.stderr)
+    to_terminal.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    to_terminal.setLevel(logging.INFO)
+    log.handlers[:] = [to_file, to_terminal]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    logging.captureWarnings(True)
+    logging.getLogger("py.warnings").addHandler(to_file)
+    return to_file
+
+
+# What every job of the workflow does around the one function it calls.
+#
+# The script of all rules is `run_job(snakemake)`; BLAS has one thread inside, messages go to the
+# rule's log and to stderr, and a user's error ends the job with one line and no traceback. SIGTERM
+# and SIGUSR1 end it after the segment it is at, with exit code 75: `snakemake --retries` starts it
+# again, and so does SLURM where `RequeueExit=75` is set; it then goes on from its last segment.
 
 PATIENCE = 300.0  # seconds for a Dask scheduler, and for a state folder another run works in
 

@@ -12,8 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.jobs.resources import Ask, small
+
+# What the checks of several studies ask of a config.
+
+
+def require_problem(name: str, problems: Mapping[str, Any], model: str, place: str) -> None:
+    """Refuse a problem that is not there, or has another kind of model."""
+    if name not in problems:
+        raise unknown_name(place, name, problems)
+    kind = problems[name]["model"]
+    if kind != model:
+        raise InputError(
+            f"{place}: found {name!r}, which has model: {kind}; allowed: problems with model: {model}"
+        )
+
 
 Files = str | Sequence[str]
 PUBLISHED = "published"  # name of the input with the printed numbers of a paper
@@ -241,10 +256,10 @@ def tables_stage(study: str, tables: Mapping[str, str]) -> Stage:
 
 
 def figures_stage(study: str, figures: Mapping[str, str]) -> Stage:
-    """All figures of a study, name below its folder -> what it shows, drawn by its function ``draw.draw``."""
+    """All figures of a study, name below its folder -> what it shows, drawn by ``figures.draw``."""
     captions = {f"results/{study}/figures/{name}.png": text for name, text in figures.items()}
     outputs = {re.sub(r"\W", "_", name): path for name, path in zip(figures, captions, strict=True)}
-    entry = f"gpmcflow.replications.{study}.draw:draw"
+    entry = f"gpmcflow.replications.{study}.figures:draw"
     return Stage(f"{study}_figures", entry, outputs, captions, local=True)
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import Progress, default_memory_limit, pin_blas, require_memory
 from gpmcflow.execution.disk import free_disk, human_bytes, require_disk
-from gpmcflow.jobs.costs import Context, Cost
+from gpmcflow.jobs.costs import Context, Cost, share_of_core, startup
 from gpmcflow.jobs.problems import limit_bytes
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import share_of_core, startup
 from gpmcflow.monitor.status import clock
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.pipeline.studies import STUDIES

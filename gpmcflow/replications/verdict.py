@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpmcflow.jobs.judgement import NOT_RESOLVED, NUMBER, PRECISION, Estimate, near, verdict
+from gpmcflow.replications.judgement import (
+    NOT_RESOLVED,
+    NUMBER,
+    PRECISION,
+    Estimate,
+    near,
+    verdict,
+)
 
 VERDICT_COLUMNS = [
     *("study", "table", "row", "column", "unit", "printed", "recomputed", "ours", "mcse"),

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gpmcflow.jobs.judgement import (
+from gpmcflow.replications.judgement import (
     ALARM,
     NOT_RESOLVED,
     NUMBER,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, multivariate_normal
 
-from gpmcflow.replications.rmhmc_ais.gaussian_mixture import GaussianMixture
-from gpmcflow.replications.rmhmc_ais.mixture_metric import MixtureSystem, travel
+from gpmcflow.replications.rmhmc_ais.illustration import GaussianMixture, MixtureSystem, travel
 from gpmcflow.samplers.latent.generalised_leapfrog import FixedPointSolver, integrate
 
 TIGHT = FixedPointSolver(1e-13, 100)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpmcflow.jobs import pace
+from gpmcflow.jobs import costs as pace
 
 
 @pytest.fixture

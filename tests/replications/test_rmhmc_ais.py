@@ -8,14 +8,19 @@ import pytest
 import yaml
 
 from gpmcflow.errors import ResourceError
-from gpmcflow.jobs.judgement import Estimate
 from gpmcflow.replications import stages
+from gpmcflow.replications.judgement import Estimate
 from gpmcflow.replications.parts import summarise
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
-from gpmcflow.replications.rmhmc_ais.claims import claim_rows, size_rows
 from gpmcflow.replications.rmhmc_ais.parts import evidence_part
-from gpmcflow.replications.rmhmc_ais.tables import published_rows
-from gpmcflow.replications.rmhmc_ais.work import advice, which_method, with_flops
+from gpmcflow.replications.rmhmc_ais.tables import (
+    advice,
+    claim_rows,
+    published_rows,
+    size_rows,
+    which_method,
+    with_flops,
+)
 from gpmcflow.replications.verdict import number_cells
 from gpmcflow.storage import write_results
 

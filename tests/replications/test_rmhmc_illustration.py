@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpmcflow.replications.rmhmc_ais import illustration as study
-from gpmcflow.replications.rmhmc_ais.mixture_metric import MixtureSystem, travel
-from gpmcflow.replications.rmhmc_ais.paper_figures import trajectories
+from gpmcflow.replications.rmhmc_ais.figures import trajectories
+from gpmcflow.replications.rmhmc_ais.illustration import MixtureSystem, travel
 
 
 @pytest.fixture(scope="module")

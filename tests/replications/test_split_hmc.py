@@ -18,14 +18,13 @@ from gpmcflow.cli import main
 from gpmcflow.data import load_dataset
 from gpmcflow.errors import InputError, ResourceError, StorageError
 from gpmcflow.execution import array_digest
-from gpmcflow.jobs.judgement import side
 from gpmcflow.jobs.problems import build_linear_model, prepare_data
 from gpmcflow.replications import parts as kept
+from gpmcflow.replications.judgement import side
 from gpmcflow.replications.split_hmc import runs as split_hmc
-from gpmcflow.replications.split_hmc.claims import ratio
 from gpmcflow.replications.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.replications.split_hmc.study import methods_of
-from gpmcflow.replications.split_hmc.tables import tables
+from gpmcflow.replications.split_hmc.tables import ratio, tables
 from gpmcflow.storage import write_results
 
 PROBLEM = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 3.0}
@@ -469,7 +468,7 @@ def test_claims():
 
 def test_illustrations_match_the_reference(tmp_path):
     """Spec, section 5.4: acceptance and lag-1 autocorrelation on the bivariate normal."""
-    from gpmcflow.replications.split_hmc.draw import illustrations as figures
+    from gpmcflow.replications.split_hmc.figures import illustrations as figures
     from gpmcflow.replications.split_hmc.illustrations import illustrate
 
     tree, facts = illustrate(seed=1)

@@ -25,7 +25,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
-from gpmcflow.replications.surrogate_slice import pace
+from gpmcflow.replications.surrogate_slice import runs as pace
 from gpmcflow.replications.surrogate_slice import runs as study
 from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
 from gpmcflow.replications.surrogate_slice.problems import (

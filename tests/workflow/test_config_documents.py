@@ -26,9 +26,10 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import LOG, LOGIT, own_units
 from gpmcflow.pipeline.config import (
     check_config,
+    describe,
     load_schema,
+    resolve,
 )
-from gpmcflow.pipeline.schema_errors import describe, resolve
 from gpmcflow.pipeline.studies import PAPERS
 from gpmcflow.replications.surrogate_slice.problems import build_joint_model
 from gpmcflow.replications.surrogate_slice.settings import METHODS, OF_UPDATE

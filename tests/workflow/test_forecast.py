@@ -19,7 +19,7 @@ from gpmcflow.errors import ResourceError
 from gpmcflow.execution import disk, progress
 from gpmcflow.execution.disk import human_bytes, require_disk
 from gpmcflow.jobs import costs as context
-from gpmcflow.jobs import timing
+from gpmcflow.jobs import costs as timing
 from gpmcflow.jobs.study import PlannedJob, Stage
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import (
@@ -35,7 +35,7 @@ from gpmcflow.pipeline.forecast import (
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.replications.rmhmc_ais import forecast as rmhmc_ais
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais_study
-from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.replications.rmhmc_ais.runs import annealing_runs
 from gpmcflow.replications.split_hmc import forecast as split_hmc
 from gpmcflow.replications.split_hmc import runs as split_hmc_study
 from gpmcflow.replications.stages import approximate

@@ -66,7 +66,7 @@ def draws(job):
 ''',
     "gpmcflow/replications/toy/parts.py": '''
 from gpmcflow.storage import load_results
-from gpmcflow.jobs.judgement import Estimate
+from gpmcflow.replications.judgement import Estimate
 from gpmcflow.jobs.parts import make_part
 
 
@@ -81,7 +81,7 @@ READERS = {"toy/*/fair.nc": part}
     "gpmcflow/replications/toy/tables.py": '''
 import pandas as pd
 
-from gpmcflow.jobs.judgement import NUMBER, Estimate, near, verdict
+from gpmcflow.replications.judgement import NUMBER, Estimate, near, verdict
 from gpmcflow.jobs.parts import rows_of
 from gpmcflow.replications.verdict import VERDICT_COLUMNS, verdict_row
 
@@ -96,7 +96,7 @@ def tables(parts, published):
         rows.append(verdict_row("toy", table="rolls", row=run.problem, column="mean", verdict=words))
     return {"runs": runs[["problem", "mean"]], "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
 ''',
-    "gpmcflow/replications/toy/draw.py": '''
+    "gpmcflow/replications/toy/figures.py": '''
 from matplotlib.figure import Figure
 
 from gpmcflow.storage import read_csv
@@ -183,8 +183,8 @@ STALE = {
         "toy_figures": 1,
         "build_report": 1,
     },
-    "jobs/judgement.py": {"toy_summarise": 1, "toy_figures": 1, "build_report": 1},
-    "replications/toy/draw.py": {"toy_figures": 1, "build_report": 1},
+    "replications/judgement.py": {"toy_summarise": 1, "toy_figures": 1, "build_report": 1},
+    "replications/toy/figures.py": {"toy_figures": 1, "build_report": 1},
     "report/page.py": {"build_report": 1},
     "analysis/answers.py": {"build_report": 1},
     "samplers/latent/hmc.py": {},

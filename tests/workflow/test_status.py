@@ -27,7 +27,7 @@ from gpmcflow.jobs.resources import chains_of
 from gpmcflow.monitor.clean import remove_state, unneeded_state
 from gpmcflow.monitor.status import job_statuses
 from gpmcflow.monitor.status_diagnostics import MOST_BYTES, partial_results
-from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.replications.rmhmc_ais.runs import annealing_runs
 
 SIZES = {"n_chains": 6, "length": 120}
 PIECES = {"block_size": 4, "segment_length": 20}

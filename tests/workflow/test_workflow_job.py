@@ -24,8 +24,7 @@ from gpmcflow.execution import Execution, array_digest, run
 from gpmcflow.execution.lock import state_lock
 from gpmcflow.execution.waiting import Waiting
 from gpmcflow.jobs import job as module
-from gpmcflow.jobs.job import workflow_job
-from gpmcflow.jobs.job_log import configure_logging
+from gpmcflow.jobs.job import configure_logging, workflow_job
 
 
 class Named(dict):

@@ -12,7 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.stand_ins import EigenExact, Nystrom
-from gpmcflow.jobs.pace import LEAST, seconds_per_step
+from gpmcflow.jobs.costs import LEAST, seconds_per_step
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.replications.fast_likelihood.data import Problem
 from gpmcflow.replications.fast_likelihood.methods import Bench, Run

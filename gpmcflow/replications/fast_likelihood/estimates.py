@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from gpmcflow.jobs.judgement import Estimate, combined, side, verdict
 from gpmcflow.jobs.parts import grouped
 from gpmcflow.replications import verdict as rows
 from gpmcflow.replications.fast_likelihood.data import STUDY
 from gpmcflow.replications.fast_likelihood.types import TYPES
+from gpmcflow.replications.judgement import Estimate, combined, side, verdict
 
 claim_row, judged_row, missing_row = (
     partial(make, STUDY) for make in (rows.claim_row, rows.judged_row, rows.missing_row)

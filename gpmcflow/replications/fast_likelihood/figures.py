@@ -1,8 +1,9 @@
-"""Autocorrelation and cost of exact samplers with fast stand-ins: figures of the fast-likelihood study."""
+"""Figures of the fast-likelihood paper."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
+from gpmcflow.jobs.job import Job
+from gpmcflow.replications.fast_likelihood.types import METHODS
 from gpmcflow.replications.figures.style import (
     Look,
     handle,
@@ -21,6 +24,9 @@ from gpmcflow.replications.figures.style import (
     styled,
     unused,
 )
+from gpmcflow.storage import open_results, read_csv
+
+# Autocorrelation and cost of exact samplers with fast stand-ins: figures of the fast-likelihood study.
 
 MAX_LAG = 40
 _PANELS = 3  # in a row
@@ -134,3 +140,32 @@ def _equal_costs(axes: Axes, table: pd.DataFrame) -> None:
         axes.plot(x, cost * 4.0**power / x, zorder=1, **style)
     axes.set_xlim(low, high)
     axes.set_ylim(bottom, top)
+
+
+# Figures of study fast_likelihood from its results files.
+
+PAPERS_METHODS = ("sod", "tempered")  # of its figure 2
+
+
+def draw(job: Job) -> Iterator[tuple[str, Figure]]:
+    """All figures of a run, by their names."""
+    series = shown_series(job.input.series)
+    yield "figure_2", autocorrelation_panels(series, job.settings["title"])
+    runs = read_csv(job.input.runs, dtype={"problem": str})
+    yield "cost", cost_against_time(runs[runs["method"].isin(METHODS)], METHODS)
+
+
+def shown_series(paths: Sequence[str | Path]) -> dict[str, np.ndarray]:
+    """Log likelihood of the paper's methods on each data set, (data set, draw), but for the first third.
+
+    Methods that were not run are left out; if none was, the baseline is shown.
+    """
+    series: dict[str, list[np.ndarray]] = {}
+    for path in paths:
+        with open_results(path) as tree:
+            stats = tree["sample_stats/sum_log_likelihood"]
+            present = [m for m in PAPERS_METHODS if m in stats["method"].values] or ["standard"]
+            for method in present:
+                values = stats.sel({"method": method, "chain": 0}).values
+                series.setdefault(method, []).append(values[len(values) // 3 :])
+    return {method: np.stack(rows) for method, rows in series.items()}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gpmcflow.jobs.costs import Context, Cost
+from gpmcflow.jobs.costs import Context, Cost, timed
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import timed
 from gpmcflow.replications.fast_likelihood.costs import TIMED_SECONDS, seconds_per_iteration
 from gpmcflow.replications.fast_likelihood.methods import settings_of, tuned_name
 from gpmcflow.replications.fast_likelihood.runs import MATRICES, make_bench

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from gpmcflow.replications.figures.evidence import evidence_against_time
-from gpmcflow.replications.figures.hyperparameters import hyperparameter_map
 from gpmcflow.replications.figures.log_weights import log_weights
-from gpmcflow.replications.figures.posterior import posterior_summary
+from gpmcflow.replications.figures.summaries import hyperparameter_map, posterior_summary
 from gpmcflow.replications.figures.temperatures import (
     acceptance_and_step_size,
     effective_size_by_temperature,

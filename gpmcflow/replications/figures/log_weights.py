@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from scipy.special import logsumexp
 
 from gpmcflow.diagnostics.importance_weights import effective_size, normalised_weights
-from gpmcflow.replications.figures.annealing_groups import (
+from gpmcflow.replications.figures.estimates import (
     annealing_groups,
     cumulated_weights,
     direction_sign,

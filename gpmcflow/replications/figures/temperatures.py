@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpmcflow.diagnostics.importance_weights import MIN_EFFECTIVE_SIZE, effective_size
-from gpmcflow.replications.figures.annealing_groups import (
+from gpmcflow.replications.figures.estimates import (
     betas_reached,
     cumulated_weights,
     direction_sign,

@@ -24,17 +24,25 @@ from gpmcflow.evidence.parallel_tempering import TemperingProgram, batch_steps
 from gpmcflow.evidence.schedule import Schedule, make_ladder
 from gpmcflow.evidence.sequential_monte_carlo import AdaptiveParticles, ParticleProgram
 from gpmcflow.execution import Program, chain_generators
-from gpmcflow.jobs.costs import Context, Cost, block_of, cost_of_making
+from gpmcflow.jobs.costs import (
+    Context,
+    Cost,
+    block_of,
+    cost_of_making,
+    repeated,
+    seconds_by_cases,
+    seconds_per_transition,
+    timed,
+)
 from gpmcflow.jobs.problems import MATRICES, build_model
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import repeated, seconds_by_cases, seconds_per_transition, timed
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.replications.rmhmc_ais import evidence_routes
+from gpmcflow.replications.rmhmc_ais import runs as evidence_routes
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.replications.rmhmc_ais.illustration import illustrate
-from gpmcflow.replications.rmhmc_ais.ladders import annealing_runs
+from gpmcflow.replications.rmhmc_ais.runs import annealing_runs
 from gpmcflow.replications.stages import approximate
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot

@@ -8,8 +8,8 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.jobs import study as frame
-from gpmcflow.jobs.checks import require_problem
 from gpmcflow.jobs.resources import of_problem
+from gpmcflow.jobs.study import require_problem
 
 NAME = "rmhmc_ais"
 APPROXIMATE = frame.results_stage(

@@ -1,28 +1,378 @@
-"""Tables of the evidence study: approximations, estimates, which method to use, and the verdict.
-
-All are made of parts, one a finished run (`parts`), so that they can be rebuilt from parts
-that were kept where the runs were not.
-"""
+"""Tables of the RMHMC-AIS paper: its claims, work and verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from gpmcflow.jobs.judgement import Estimate
 from gpmcflow.jobs.parts import rows_of
-from gpmcflow.replications.rmhmc_ais.claims import (
-    claim_rows,
-    estimate_of,
-    hardest_setting_rows,
-    of_setting,
-    reference_estimate,
-    size_rows,
+from gpmcflow.replications.figures.estimates import best_rows, combine_replicates
+from gpmcflow.replications.judgement import (
+    NOT_RESOLVED,
+    NUMBER,
+    Estimate,
+    equal,
+    side,
+    verdict,
+    within,
 )
 from gpmcflow.replications.rmhmc_ais.parts import STUDY
-from gpmcflow.replications.rmhmc_ais.work import advice, which_method, with_flops
 from gpmcflow.replications.verdict import VERDICT_COLUMNS, number_cells, verdict_row
+
+# What an estimate of the evidence costs with each method, and which method to use when.
+
+WANTED_ERROR = 0.05  # nats: the standard error all methods are compared at
+# Floating-point operations of a likelihood gradient, in n^2: two triangular products, two general ones
+# (principal axes), or the products and triangular solves of an iteration of RMHMC's equations.
+FLOPS = {"latent_hmc": 4.0, "rmhmc": 6.0}
+INEXACT = "a fixed number of iterations is exact only where they converge"
+COLUMNS = [
+    *("problem", "rank", "method", "advice", "seconds_to_0.05", "times_the_best"),
+    *("gigaflops_to_0.05", "time_times_variance", "n_temperatures", "log_evidence"),
+    *("log_evidence_mcse", "effective_size", "seconds", "gradients", "factorisations", "alarm"),
+]
+
+
+def advice(row: Mapping[str, Any]) -> str:
+    """What to do with one estimate: use it, refine it, or not trust it and why."""
+    if row["alarm"]:
+        return f"do not use: {row['alarm']}"
+    if row["fixed_iters"]:
+        return f"do not use: {INEXACT}"
+    if row["standard_error"] <= WANTED_ERROR:
+        return "use"
+    more = math.ceil((row["standard_error"] / WANTED_ERROR) ** 2)
+    return f"usable; {more} times the runs for a standard error of {WANTED_ERROR:g}"
+
+
+def with_flops(fits: pd.DataFrame, estimates: pd.DataFrame) -> pd.DataFrame:
+    """Add ``gigaflops`` of each run and ``pilot_gigaflops``, from the counts and the number n of cases.
+
+    2 n^2 a gradient (4 n^2 in principal axes, 6 n^2 an iteration of RMHMC's equations), n^2 a likelihood
+    alone, n^3 / 3 a factorisation; a pilot is taken to factorise as often for a gradient as the run.
+    """
+    n = estimates["problem"].map(dict(zip(fits["problem"], fits["n"], strict=True))).astype(float)
+    per_gradient = estimates["sampler"].map(FLOPS).fillna(2.0) * n**2
+    gradients, factorised = estimates["n_gradient"], estimates["n_factorisation"] * n**3 / 3.0
+    alone = (estimates["n_likelihood"] - gradients).clip(lower=0.0) * n**2
+    ratio = per_gradient + factorised / gradients.where(gradients > 0)
+    return estimates.assign(
+        gigaflops=(gradients * per_gradient + alone + factorised) / 1e9,
+        pilot_gigaflops=(estimates["pilot_gradient"] * ratio).fillna(0.0) / 1e9,
+    )
+
+
+def which_method(estimates: pd.DataFrame) -> pd.DataFrame:
+    """The methods of each problem by the time they take to a standard error of 0.05 nats.
+
+    Replicates are averaged and their costs added. Of the ladder lengths of a method the one that
+    gets there first, among those without an alarm; if all raised one the longest is shown, with no
+    time ("not estimable"): its weights have collapsed, and its error means nothing. seconds to 0.05
+    = pilot + run (se / 0.05)^2; gigaflops likewise (`with_flops`, whose columns ``estimates`` has).
+    ``time_times_variance`` (seconds nat^2, without the pilot) does not depend on the number of
+    particles or replicates.
+    """
+    rows = estimates[estimates["direction"] == "forward"]
+    key = ["problem", "method", "n_temperatures"]
+    charged = rows.groupby(key).agg(
+        fixed_iters=("fixed_iters", "max"),
+        factorisations=("n_factorisation", "sum"),
+        pilot_seconds=("pilot_seconds", "max"),
+        pilot_gigaflops=("pilot_gigaflops", "max"),
+    )
+    points = combine_replicates(rows).merge(charged.fillna(0.0), how="left", on=key)
+    inexact = (points["fixed_iters"] > 0) & (points["alarm"] == "")
+    points["alarm"] = points["alarm"].mask(inexact, INEXACT)
+    error = points["standard_error"]
+    error = error.where((points["alarm"] == "") & np.isfinite(error) & (error > 0.0))
+    ratio, alone = (error / WANTED_ERROR) ** 2, points["seconds"] - points["pilot_seconds"]
+    points["seconds_to_0.05"] = points["pilot_seconds"] + alone * ratio
+    flops = points["gigaflops"] - points["pilot_gigaflops"]
+    points["gigaflops_to_0.05"] = points["pilot_gigaflops"] + flops * ratio
+    points["time_times_variance"] = alone * error**2
+    chosen = [lengths for _, lengths in points.groupby(["problem", "method"], sort=False)]
+    table = pd.DataFrame(map(_first_there, chosen))
+    seconds = table.groupby("problem", sort=False)["seconds_to_0.05"]
+    table["times_the_best"] = table["seconds_to_0.05"] / seconds.transform("min")
+    table["rank"] = seconds.rank(method="first").astype("Int64")
+    table["advice"] = table.apply(_advice_of, axis=1)
+    order = np.lexsort([table["seconds_to_0.05"], pd.factorize(table["problem"])[0]])
+    names = {"standard_error": "log_evidence_mcse", "n_gradient": "gradients"}
+    return table.iloc[order].rename(columns=names).reset_index(drop=True)[COLUMNS]
+
+
+def _first_there(lengths: pd.DataFrame) -> pd.Series:
+    """The ladder length of a method that gets to the wanted error first, or the best one without a time."""
+    seconds = lengths["seconds_to_0.05"]
+    return lengths.loc[seconds.idxmin()] if seconds.notna().any() else best_rows(lengths).iloc[0]
+
+
+def _advice_of(row: pd.Series) -> str:
+    if row["alarm"]:
+        return f"not estimable: {row['alarm']}"
+    if row["times_the_best"] <= 1.5:
+        return "first choice" if row["rank"] == 1 else "as good as the first"
+    if row["times_the_best"] <= 10.0:
+        return f"works, at {row['times_the_best']:.1f} times the time"
+    return f"works, but takes {row['times_the_best']:.0f} times the time"
+
+
+# Claims in words of the evidence study, each beside what our runs say.
+
+FAR_OFF = 5.0  # nats: a prior-started run this far from the reference is of no use
+MATERIAL = 0.1  # nats: what an error has to exceed to matter here
+SHORT = 0.5  # nats: how well a ladder of any length, the short ones among them, is to be known
+MAX_IRREVERSIBLE = 1e-3  # share of transitions that do not return
+MAX_COST = 1.5  # of the other method's
+
+
+def reference_estimate(estimates: pd.DataFrame, problem: str) -> dict | None:
+    """Return the trusted run of a problem with the smallest standard error, None if there is none.
+
+    Runs with a fixed number of fixed-point iterations are not exact, and never the reference.
+    """
+    rows = _forward(estimates, problem)
+    rows = rows[rows["fixed_iters"] == 0]
+    if rows.empty:
+        return None
+    points = combine_replicates(rows)
+    trusted = points[(points["alarm"] == "") & points["standard_error"].notna()]
+    return None if trusted.empty else trusted.loc[trusted["standard_error"].idxmin()].to_dict()
+
+
+def _forward(estimates: pd.DataFrame, problem: str) -> pd.DataFrame:
+    return estimates[(estimates["problem"] == problem) & (estimates["direction"] == "forward")]
+
+
+def of_setting(fits: pd.DataFrame, entry: Mapping) -> pd.DataFrame:
+    """Fits of the data set and the hyperparameters of an entry of the published numbers."""
+    return fits[
+        (fits["dataset"] == entry["dataset"])
+        & (fits["log_length_scale"].astype(str) == str(float(entry["log_length_scale"])))
+        & (fits["log_signal_sd"] == float(entry["log_signal_sd"]))
+    ]
+
+
+def estimate_of(point: Mapping) -> Estimate:
+    """Log evidence of a combined estimate or of the reference run."""
+    return Estimate(point["log_evidence"], point["standard_error"], point["degrees_of_freedom"])
+
+
+def claim_rows(fits: pd.DataFrame, estimates: pd.DataFrame) -> list[dict]:
+    """The claims this study's runs can resolve, a few rows for each problem."""
+    rows = []
+    for problem in fits["problem"]:
+        best = reference_estimate(estimates, problem)
+        if best is None:
+            continue
+        mine = _forward(estimates, problem)
+        points = combine_replicates(mine)
+        points["fixed_iters"] = points["method"].map(mine.groupby("method")["fixed_iters"].first())
+        points["distance"] = [
+            estimate_of(point).minus(estimate_of(best)) for _, point in points.iterrows()
+        ]
+        for judged in (_agreement, _alarms, _fixed_iterations, _prior_start, _automatic_tuning):
+            rows += [
+                verdict_row(STUDY, **({"row": problem, "unit": "nat"} | cells))
+                for cells in judged(mine, points, best["method"])
+            ]
+    return rows
+
+
+def _agreement(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
+    """All trusted methods have the evidence of the best one."""
+    claim, why = "methods agree", "both estimate the same evidence, here known to what matters"
+    rows = []
+    for method, runs in points[points["fixed_iters"] == 0].groupby("method"):
+        longest = runs.loc[runs["n_temperatures"].idxmax()]
+        if not longest["alarm"] and method != best:
+            same = _is_zero(longest["distance"])
+            cells = longest["distance"].cells() | {"verdict": verdict(same, words=NUMBER)}
+            cells |= {"column": f"{method} minus {best}", "tolerance": MATERIAL}
+            rows.append({"table": claim, "why": why, **cells})
+    return rows
+
+
+def _is_zero(difference: Estimate) -> tuple[str, str]:
+    return equal(difference, 0.0, MATERIAL), "equal"
+
+
+def _alarms(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
+    """No estimate is far off without an alarm; one without a known error counts by its distance."""
+    off = points[points["distance"].map(_is_off)]
+    unwarned = off[off["alarm"] == ""].itertuples()
+    silent = [f"{point.method} at {point.n_temperatures:g}" for point in unwarned]
+    outcome = f"silent: {', '.join(silent)}" if silent else "each of them raised its alarm"
+    return [
+        {
+            "table": "an estimate that is off says so",
+            "column": f"silent among {len(off)} of {len(points)} estimates that are off",
+            "unit": "estimates",
+            "ours": len(silent),
+            "verdict": verdict(not silent),
+            "why": f"off: more than {MATERIAL:g} nats from {best}, and not by chance; {outcome}",
+        }
+    ]
+
+
+def _is_off(distance: Estimate) -> bool:
+    """Whether an estimate is materially off, and not by chance as far as its error is known."""
+    seen = np.isnan(distance.error) or _is_zero(distance)[0] in ("above", "below")
+    return abs(distance.centre) > MATERIAL and bool(seen)
+
+
+def _fixed_iterations(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
+    """Claim 2: five or six fixed-point iterations suffice."""
+    claim, rows = "claim 2: five or six fixed-point iterations suffice", []
+    for method, runs in points[points["fixed_iters"] > 0].groupby("method"):
+        pair = _at_longest(runs, points[points["method"] == str(method).split("_fixed")[0]])
+        if pair is None:
+            continue
+        fixed, converged = pair
+        bias = estimate_of(fixed).minus(estimate_of(converged))
+        share = float(mine.loc[mine["method"] == method, "irreversible"].max())
+        reversible = within(Estimate(share), 0.0, MAX_IRREVERSIBLE), "within"
+        alarmed = fixed["alarm"] or converged["alarm"]
+        unbiased = (NOT_RESOLVED, "equal") if alarmed else _is_zero(bias)
+        cells = bias.cells() | {"tolerance": MATERIAL, "verdict": verdict(reversible, unbiased)}
+        cells["column"] = f"{method}, {fixed['n_temperatures']} temperatures"
+        why = (
+            f"{100 * share:.3g} % of trajectories at beta = 1 do not return to their start (at most "
+            f"{100 * MAX_IRREVERSIBLE:g} % wanted); log evidence minus that of converged iterations"
+        )
+        rows.append({"table": claim, "why": why, **cells})
+    return rows
+
+
+def _at_longest(*runs: pd.DataFrame) -> list[pd.Series] | None:
+    """The points of two methods with the longest ladder that both have."""
+    shared = set.intersection(*(set(points["n_temperatures"]) for points in runs))
+    if not shared:
+        return None
+    return [points[points["n_temperatures"] == max(shared)].iloc[0] for points in runs]
+
+
+def _prior_start(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
+    """Claim 3: whitened annealing from the prior is far off and says so, the EP start repairs it."""
+    claim, rows = "claim 3: a prior start is out of bounds, an EP start repairs it", []
+    annealed = points[(points["sampler"] == "hmc") & (points["coordinates"] == "reference")]
+    prior = annealed[annealed["reference"] == "prior"]
+    repaired = points[(points["reference"] == "ep") & ~points["sampler"].isin(["none", "rmhmc"])]
+    for _, run in prior.iterrows():
+        cheap = repaired[
+            (repaired["n_temperatures"] == run["n_temperatures"])
+            & (repaired["n_gradient"] <= MAX_COST * run["n_gradient"])
+        ]
+        if cheap.empty:
+            continue
+        off = run["distance"].centre
+        gap = cheap.loc[cheap["standard_error"].idxmin(), "distance"]
+        # of collapsed weights the error is not known: the estimate counts as it is
+        below = side(Estimate(off), -FAR_OFF), "below"
+        cells = {"ours": off, "mcse": run["standard_error"], "tolerance": FAR_OFF}
+        cells["verdict"] = verdict(below, bool(run["alarm"]), _is_zero(gap))
+        cells["column"] = f"{run['method']}, {run['n_temperatures']} temperatures"
+        why = (
+            f"prior start off by {off:.2f} ({run['alarm'] or 'no alarm'}); EP start at no more than "
+            f"{MAX_COST:g} times the cost off by {gap.centre:.2f} +- {gap.error:.2f}"
+        )
+        rows.append({"table": claim, "why": why, **cells})
+    return rows
+
+
+def _automatic_tuning(mine: pd.DataFrame, points: pd.DataFrame, best: str) -> list[dict]:
+    """Claim 4: the pilot's step sizes cost at most 1.5 times the hand-tuned ones for the same error."""
+    claim, rows = "claim 4: automatic tuning within 1.5 of the hand-tuned cost", []
+    for method, runs in points.groupby("method"):
+        name = str(method).removesuffix("_hand")
+        pair = _at_longest(runs, points[points["method"] == name]) if name != method else None
+        if pair is None:
+            continue
+        by_hand, tuned = pair
+        # the sums hold the pilot's gradients, which only the automatic one needs
+        charged = mine[mine["method"] == method]["pilot_gradient"].max()
+        cost_by_hand = (by_hand["n_gradient"] - charged) * by_hand["standard_error"] ** 2
+        ratio = tuned["n_gradient"] * tuned["standard_error"] ** 2 / cost_by_hand
+        # a variance of k degrees of freedom has the relative variance 2 / k
+        freedoms = [run["degrees_of_freedom"] for run in pair]
+        log_ratio = Estimate(ratio, ratio * float(np.sqrt(sum(2.0 / k for k in freedoms)))).log()
+        alarmed = by_hand["alarm"] or tuned["alarm"]
+        position = NOT_RESOLVED if alarmed else side(log_ratio, np.log(MAX_COST))
+        cells = {"column": name, "unit": "ratio", "ours": ratio, "tolerance": MAX_COST}
+        cells["why"] = (
+            f"gradients times squared standard error at {tuned['n_temperatures']} temperatures, pilot "
+            "included"
+        )
+        rows.append({"table": claim, "verdict": verdict((position, "below")), **cells})
+    return rows
+
+
+def size_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict) -> list[dict]:
+    """A row for each method and ladder length of the full size, missing until it is run.
+
+    An estimate without an alarm agrees where it is the reference run's to within 0.5 nats; one with an
+    alarm says itself that it is not to be trusted, and is shown. The reference run is not judged.
+    """
+    rows = []
+    for entry in published["sizes"]:
+        for problem in of_setting(fits, entry)["problem"]:
+            best = reference_estimate(estimates, problem)
+            if best is None:
+                continue
+            points = combine_replicates(_forward(estimates, problem))
+            runs = {(run["method"], run["n_temperatures"]): run for _, run in points.iterrows()}
+            for method, lengths in entry["methods"].items():
+                for length in lengths:
+                    cells = _size_cells(runs.get((method, length)), best)
+                    cells |= {"row": problem, "column": f"{method}, {length} temperatures"}
+                    rows.append(verdict_row(STUDY, table="methods and sizes", unit="nat", **cells))
+    return rows
+
+
+def _size_cells(run: pd.Series | None, best: dict) -> dict:
+    """Verdict of one method at one size, with its estimate where there is one."""
+    if run is None:
+        return {"verdict": "missing", "why": "not in this config"}
+    cells = estimate_of(run).cells() | {"recomputed": best["log_evidence"], "tolerance": SHORT}
+    if run["alarm"]:
+        return cells | {"verdict": "shown", "why": f"it says so itself: {run['alarm']}"}
+    if run["method"] == best["method"] and run["n_temperatures"] == best["n_temperatures"]:
+        return cells | {"verdict": "shown", "why": "the reference run, with the smallest error"}
+    position = equal(estimate_of(run).minus(estimate_of(best)), 0.0, SHORT)
+    why = f"beside {best['method']}, {best['n_temperatures']} temperatures"
+    return cells | {"verdict": verdict((position, "equal"), words=NUMBER), "why": why}
+
+
+def hardest_setting_rows(grid: dict, fits: pd.DataFrame) -> list[dict]:
+    """Claim 1: is the study's setting the hardest of the grid, by correction and by sd of u under q?"""
+    claim = "claim 1: the setting is the hardest of the grid"
+    labels = {"correction": "second-order correction", "ratio_sd": "sd of u under q"}
+    lengths, signals = np.array(grid["log_length_scale"]), np.array(grid["log_signal_sd"])
+    rows = []
+    for _, fit in fits[fits["dataset"] == grid["dataset"]].iterrows():
+        i = np.flatnonzero(np.isclose(lengths, float(fit["log_length_scale"])))
+        j = np.flatnonzero(np.isclose(signals, float(fit["log_signal_sd"])))
+        if not (len(i) and len(j)):
+            continue
+        for name, label in labels.items():
+            values = np.array(grid[name], dtype=float)
+            here, largest = float(values[i[0], j[0]]), float(np.nanmax(values))
+            k, m = np.unravel_index(np.nanargmax(values), values.shape)
+            cells = {"unit": "nat", "recomputed": largest, "ours": here}
+            cells |= {"column": label, "verdict": verdict(here >= largest)}
+            why = f"largest at log length scale {lengths[k]:g}, log signal sd {signals[m]:g}"
+            rows.append(verdict_row(STUDY, table=claim, row=fit["problem"], why=why, **cells))
+    return rows
+
+
+# Tables of the evidence study: approximations, estimates, which method to use, and the verdict.
+#
+# All are made of parts, one a finished run (`parts`), so that they can be rebuilt from parts
+# that were kept where the runs were not.
 
 
 def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:

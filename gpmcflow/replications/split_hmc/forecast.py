@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import xarray as xr
 
-from gpmcflow.jobs.costs import Context, Cost, block_of, cost_of_making
+from gpmcflow.jobs.costs import (
+    Context,
+    Cost,
+    block_of,
+    cost_of_making,
+    seconds_per_transition,
+    timed,
+)
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import seconds_per_transition, timed
 from gpmcflow.replications.split_hmc import runs as split_hmc
 from gpmcflow.replications.split_hmc.illustrations import illustrate
 from gpmcflow.samplers import SAMPLERS

@@ -12,8 +12,8 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
+from gpmcflow.jobs.costs import seconds_per_step
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.pace import seconds_per_step
 from gpmcflow.jobs.problems import build_linear_model, limit_bytes
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

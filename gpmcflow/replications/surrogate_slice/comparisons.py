@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.jobs.judgement import (
+from gpmcflow.replications import verdict as rows
+from gpmcflow.replications.judgement import (
     NOT_RESOLVED,
     NUMBER,
     Estimate,
@@ -19,7 +20,6 @@ from gpmcflow.jobs.judgement import (
     verdict,
     within,
 )
-from gpmcflow.replications import verdict as rows
 from gpmcflow.replications.surrogate_slice.estimates import (
     COSTS,
     MethodRuns,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpmcflow.jobs.judgement import Estimate
 from gpmcflow.jobs.parts import grouped
+from gpmcflow.replications.judgement import Estimate
 from gpmcflow.replications.surrogate_slice.settings import METHODS, has_counts, likelihood_name
 
 COSTS = {

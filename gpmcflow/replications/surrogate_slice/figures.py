@@ -1,6 +1,9 @@
-"""Figures of the surrogate-slice study: cost, intensities of Cox processes, the paper's illustrations."""
+"""Figures of the surrogate-slice paper."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from gpmcflow.jobs.job import Job
 from gpmcflow.replications.figures.style import (
     handle,
     legend_below,
@@ -21,6 +25,9 @@ from gpmcflow.replications.figures.style import (
     unused,
 )
 from gpmcflow.replications.surrogate_slice.settings import BASELINE
+from gpmcflow.storage import load_results, open_results, read_csv
+
+# Figures of the surrogate-slice study: cost, intensities of Cox processes, the paper's illustrations.
 
 TOP = 4.0  # of the vertical axes in the paper
 LARGEST = 8.0  # bars that are higher are cut, their height written on them
@@ -268,3 +275,18 @@ def figure_2(tree: xr.DataTree) -> Figure:
     axes.margins(x=0.01)
     legend_below(figure, [*axes.lines[1:], bars], columns=2)
     return figure
+
+
+# Figures of study surrogate_slice from its results files.
+
+
+def draw(job: Job) -> Iterator[tuple[str, Figure]]:
+    """All figures of a run, by their names below its folder."""
+    yield "figure_3", figure_3(read_csv(job.input.efficiency, dtype={"problem": str}))
+    for path in map(Path, job.input.intensities):
+        with open_results(path) as tree:
+            yield f"{path.parents[1].name}/intensity", intensity(tree)
+    if "illustrations" in job.input.keys():  # noqa: SIM118 (a named list, no mapping)
+        tree = load_results(job.input.illustrations)
+        yield "figure_1", figure_1(tree)
+        yield "figure_2", figure_2(tree)

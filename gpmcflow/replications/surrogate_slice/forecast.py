@@ -5,15 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.jobs.costs import Context, Cost, cost_of_making
+from gpmcflow.jobs.costs import Context, Cost, cost_of_making, repeated
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.jobs.timing import repeated
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.replications.surrogate_slice.illustrations import illustrate
-from gpmcflow.replications.surrogate_slice.pace import TIMED_SECONDS, iterate
 from gpmcflow.replications.surrogate_slice.problems import build_joint_model, sampler_of
-from gpmcflow.replications.surrogate_slice.runs import LARGEST_DENSE, numbers_held, where_in_config
+from gpmcflow.replications.surrogate_slice.runs import (
+    LARGEST_DENSE,
+    TIMED_SECONDS,
+    iterate,
+    numbers_held,
+    where_in_config,
+)
 from gpmcflow.replications.surrogate_slice.settings import JOINT
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC

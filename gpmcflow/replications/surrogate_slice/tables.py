@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.jobs.judgement import PRECISION, TIME_PRECISION, Estimate
-from gpmcflow.replications.surrogate_slice.claims import claim_rows
+from gpmcflow.replications.judgement import PRECISION, TIME_PRECISION, Estimate
+from gpmcflow.replications.surrogate_slice.claims import claim_rows, statement_rows
 from gpmcflow.replications.surrogate_slice.comparisons import (
     FEW,
     SLOW,
@@ -31,7 +31,6 @@ from gpmcflow.replications.surrogate_slice.estimates import (
     problem_runs,
 )
 from gpmcflow.replications.surrogate_slice.settings import BASELINE, STUDY
-from gpmcflow.replications.surrogate_slice.statements import statement_rows
 from gpmcflow.replications.verdict import (
     VERDICT_COLUMNS,
     joined,

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from gpmcflow.replications.figures.style import looks
-from gpmcflow.replications.rmhmc_ais.paper_figures import trajectories
+from gpmcflow.replications.rmhmc_ais.figures import trajectories
 from gpmcflow.storage import write_figure
 
 

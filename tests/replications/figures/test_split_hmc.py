@@ -9,11 +9,13 @@ from matplotlib.colors import to_hex
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.replications.figures.style import looks
-from gpmcflow.replications.split_hmc.figures import autocorrelations, cost_comparison, traces
-from gpmcflow.replications.split_hmc.paper_figures import (
+from gpmcflow.replications.split_hmc.figures import (
+    autocorrelations,
+    cost_comparison,
     data_and_line,
     data_split,
     normal_split,
+    traces,
     trajectories,
 )
 from gpmcflow.storage import write_figure
