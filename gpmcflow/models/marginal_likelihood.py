@@ -108,7 +108,8 @@ class MarginalLikelihood:
             self.inner, self._buffers = model.rest_of_functions()
             if isinstance(self._buffers, OwnJitter) and model.jitter is None:
                 self._buffers.jitter = 0.0  # the noise is enough
-        self.E, self._C = np.zeros((n, n)), np.empty((n, n))  # (column, row), lower triangle
+        # (column, row): the lower triangle; the other one is added to, so it starts as numbers
+        self.E, self._C = np.zeros((n, n)), np.zeros((n, n))
         self._noise, self._u = np.empty(n), np.empty(n)
         self._key: bytes | None = None  # of the parameters E is filled for
 
