@@ -1,0 +1,1 @@
+"""Gaussian approximations of posteriors, the search for the best hyperparameters, and predictions."""

@@ -1,6 +1,5 @@
 """Covariance expressions, and everything that evaluates them.
 
-To add a covariance: its class in `stationary`, `levels` or `leaves`, with its line in `LEAVES`; its number in
-`nodes`, its values in `leaf_values` and the derivative by its parameters in `leaf_slopes`; its closed form in
-tests/covariances/test_covariances.py.
+To add a covariance: its class in `leaves` with its line in `LEAVES`, its number in `nodes`, its values and
+the derivatives by its parameters in `sweep`, its closed form in tests/covariances/test_covariances.py.
 """

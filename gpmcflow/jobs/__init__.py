@@ -1,1 +1,1 @@
-"""What the workflow asks of a study, and the studies that answer."""
+"""A study as the workflow sees it, one job of it, and what a job costs and asks for."""

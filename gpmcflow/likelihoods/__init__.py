@@ -1,8 +1,8 @@
 """Factorising likelihoods by name.
 
-To add one: its file, its line in `LIKELIHOODS`, its derivatives in tests/likelihoods/test_derivatives.py.
-All that asks for more than `Likelihood` has by default is in that file, too: sites, mean response, compiled
-form.
+To add one: its class in the file of its kind, its line in `LIKELIHOODS`, its derivatives in
+tests/likelihoods/test_derivatives.py. All that asks for more than `Likelihood` has by default is in that
+file, too: sites, mean response, compiled form.
 """
 
 from __future__ import annotations

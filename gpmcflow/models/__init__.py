@@ -1,0 +1,1 @@
+"""Gaussian process models, their log densities, and the structures of their priors."""

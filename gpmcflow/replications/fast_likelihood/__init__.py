@@ -1,0 +1,1 @@
+"""Sampling with fast approximations of a Gaussian process likelihood."""

@@ -1,0 +1,1 @@
+"""Riemannian-manifold HMC and annealed importance sampling for Gaussian process classification."""

@@ -1,0 +1,1 @@
+"""Split Hamiltonian Monte Carlo for logistic regression."""

@@ -1,0 +1,1 @@
+"""Surrogate-data slice sampling of covariance hyperparameters."""

@@ -1,0 +1,1 @@
+"""Samplers of a log density of a few coordinates."""

@@ -1,0 +1,1 @@
+"""Samplers of hyperparameters and latents together."""

@@ -1,0 +1,1 @@
+"""Samplers of latents at fixed hyperparameters."""
