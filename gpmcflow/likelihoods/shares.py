@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, gammaln, logit, zeta
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
 from gpmcflow.likelihoods.binary import Logistic
 from gpmcflow.likelihoods.counts import validate_counts
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
@@ -18,6 +18,7 @@ from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.gamma_ratios import (
     digamma_less,
     digamma_ratio,
+    gammas_less,
     log_gamma_gap,
     log_gamma_less,
     log_gamma_ratio,
@@ -425,6 +426,24 @@ def _beta_value(
     head[2] = total
 
 
+@compiled
+def _beta_values_and_slopes(eta, logit_y, log_y, log_rest, phi, log_phi, value, slope):
+    for row in range(eta.shape[0]):
+        total = 0.0
+        for i in range(eta.shape[1]):
+            mu, rest, log_a, log_b = share_of(eta[row, i], log_phi)
+            a, b, d = phi * mu, phi * rest, logit_y[i] - eta[row, i]
+            if abs(d) < 1.0:
+                fit = mu * d - math.log1p(mu * math.expm1(d))
+            else:
+                fit = mu * (log_y[i] - (log_a - log_phi)) + rest * (log_rest[i] - (log_b - log_phi))
+            (gamma_a, psi_a), (gamma_b, psi_b) = gammas_less(a, log_a), gammas_less(b, log_b)
+            total += log_a + log_b + gamma_a + gamma_b + phi * fit
+            first = d - psi_a + psi_b
+            slope[row, i] = rest - mu + phi * mu * rest * first
+        value[row] = total
+
+
 def _beta_factors(head, eta, out, y, constants, phi):  # as `_value`
     m, i, n = int(head[0]), int(head[1]), int(head[2])
     logit_y, log_y, log_rest = constants[i], constants[n + i], constants[2 * n + i]
@@ -501,10 +520,13 @@ class Beta(Likelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and phi v (logit y - psi(a) + psi(b))."""
-        phi, at = self._at(eta)
-        first = self._rise(at, eta, y)
-        slope = at.skew + phi * at.slope * first
-        return self._log_p(at, phi, eta, y).sum(-1), slope
+        phi, flat = self._phi(), flat_rows(eta)
+        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        _beta_values_and_slopes(
+            flat, logit(y), np.log(y), np.log1p(-y), phi, np.log(phi), value, slope
+        )
+        value += self._constant(phi, y).sum()
+        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log phi: sum of phi (psi(phi) - mu (psi(a) - log y) - (1 - mu) (psi(b) - log(1 - y)))."""

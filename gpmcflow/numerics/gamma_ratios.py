@@ -57,6 +57,27 @@ def digamma_less(z: np.ndarray, log_z: np.ndarray) -> np.ndarray:
     return np.where(large, series, digamma(1.0 + z) - log_z)
 
 
+@compiled
+def gammas_less(z, log_z):
+    """`log_gamma_less` and `digamma_less` of a number, by one recurrence to 9 and Stirling's series."""
+    if z > LARGE:
+        r = 1.0 / z
+        return log_gamma_less(z, log_z), r * (0.5 - r * (1.0 / 12.0 - r * r / 120.0))
+    x, lower, product = 1.0 + z, 0.0, 1.0
+    while x < 9.0:  # three factors by one division
+        upper = (x + 1.0) * (x + 2.0)
+        lower += (upper + x * (2.0 * x + 3.0)) / (x * upper)
+        product *= x * upper
+        x += 3.0
+    r, log_x = 1.0 / x, math.log(x)
+    t = r * r
+    series = 1 / 1260 - t * (1 / 1680 - t * (1 / 1188 - t * (691 / 360360)))
+    log_gamma = (x - 0.5) * log_x - x + 0.5 * _LOG_2PI + r * (1 / 12 - t * (1 / 360 - t * series))
+    series = 1 / 120 - t * (1 / 252 - t * (1 / 240 - t * (1 / 132 - t * (691 / 32760))))
+    psi = log_x - 0.5 * r - t * (1 / 12 - t * series) - lower
+    return z * log_z - z - log_gamma + math.log(product), psi - log_z
+
+
 def polygamma_gaps(d: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """psi(d + y) - psi(d) and the same of psi' and psi'', for d >= 1, y >= 0, elementwise."""
     d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.numerics.gamma_ratios import (
+    gammas_less,
     polygamma_gap,
     polygamma_gaps,
     polygammas,
@@ -20,7 +21,7 @@ def test_polygammas_from_1_to_a_million():
         np.testing.assert_allclose(polygammas(z), exact, rtol=3e-14)
 
 
-@pytest.mark.parametrize("z", [0.0, 1e-300, 0.3, 999.0, 1001.0, 1e9])
+@pytest.mark.parametrize("z", [0.0, 1e-300, 0.3, 7.99, 8.0, 999.0, 1001.0, 1e9])
 def test_what_digamma_has_beyond_the_logarithm_is_not_a_difference(z):
     with mp.workdps(40):
         exact = [mp.psi(order, 1 + mp.mpf(z)) for order in range(3)]
@@ -29,6 +30,10 @@ def test_what_digamma_has_beyond_the_logarithm_is_not_a_difference(z):
     ours = polygammas_less(z, float(log_z))
     np.testing.assert_allclose(ours[0], less, rtol=1e-11)
     np.testing.assert_allclose(ours[1:], [float(e) for e in exact[1:]], rtol=3e-14)
+    with mp.workdps(40):
+        x = mp.mpf(z)
+        both = float(x * log_z - x - mp.loggamma(1 + x)), less
+    np.testing.assert_allclose(gammas_less(z, float(log_z)), both, rtol=1e-11, atol=2e-14)
 
 
 @pytest.mark.parametrize("d", [1.0, 3.2, 900.0, 1e5])
