@@ -16,7 +16,7 @@ from typing import Any
 
 FILE = Path(__file__).with_name("record.csv")
 COLUMNS = ("name", "table", "csv", "expected", "code", "changed")
-CODE = Path(__file__).parents[2] / "gpmcflow" / "datasets"
+CODE = Path(__file__).parents[2] / "gpmcflow" / "data"
 
 
 def code_digest() -> str:
