@@ -36,7 +36,7 @@ from gpmcflow.storage.input_files import load_yaml
 from . import valid
 from .mutations import changed_bytes, changed_text, changed_values
 
-sys.path.insert(0, str(valid.ROOT / "tests" / "studies"))
+sys.path.insert(0, str(valid.ROOT / "tests"))
 from analysis.made_up import MADE
 
 _load_schema = functools.cache(config_module.load_schema)  # half a second each time

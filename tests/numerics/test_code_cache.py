@@ -19,10 +19,10 @@ PACKAGE = code_cache.PACKAGE
 PROGRAM = """
 import numpy as np
 from gpmcflow.covariances.dense_factor import weighted_gram
-from gpmcflow.likelihoods import probit
+from gpmcflow.likelihoods import binary
 from gpmcflow.numerics.lapack import ROUTINES
 slope, gram = np.empty((1, 1)), np.zeros((2, 2))
-probit._slopes(np.ones((1, 1)), np.ones(1), slope)
+binary._probit_slopes(np.ones((1, 1)), np.ones(1), slope)
 weighted_gram(ROUTINES, np.array([[2.0, 1.0], [0.0, 3.0]]), np.ones(2), 1.0, gram)
 print(slope[0, 0], gram[0, 0])
 """
@@ -62,7 +62,7 @@ def results(cache: Path, *installations: Path) -> list:
 def test_an_edit_of_what_is_inlined_is_seen_and_versions_share_a_folder(tmp_path):
     installations = [tmp_path / name for name in ("one", "two")]
     for folder in installations:
-        ignored = shutil.ignore_patterns("__pycache__", "studies", "datasets", "evidence")
+        ignored = shutil.ignore_patterns("__pycache__", "replications", "analysis", "data", "evidence")
         shutil.copytree(PACKAGE, folder / "gpmcflow", ignore=ignored)
     one, two = installations
     cache = tmp_path / "cache"

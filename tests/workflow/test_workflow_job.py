@@ -249,11 +249,11 @@ def test_a_signal_while_results_are_written_does_not_undo_the_job(snakemake, tmp
     assert (tmp_path / "out.nc").is_file()
 
 
-@pytest.mark.parametrize("steps", ["stages", "analysis.steps"])
+@pytest.mark.parametrize("steps", ["replications.stages", "analysis.steps"])
 def test_a_job_loads_no_statistics_before_it_needs_them(steps):
     """They take as long to load as all else together, and a cluster starts a job many times."""
     code = (
-        f"import sys; import gpmcflow.jobs.job, gpmcflow.replications.{steps};"
+        f"import sys; import gpmcflow.jobs.job, gpmcflow.{steps};"
         "print([m for m in ('scipy.stats', 'arviz_stats', 'matplotlib', 'dask') if m in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
