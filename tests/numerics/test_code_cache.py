@@ -62,7 +62,9 @@ def results(cache: Path, *installations: Path) -> list:
 def test_an_edit_of_what_is_inlined_is_seen_and_versions_share_a_folder(tmp_path):
     installations = [tmp_path / name for name in ("one", "two")]
     for folder in installations:
-        ignored = shutil.ignore_patterns("__pycache__", "replications", "analysis", "data", "evidence")
+        ignored = shutil.ignore_patterns(
+            "__pycache__", "replications", "analysis", "data", "evidence"
+        )
         shutil.copytree(PACKAGE, folder / "gpmcflow", ignore=ignored)
     one, two = installations
     cache = tmp_path / "cache"
