@@ -488,8 +488,9 @@ class Beta(Likelihood):
     --------
     >>> import numpy as np
     >>> import gpmcflow as gp
-    >>> gp.Beta(precision=2.0).log_density(np.zeros(1), np.array([0.3])).item()  # uniform
-    0.0
+    >>> likelihood = gp.Beta(precision=2.0)  # of mean 1/2: uniform
+    >>> round(float(np.exp(likelihood.log_density(np.zeros(1), np.array([0.3])).item())), 12)
+    1.0
     """
 
     precision: Setting | None = None
