@@ -24,9 +24,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter, Setting
 
-OF_ROWS: dict[
-    str, dict[str, Any]
-] = {  # settings in the place of those left out: of rows until they are read
+# Settings that rows of the file or its levels replace once these are read.
+OF_ROWS: dict[str, dict[str, Any]] = {
     "binomial": {"trials": 1},
     "beta_binomial": {"trials": 1},
     "ordinal": {"levels": 2},

@@ -26,7 +26,7 @@ from gpmcflow.errors import InputError
 # The first compilation of the passes: once for an installation, announced, and out of what is timed.
 
 log = logging.getLogger(__name__)
-SLOW = 2.0  # seconds after which the user is told what is going on
+SLOW = 2.0  # seconds before a log line reports a compilation
 
 
 @cache

@@ -43,7 +43,7 @@ class OutcomeKind:
 
     @property
     def shares(self) -> bool:
-        """Whether responses lie between 0 and 1, and are told in percent."""
+        """Whether responses lie between 0 and 1, so that the page reports them in percent."""
         return self.link == "logit"
 
 

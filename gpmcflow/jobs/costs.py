@@ -53,7 +53,7 @@ def seconds_per_step(step_at: Callable[[float], Step], budget: float, least: int
 
 # Short measurements a forecast is made from.
 #
-# Seconds are those of a processor: what other processes on the machine take is told by `share_of_core`.
+# All seconds are CPU seconds; `share_of_core` measures how much other processes on the machine take.
 
 ENOUGH = 0.25  # seconds a repeated measurement takes
 MOST_CASES = 320  # a fit is timed at so many cases, and from there extrapolated

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -33,6 +34,8 @@ class BinaryLikelihood(Likelihood):
 
     relative_sites = True
     discrete = binary = True
+    _slopes: ClassVar[Callable]  #: compiled loop (eta, y, slope) of the gradient, eta (rows, n)
+    _values_and_slopes: ClassVar[Callable]  #: (eta, y, value, slope)
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless every label is -1 or +1."""
@@ -42,6 +45,22 @@ class BinaryLikelihood(Likelihood):
             raise InputError(
                 f"{self.name} likelihood: labels {shown}; allowed: -1 and +1; recode the two classes"
             )
+
+    def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """y (log F)'(y eta), shape of eta."""
+        flat = flat_rows(eta)
+        slope = np.empty_like(flat)
+        self._slopes(flat, y, slope)
+        return slope.reshape(eta.shape)
+
+    def log_density_and_gradient(
+        self, eta: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum of log F(y eta) over cases and `gradient`."""
+        flat = flat_rows(eta)
+        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        self._values_and_slopes(flat, y, value, slope)
+        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
         """F(eta), the probability of +1."""
@@ -150,21 +169,8 @@ class Logistic(BinaryLikelihood):
     -0.3133
     """
 
-    def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """y sigma(-y eta), shape of eta."""
-        flat = flat_rows(eta)
-        slope = np.empty_like(flat)
-        _logistic_slopes(flat, y, slope)
-        return slope.reshape(eta.shape)
-
-    def log_density_and_gradient(
-        self, eta: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of log sigma(y eta) over cases and y sigma(-y eta)."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        _logistic_values_and_slopes(flat, y, value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+    _slopes = staticmethod(_logistic_slopes)
+    _values_and_slopes = staticmethod(_logistic_values_and_slopes)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log sigma(z), y q, -p q, -y p q (q - p) at z = y eta; p = sigma(z), q = sigma(-z)."""
@@ -265,21 +271,8 @@ class Probit(BinaryLikelihood):
     -0.1728
     """
 
-    def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """y lambda(y eta), shape of eta."""
-        flat = flat_rows(eta)
-        slope = np.empty_like(flat)
-        _probit_slopes(flat, y, slope)
-        return slope.reshape(eta.shape)
-
-    def log_density_and_gradient(
-        self, eta: np.ndarray, y: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of log Phi(y eta) over cases and y lambda(y eta)."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        _probit_values_and_slopes(flat, y, value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+    _slopes = staticmethod(_probit_slopes)
+    _values_and_slopes = staticmethod(_probit_values_and_slopes)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log Phi(z), y lambda, -w, -y w' at z = y eta."""

@@ -389,7 +389,7 @@ def _hurdle_factors(
         q = s / d if d > 0.0 else 0.0
         some = -math.expm1(-x)
         r = s * (math.exp(-x) / some) if TINY < x < 700.0 else s / TINY if x <= TINY else 0.0
-        rate = s + r  # of those that are not zero
+        rate = s + r  # s / (1 - p0(0)): the rate given y > 0
         below = -_more_than(x) * (s / x if TINY < x < 1e300 else 1.0)
         if d > 0.0:
             below -= _missing(max(x / d, TINY))

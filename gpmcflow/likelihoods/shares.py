@@ -24,7 +24,7 @@ from gpmcflow.numerics.gamma_ratios import (
     log_gamma_ratio,
     polygamma_gap,
     polygamma_gaps,
-    polygammas_less,
+    polygammas,
 )
 from gpmcflow.parameters.parameter import Setting
 
@@ -226,19 +226,15 @@ class Binomial(TrialsLikelihood):
 MOST_SUMMED = 200  # trials up to which the information is a sum over all outcomes
 
 
-def _beta_binomial_value(head, f, y, constants, phi):  # constants are trials, phi is the precision
-    offset, total = head[1], 0.0
+def _beta_binomial_value(head, f, y, constants, phi):  # trials; the precision and its log
+    total = 0.0
     for i in range(int(head[0])):
-        eta = f[i] + offset
-        e = math.exp(-abs(eta))
-        less, inverse = math.log1p(e), 1.0 / (1.0 + e)
-        mu, rest = (inverse, e * inverse) if eta >= 0.0 else (e * inverse, inverse)
+        mu, rest, log_a, log_b = share_of(f[i] + head[1], phi[1])
         k, others = y[i], constants[i] - y[i]
         if k > 0.0:  # log G(a + k) - log G(a + 1) + log a: a may underflow
-            total += min(eta, 0.0) - less + phi[1] + log_gamma_gap(1.0 + phi[0] * mu, k - 1.0)
+            total += log_a + log_gamma_gap(1.0 + phi[0] * mu, k - 1.0)
         if others > 0.0:
-            total -= max(eta, 0.0) + less - phi[1]
-            total += log_gamma_gap(1.0 + phi[0] * rest, others - 1.0)
+            total += log_b + log_gamma_gap(1.0 + phi[0] * rest, others - 1.0)
     head[2] = total
 
 
@@ -406,62 +402,54 @@ def _grown(d: np.ndarray | float, k: np.ndarray) -> np.ndarray:
 # Beta likelihood with logit link: shares between 0 and 1.
 
 
-def _beta_value(
-    head, f, y, constants, phi
-):  # constants: logit y, log y, log(1 - y); phi: it and its log
-    offset, n, total = head[1], int(head[0]), 0.0
+@compiled
+def _beta_terms(eta, phi, log_phi, logit_y, log_y, log_rest):
+    """mu, 1 - mu, log p but for what does not depend on eta, logit y - psi(1 + a) + psi(1 + b)."""
+    mu, rest, log_a, log_b = share_of(eta, log_phi)
+    d = logit_y - eta
+    if abs(d) < 1.0:
+        fit = mu * d - math.log1p(mu * math.expm1(d))
+    else:
+        fit = mu * (log_y - (log_a - log_phi)) + rest * (log_rest - (log_b - log_phi))
+    (gamma_a, psi_a), (gamma_b, psi_b) = (
+        gammas_less(phi * mu, log_a),
+        gammas_less(phi * rest, log_b),
+    )
+    return mu, rest, log_a + log_b + gamma_a + gamma_b + phi * fit, d - psi_a + psi_b
+
+
+# constants of the loops: logit y, log y, log(1 - y); phi is the precision and its log
+
+
+def _beta_value(head, f, y, constants, phi):
+    n, total = int(head[0]), 0.0
     for i in range(n):
-        eta, e = f[i] + offset, math.exp(-abs(f[i] + offset))
-        less = math.log1p(e)
-        log_a, log_b = phi[1] + min(eta, 0.0) - less, phi[1] - max(eta, 0.0) - less
-        mu, rest = 1.0 / (1.0 + e), e / (1.0 + e)
-        mu, rest = (mu, rest) if eta >= 0.0 else (rest, mu)
-        a, b, d = phi[0] * mu, phi[0] * rest, constants[i] - eta
-        if abs(d) < 1.0:
-            fit = mu * d - math.log1p(mu * math.expm1(d))
-        else:
-            fit = mu * (constants[n + i] - min(eta, 0.0) + less)
-            fit += rest * (constants[2 * n + i] + max(eta, 0.0) + less)
-        total += log_a + log_b + log_gamma_less(a, log_a) + log_gamma_less(b, log_b) + phi[0] * fit
+        of_y = constants[i], constants[n + i], constants[2 * n + i]
+        total += _beta_terms(f[i] + head[1], phi[0], phi[1], *of_y)[2]
     head[2] = total
 
 
 @compiled
-def _beta_values_and_slopes(eta, logit_y, log_y, log_rest, phi, log_phi, value, slope):
+def _beta_values_and_slopes(eta, constants, phi, log_phi, value, slope):
     for row in range(eta.shape[0]):
         total = 0.0
         for i in range(eta.shape[1]):
-            mu, rest, log_a, log_b = share_of(eta[row, i], log_phi)
-            a, b, d = phi * mu, phi * rest, logit_y[i] - eta[row, i]
-            if abs(d) < 1.0:
-                fit = mu * d - math.log1p(mu * math.expm1(d))
-            else:
-                fit = mu * (log_y[i] - (log_a - log_phi)) + rest * (log_rest[i] - (log_b - log_phi))
-            (gamma_a, psi_a), (gamma_b, psi_b) = gammas_less(a, log_a), gammas_less(b, log_b)
-            total += log_a + log_b + gamma_a + gamma_b + phi * fit
-            first = d - psi_a + psi_b
+            of_y = constants[0, i], constants[1, i], constants[2, i]
+            mu, rest, log_p, first = _beta_terms(eta[row, i], phi, log_phi, *of_y)
+            total += log_p
             slope[row, i] = rest - mu + phi * mu * rest * first
         value[row] = total
 
 
-def _beta_factors(head, eta, out, y, constants, phi):  # as `_value`
+def _beta_factors(head, eta, out, y, constants, phi):
     m, i, n = int(head[0]), int(head[1]), int(head[2])
-    logit_y, log_y, log_rest = constants[i], constants[n + i], constants[2 * n + i]
+    of_y = constants[i], constants[n + i], constants[2 * n + i]
     for k in range(m):
-        mu, rest, log_a, log_b = share_of(eta[k], phi[1])
-        a, b, d = phi[0] * mu, phi[0] * rest, logit_y - eta[k]
-        if abs(d) < 1.0:
-            fit = mu * d - math.log1p(mu * math.expm1(d))
-        else:
-            fit = mu * (log_y - (log_a - phi[1])) + rest * (log_rest - (log_b - phi[1]))
-        less_a, curve_a, bend_a = polygammas_less(a, log_a)
-        less_b, curve_b, bend_b = polygammas_less(b, log_b)
-        first = d - less_a + less_b
+        mu, rest, out[k], first = _beta_terms(eta[k], phi[0], phi[1], *of_y)
+        of_a, of_b = polygammas(1.0 + phi[0] * mu), polygammas(1.0 + phi[0] * rest)
         slopes = share_derivatives(
-            mu, rest, phi[0], 2.0, rest - mu, first, -curve_a - curve_b, bend_b - bend_a
+            mu, rest, phi[0], 2.0, rest - mu, first, -of_a[1] - of_b[1], of_b[2] - of_a[2]
         )
-        gammas = log_gamma_less(a, log_a) + log_gamma_less(b, log_b)
-        out[k] = log_a + log_b + gammas + phi[0] * fit
         out[m + k], out[2 * m + k], out[3 * m + k] = slopes
 
 
@@ -523,9 +511,7 @@ class Beta(Likelihood):
         """Sum over cases, and phi v (logit y - psi(a) + psi(b))."""
         phi, flat = self._phi(), flat_rows(eta)
         value, slope = np.empty(len(flat)), np.empty_like(flat)
-        _beta_values_and_slopes(
-            flat, logit(y), np.log(y), np.log1p(-y), phi, np.log(phi), value, slope
-        )
+        _beta_values_and_slopes(flat, self._of_y(y), phi, np.log(phi), value, slope)
         value += self._constant(phi, y).sum()
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
@@ -575,16 +561,19 @@ class Beta(Likelihood):
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Logits of the responses are constants, the precision is a parameter of the loop."""
-        phi, constants = self._phi(), np.stack([logit(y), np.log(y), np.log1p(-y)])
+        phi = self._phi()
         constant = float(self._constant(phi, y).sum())
-        return CompiledValue(_beta_value, constants, np.array([phi, np.log(phi)]), constant)
+        return CompiledValue(_beta_value, self._of_y(y), np.array([phi, np.log(phi)]), constant)
 
     def factor_loop(self, y: np.ndarray) -> FactorLoop:
         """As `compiled`."""
-        phi, constants = self._phi(), np.stack([logit(y), np.log(y), np.log1p(-y)])
-        return FactorLoop(
-            _beta_factors, constants, np.array([phi, np.log(phi)]), self._constant(phi, y)
-        )
+        phi = self._phi()
+        of_phi = np.array([phi, np.log(phi)])
+        return FactorLoop(_beta_factors, self._of_y(y), of_phi, self._constant(phi, y))
+
+    @staticmethod
+    def _of_y(y: np.ndarray) -> np.ndarray:
+        return np.stack([logit(y), np.log(y), np.log1p(-y)])
 
     def _log_p(self, at: Shares, phi: float, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         gammas = log_gamma_less(at.a, at.log_a) + log_gamma_less(at.b, at.log_b)

@@ -124,16 +124,6 @@ def polygammas(z):
 
 
 @compiled
-def polygammas_less(z, log_z):
-    """psi(1 + z) - log z as `digamma_less`, psi'(1 + z) and psi''(1 + z) of a number z >= 0."""
-    first, second, third = polygammas(1.0 + z)
-    if z > LARGE:
-        r = 1.0 / z
-        return r * (0.5 - r * (1.0 / 12.0 - r * r / 120.0)), second, third
-    return first - log_z, second, third
-
-
-@compiled
 def polygamma_gap(d, y):
     """`polygamma_gaps` of numbers d >= 1 and a whole y >= 0, for compiled loops."""
     first = second = third = 0.0

@@ -300,6 +300,26 @@ def test_derivatives_against_central_differences(name):
         np.testing.assert_allclose(difference, here[order + 1], rtol=1e-6, atol=1e-7)
 
 
+def test_products_of_hundreds_of_factors_neither_overflow_nor_vanish():
+    """Loops take one logarithm for many cases: 900 overflow where a product is never put away."""
+    rng = np.random.default_rng(3)
+    eta = 3.0 * rng.normal(size=(2, 900))
+    for likelihood in (
+        Logistic(),
+        Ordinal(cutpoints=(-1.0, 0.0, 1e-5)),
+        Survival("loglogistic", 0.4, event=np.arange(900) % 3 > 0),
+        ZeroInflated(Poisson(), 1e-3),
+    ):
+        if isinstance(likelihood, Logistic | ZeroInflated):
+            y = np.full(900, -1.0 if isinstance(likelihood, Logistic) else 0.0)
+        else:
+            y = likelihood.simulate(rng, eta[0])
+        log_p, slope, *_ = likelihood.derivatives(eta, y)
+        value, gradient = likelihood.log_density_and_gradient(eta, y)
+        np.testing.assert_allclose(value, log_p.sum(-1), rtol=1e-13)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-10, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_batched_value_and_gradient_agree_with_the_derivatives(name):
     likelihood, y, _ = CASES[name]
