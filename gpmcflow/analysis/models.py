@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import logit, ndtri
 
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.covariances.basis_functions import SMOOTHNESS
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.leaves import Constant, Linear, Periodic
 from gpmcflow.data.codes import CategoryCode, Encoding, GroupCode, NumberCode
@@ -166,7 +165,7 @@ def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covar
             pair = Sum if isinstance(part, Sum) else Product
             return pair(replaced(part.left), replaced(part.right))
         own = [name for name in part.columns or () if name in marks]
-        if part.code not in SMOOTHNESS:
+        if part.smoothness is None:
             linear.update(own)
             return part
         curved.update(own)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 from gpmcflow.covariances.binding import bind
 from gpmcflow.covariances.expressions import Leaf, Sum
-from gpmcflow.covariances.nodes import POLYNOMIAL, RATIONAL_QUADRATIC
+from gpmcflow.covariances.nodes import DISTANCES, INNER_PRODUCTS
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.collapsed_density import Density
 from gpmcflow.models.gp_model import GPModel
@@ -121,7 +121,7 @@ class _Ranges:
 
     def _place_leaf(self, k: int, leaf: Leaf, columns: tuple[int, ...], log_spread: float) -> None:
         places, X = self.model.parameters.places(k), self.model.X[:, columns]
-        if leaf.code == POLYNOMIAL:
+        if leaf.kind == INNER_PRODUCTS:
             slopes = places[: len(places) - bool(leaf.extra)]
             sizes = _column_sizes(X, len(slopes))
             self._place(slopes, log_spread / leaf.degree - sizes, SLOPES)
@@ -132,7 +132,7 @@ class _Ranges:
             self._place(places[-1], log_spread, AMPLITUDES)
             self.amplitudes[places[-1]] = True
         scales = places[: len(places) - bool(leaf.extra) - leaf.has_amplitude]
-        if leaf.code <= RATIONAL_QUADRATIC and self.model.parameters.is_free[scales].any():
+        if leaf.kind == DISTANCES and self.model.parameters.is_free[scales].any():
             self._place(scales, _log_lengths(X, len(scales)), LENGTHS)
 
     def _log_size(self, k: int, leaf: Leaf, columns: tuple[int, ...]) -> float:
@@ -146,7 +146,7 @@ class _Ranges:
             return 0.0
         if leaf.has_amplitude:
             return float(values[-1])
-        if leaf.code != POLYNOMIAL or parameters.is_free[places].any():
+        if leaf.kind != INNER_PRODUCTS or parameters.is_free[places].any():
             return 0.0
         variances = np.exp(2.0 * np.array(values, dtype=np.float64))
         n_slopes = len(places) - bool(leaf.extra)

@@ -19,7 +19,6 @@ from gpmcflow.covariances.basis_blocks import (
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import (
     LARGEST,
-    SMOOTHNESS,
     BasisFunctions,
     axis_size,
     box_width,
@@ -162,7 +161,7 @@ def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisB
 
 def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
     places = [int(place) for place in places]
-    if leaf.code in SMOOTHNESS:
+    if leaf.smoothness is not None:
         return [_eigen_block(binding, leaf, columns, places)]
     if isinstance(leaf, Periodic):
         return [
@@ -194,7 +193,7 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
 
 
 def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
-    D, nu, settings = len(columns), SMOOTHNESS[leaf.code], binding.settings
+    D, nu, settings = len(columns), leaf.smoothness, binding.settings
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
@@ -255,7 +254,7 @@ def _short(term: Covariance) -> str:
 
 def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, columns) -> None:
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
-    nu, names = SMOOTHNESS[leaf.code], binding.names
+    nu, names = leaf.smoothness, binding.names
     if binding.settings.m is not None:
         raise InputError(
             f"basis functions: {_short(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at most "

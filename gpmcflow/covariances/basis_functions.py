@@ -16,17 +16,12 @@ import scipy  # scipy.stats is loaded on first use, as it takes longest of all t
 from scipy.optimize import brentq
 from scipy.special import gammaln, stdtrit
 
-from gpmcflow.covariances import nodes
 from gpmcflow.errors import InputError
 
 LARGEST = 400  # eigenfunctions of a model
 LEAST_BOUNDARY = 1.2
 LEAST_WAVES = 2
 _SMALLEST = 1e-290
-#: nu of the covariances that have a basis, by their code; the squared exponential is the limit
-SMOOTHNESS = {
-    nodes.SQUARED_EXPONENTIAL: np.inf, nodes.MATERN12: 0.5, nodes.MATERN32: 1.5, nodes.MATERN52: 2.5,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)

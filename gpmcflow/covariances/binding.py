@@ -24,7 +24,7 @@ def bind(covariance: Covariance, inputs: Inputs) -> tuple[Covariance, list[tuple
 
 def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
     who = type(leaf).__name__
-    if leaf.code in (nodes.CONSTANT, nodes.WHITE):
+    if leaf.kind in (nodes.ONE, nodes.SAME_CASE):
         if leaf.columns is not None:
             raise InputError(f"{who}: columns {leaf.columns}; allowed: none, as it has no inputs")
         return ()
@@ -43,7 +43,7 @@ def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
                 f"{who}: column {name!r} holds words ({', '.join(inputs.levels[name][:3])}, ..); allowed: in "
                 "categorical and group only"
             )
-    if leaf.code == nodes.PERIODIC and len(places) != 1:
+    if leaf.kind == nodes.PHASES and len(places) != 1:
         raise InputError(f"{who}: {len(places)} columns; allowed: one; name it by columns=")
     return places
 

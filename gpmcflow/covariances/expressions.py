@@ -141,13 +141,20 @@ class Product(_Pair):
 class Leaf(Covariance):
     """What leaves share: ``columns`` (names or places; None: all numeric ones) and ``name``, of the term."""
 
-    code: ClassVar[int]
+    kind: ClassVar[int]  # what its values are computed from, see `nodes`
     term: ClassVar[str]  # name in texts, and of the term where none is given
     scales: ClassVar[str | None] = None  # parameter of which there is one, or one for each column
     extra: ClassVar[str | None] = None
     has_amplitude: ClassVar[bool] = True  # a parameter ``signal_sd``
     amplitude: ClassVar[str] = "signal_sd"  # parameter that scales a product
     levels_allowed: ClassVar[bool] = False
+    smoothness: ClassVar[float | None] = (
+        None  # nu of its spectral density, if it has basis functions
+    )
+    # Loops of those that have an argument, see `leaves`
+    values_loop: ClassVar[Callable | None] = None
+    slopes_loop: ClassVar[Callable | None] = None
+    slopes_need_argument: ClassVar[bool] = True
 
     columns: Columns = field(default=None, kw_only=True)
     name: str | None = field(default=None, kw_only=True)

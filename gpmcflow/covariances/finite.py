@@ -43,7 +43,7 @@ class FewFunctions(NamedTuple):
 
 def is_finite(covariance: Covariance) -> bool:
     """Whether a covariance is that of few functions, whatever their number."""
-    return all(leaf.code in (nodes.CONSTANT, nodes.POLYNOMIAL) for leaf in covariance.leaves())
+    return all(leaf.kind in (nodes.ONE, nodes.INNER_PRODUCTS) for leaf in covariance.leaves())
 
 
 def few_functions(
@@ -64,7 +64,7 @@ def _of(covariance: Covariance, bound: Iterator, p: int, size: int) -> FewFuncti
         return left.plus(right) if isinstance(covariance, Sum) else left.times(right)
     leaf: Leaf = covariance  # type: ignore[assignment]
     columns, places = next(bound)
-    if leaf.code == nodes.CONSTANT:
+    if leaf.kind == nodes.ONE:
         exponents = np.zeros((1, size))
         exponents[0, places[-1]] = 1.0
         return FewFunctions(np.zeros((1, p), dtype=int), np.zeros(1), exponents)

@@ -1,6 +1,13 @@
 """Covariance functions by name: of the distance between inputs, of levels, periodic, linear, polynomial.
 
 See `expressions` for + and *.
+
+A leaf whose values depend on an argument h (see `nodes`) has two loops, which compiled code calls by their
+addresses for the numbers of a panel. They get pointers; ``head`` holds the numbers named in `nodes`.
+``values_loop`` computes k / s^2 into v; it may overwrite h, and use u. ``slopes_loop``, for which v holds k with
+its amplitude, multiplies bar by a weight w, and sums bar h, h being what it was at first: where h is a sum
+over columns, each with its scale, bar times the column's share of h is that scale's slope (half of it for
+inner products, twice for mismatches).
 """
 
 from __future__ import annotations
@@ -10,11 +17,48 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numba import carray
 
 from gpmcflow.covariances import nodes
 from gpmcflow.covariances.expressions import Leaf
+from gpmcflow.covariances.nodes import OWN, OWN_SLOPE, POWER, SCALE_SLOPE, SIZE, SWITCH
 from gpmcflow.errors import InputError
+from gpmcflow.numerics.code_cache import compiled
+from gpmcflow.numerics.exponentials import exponentials, logarithms
 from gpmcflow.parameters.parameter import Setting
+
+
+@compiled
+def exponential_values(head, h, v, u, bar):
+    """v = exp(-h / 2)."""
+    if head[SWITCH] == 0.0:
+        n = int(head[SIZE])
+        exponentials(carray(h, n), carray(v, n))
+
+
+@compiled(fastmath={"contract", "reassoc"})
+def exponential_slopes(head, h, v, u, bar):
+    """Slopes of v = exp(-h / 2)."""
+    total = 0.0
+    for i in range(int(head[SIZE])):
+        bar[i] *= v[i]
+        total += bar[i] * h[i]
+    head[SCALE_SLOPE] = total
+
+
+@compiled(fastmath={"contract"})
+def matern_values(head, h, v, rate, second):
+    """h becomes 2 a, a^2 = rate h, rate being 2 nu; v = (1 + a + second a^2) exp(-a)."""
+    n = int(head[SIZE])
+    for i in range(n):
+        h[i] = np.sqrt(4.0 * rate * h[i])
+    if head[SWITCH] == 0.0:
+        exponentials(carray(h, n), carray(v, n))
+        if rate > 1.0:
+            for i in range(n):
+                a = 0.5 * h[i]
+                v[i] *= 1.0 + a + second * a * a
+
 
 # Covariances of the distance between inputs.
 
@@ -23,13 +67,13 @@ Scales = Setting | Sequence[Setting] | None
 
 @dataclass(frozen=True, repr=False)
 class Stationary(Leaf):
-    """One length scale, or one for each column, and an amplitude."""
+    """One length scale, or one for each column, and an amplitude; h = r^2."""
 
     length_scale: Scales = None
     signal_sd: Setting | None = None
     ard: bool = field(default=False, kw_only=True)
 
-    scales = "length_scale"
+    kind, scales = nodes.DISTANCES, "length_scale"
 
 
 class SquaredExponential(Stationary):
@@ -68,7 +112,17 @@ class SquaredExponential(Stationary):
            [5.4588, 9.    ]])
     """
 
-    code, term = nodes.SQUARED_EXPONENTIAL, "squared_exponential"
+    term, smoothness, slopes_need_argument = "squared_exponential", np.inf, False
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """exp(-h / 2)."""
+        exponential_values(head, h, v, u, bar)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times v."""
+        exponential_slopes(head, h, v, u, bar)
 
 
 class Matern12(Stationary):
@@ -107,7 +161,22 @@ class Matern12(Stationary):
            [3.3109, 9.    ]])
     """
 
-    code, term = nodes.MATERN12, "matern12"
+    term, smoothness = "matern12", 0.5
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """exp(-a), a^2 = h."""
+        matern_values(head, h, v, 1.0, 0.0)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times v / a; nothing at one place, where that is infinite."""
+        total = 0.0
+        for i in range(int(head[SIZE])):
+            safe = h[i] if h[i] > 0.0 else 1.0
+            bar[i] = bar[i] * v[i] * 2.0 / safe if h[i] > 0.0 else 0.0
+            total += bar[i] * h[i] * h[i]
+        head[SCALE_SLOPE] = total / 4.0
 
 
 class Matern32(Stationary):
@@ -146,7 +215,21 @@ class Matern32(Stationary):
            [4.3502, 9.    ]])
     """
 
-    code, term = nodes.MATERN32, "matern32"
+    term, smoothness = "matern32", 1.5
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """(1 + a) exp(-a), a^2 = 3 h."""
+        matern_values(head, h, v, 3.0, 0.0)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times 3 v / (1 + a)."""
+        total = 0.0
+        for i in range(int(head[SIZE])):
+            bar[i] *= 3.0 * v[i] / (1.0 + 0.5 * h[i])
+            total += bar[i] * h[i] * h[i]
+        head[SCALE_SLOPE] = total / 12.0
 
 
 class Matern52(Stationary):
@@ -185,7 +268,22 @@ class Matern52(Stationary):
            [4.7159, 9.    ]])
     """
 
-    code, term = nodes.MATERN52, "matern52"
+    term, smoothness = "matern52", 2.5
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """(1 + a + a^2 / 3) exp(-a), a^2 = 5 h."""
+        matern_values(head, h, v, 5.0, 1.0 / 3.0)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times 5 (1 + a) v / (3 + 3 a + a^2)."""
+        total = 0.0
+        for i in range(int(head[SIZE])):
+            a = 0.5 * h[i]
+            bar[i] *= 5.0 * (1.0 + a) * v[i] / (3.0 + 3.0 * a + a * a)
+            total += bar[i] * h[i] * h[i]
+        head[SCALE_SLOPE] = total / 20.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,9 +331,31 @@ class RationalQuadratic(Leaf):
     alpha: Setting | None = None
     ard: bool = field(default=False, kw_only=True)
 
-    code, term, scales, extra = (
-        nodes.RATIONAL_QUADRATIC, "rational_quadratic", "length_scale", "alpha",
-    )  # fmt: skip
+    kind, term, scales, extra = nodes.DISTANCES, "rational_quadratic", "length_scale", "alpha"
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """(1 + h / (2 alpha))^-alpha; h becomes -2 log v, u holds what it was."""
+        n, alpha = int(head[SIZE]), np.exp(head[OWN])
+        for i in range(n):
+            u[i] = h[i]
+            v[i] = 1.0 + u[i] / (2.0 * alpha)
+        logarithms(carray(v, n), carray(h, n))
+        for i in range(n):
+            h[i] *= 2.0 * alpha
+        exponential_values(head, h, v, u, bar)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times v / (1 + h / (2 alpha))."""
+        n, alpha, own, total = int(head[SIZE]), np.exp(head[OWN]), 0.0, 0.0
+        if head[SWITCH] == 1.0:
+            for i in range(n):
+                own += bar[i] * v[i] * (u[i] / (2.0 + u[i] / alpha) - 0.5 * h[i])
+        for i in range(n):
+            bar[i] *= v[i] / (1.0 + u[i] / (2.0 * alpha))
+            total += bar[i] * u[i]
+        head[SCALE_SLOPE], head[OWN_SLOPE] = total, own
 
 
 # Covariances of levels: of words and codes, of a case with itself, and one that is the same for all.
@@ -275,7 +395,7 @@ class Constant(_WithAmplitude):
            [4., 4.]])
     """
 
-    code, term = nodes.CONSTANT, "constant"
+    kind, term = nodes.ONE, "constant"
 
 
 class White(_WithAmplitude):
@@ -307,7 +427,7 @@ class White(_WithAmplitude):
            [0., 4.]])
     """
 
-    code, term = nodes.WHITE, "white"
+    kind, term = nodes.SAME_CASE, "white"
 
 
 class Categorical(Stationary):
@@ -346,7 +466,9 @@ class Categorical(Stationary):
            [1.    , 0.3679, 1.    ]])
     """
 
-    code, term, levels_allowed = nodes.CATEGORICAL, "categorical", True
+    kind, term, levels_allowed = nodes.MISMATCHES, "categorical", True
+    slopes_need_argument = False
+    values_loop, slopes_loop = SquaredExponential.values_loop, SquaredExponential.slopes_loop
 
 
 class Group(_WithAmplitude):
@@ -380,7 +502,7 @@ class Group(_WithAmplitude):
            [4., 0., 4.]])
     """
 
-    code, term, levels_allowed = nodes.GROUP, "group", True
+    kind, term, levels_allowed = nodes.SAME_LEVELS, "group", True
 
 
 # Periodic, linear and polynomial covariances, and all there are by name; see `expressions` for + and *.
@@ -432,7 +554,9 @@ class Periodic(Leaf):
     signal_sd: Setting | None = None
     period: Setting | None = None
 
-    code, term, scales, extra = nodes.PERIODIC, "periodic", "length_scale", "period"
+    kind, term, scales, extra = nodes.PHASES, "periodic", "length_scale", "period"
+    slopes_need_argument = False
+    values_loop, slopes_loop = SquaredExponential.values_loop, SquaredExponential.slopes_loop
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -484,8 +608,22 @@ class Linear(Leaf):
     sd: Scales = None
     ard: bool = field(default=False, kw_only=True)
 
-    code, term, scales, degree = nodes.POLYNOMIAL, "linear", "sd", 1
-    has_amplitude, amplitude = False, "sd"
+    kind, term, scales, degree = nodes.INNER_PRODUCTS, "linear", "sd", 1
+    has_amplitude, amplitude, slopes_need_argument = False, "sd", False
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """h."""
+        for i in range(int(head[SIZE])):
+            v[i] = h[i]
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times 1."""
+        total = 0.0
+        for i in range(int(head[SIZE])):
+            total += bar[i] * h[i]
+        head[SCALE_SLOPE] = total
 
 
 @dataclass(frozen=True, repr=False)
@@ -532,8 +670,33 @@ class Polynomial(Leaf):
     offset: Setting | None = None
     ard: bool = field(default=False, kw_only=True)
 
-    code, term, scales, extra = nodes.POLYNOMIAL, "polynomial", "sd", "offset"
+    kind, term, scales, extra = nodes.INNER_PRODUCTS, "polynomial", "sd", "offset"
     has_amplitude = False
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        """(h + b^2)^q."""
+        n, offset = int(head[SIZE]), np.exp(2.0 * head[OWN])
+        for i in range(n):
+            h[i] += offset
+            v[i] = h[i]
+        for _ in range(int(head[POWER]) - 1):
+            for i in range(n):
+                v[i] *= h[i]
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        """Times q (h + b^2)^(q - 1)."""
+        n, degree, offset = int(head[SIZE]), head[POWER], np.exp(2.0 * head[OWN])
+        own = total = 0.0
+        for _ in range(int(degree) - 1):
+            for i in range(n):
+                bar[i] *= h[i]
+        for i in range(n):
+            bar[i] *= degree
+            own += bar[i]
+            total += bar[i] * (h[i] - offset)
+        head[SCALE_SLOPE], head[OWN_SLOPE] = total, 2.0 * offset * own
 
     def with_defaults(self, amplitude: bool = True) -> Polynomial:
         """The same; in a product whose amplitude another factor carries, ``offset`` left out is 1."""

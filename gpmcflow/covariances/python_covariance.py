@@ -62,7 +62,7 @@ class PythonCovariance(Leaf):
     given: Mapping[str, Any] = field(default_factory=dict)
     gradient: Callable | None = None
 
-    code, term, has_amplitude = nodes.GIVEN, "python", False
+    kind, term, has_amplitude = nodes.GIVEN, "python", False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -143,7 +143,7 @@ def _given(tape):
     return [
         (leaf, list(columns), np.asarray(places, dtype=np.int64))
         for leaf, columns, places in bound
-        if leaf.code == nodes.GIVEN
+        if leaf.kind == nodes.GIVEN
     ]
 
 

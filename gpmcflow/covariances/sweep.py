@@ -7,41 +7,47 @@ import numpy as np
 from gpmcflow.covariances.nodes import (
     ADJOINT,
     AMPLITUDE,
-    CATEGORICAL,
-    CODE,
-    CONSTANT,
+    ARGUMENT,
     CROSS,
     DEGREE,
     DIAGONAL,
     DIRECT,
+    DISTANCES,
     EXTRA,
     FILL,
     FRESH,
     GIVEN,
+    HEAD,
+    INNER_PRODUCTS,
     JITTER,
+    KIND,
     LEFT,
-    MATERN12,
-    MATERN32,
-    MATERN52,
+    MISMATCHES,
     MOVED,
     N_COLUMNS,
     N_SCALES,
+    ONE,
+    OWN,
+    OWN_SLOPE,
     PANEL,
-    PERIODIC,
-    POLYNOMIAL,
+    PHASES,
+    POWER,
     PRODUCT,
-    RATIONAL_QUADRATIC,
     RIGHT,
     ROW,
+    SAME_CASE,
     SCALE,
+    SCALE_SLOPE,
     SCALED,
+    SIZE,
+    SLOPES,
     SLOT,
-    SQUARED_EXPONENTIAL,
     SUM,
-    WHITE,
+    SWITCH,
+    VALUES,
 )
 from gpmcflow.numerics.code_cache import compiled
-from gpmcflow.numerics.exponentials import exponentials, logarithms
+from gpmcflow.numerics.lapack import call
 
 # Compiled values of the leaves of a covariance expression, a panel of the matrix at a time.
 
@@ -129,29 +135,10 @@ def _add_mismatches(x, at, amount, out, first):
         out[i] = differs if first else out[i] + differs
 
 
-@compiled(fastmath={"contract"})
-def _matern(code, argument, value):
-    """Times the polynomial in a = argument / 2."""
-    second = 1.0 / 12.0 if code == MATERN52 else 0.0
-    for i in range(value.size):
-        h = argument[i]
-        value[i] *= 1.0 + 0.5 * h + second * h * h
-
-
-@compiled(fastmath={"contract"})
-def power(base, degree, out):
-    """out = base to a whole power."""
-    for i in range(base.size):
-        out[i] = base[i]
-    for _ in range(degree - 1):
-        for i in range(base.size):
-            out[i] *= base[i]
-
-
 @compiled
 def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, out):
     """Sums of squares or products of a leaf for a panel, kept in its slot where it has one."""
-    slot, products = table[k, SLOT], table[k, CODE] == POLYNOMIAL
+    slot, products = table[k, SLOT], table[k, KIND] == INNER_PRODUCTS
     row, p = table[k, ROW], table[k, N_COLUMNS]
     rate = np.exp(-2.0 * params[table[k, SCALE]])
     for c in range(w):
@@ -174,66 +161,60 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
 
 
 @compiled(fastmath={"contract"})
+def _argument(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, h):
+    """What a leaf's values are computed from, for a panel."""
+    kind, row, first = table[k, KIND], table[k, ROW], table[k, SCALE]
+    if kind == PHASES:
+        rate = 4.0 * np.exp(-2.0 * params[first])
+        for c in range(w):
+            _sines(
+                Zr[row, top : top + m], Zr[row + 1, top : top + m],
+                Zc[row, j + c], Zc[row + 1, j + c], rate, h[c * m : c * m + m],
+            )  # fmt: skip
+    elif kind == MISMATCHES:
+        many = table[k, N_SCALES] > 1
+        for d in range(table[k, N_COLUMNS]):
+            amount = 2.0 * np.exp(-params[first + (d if many else 0)])
+            for c in range(w):
+                x, at = Zr[row + d, top : top + m], Zc[row + d, j + c]
+                _add_mismatches(x, at, amount, h[c * m : c * m + m], d == 0)
+    else:
+        _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, h)
+
+
+@compiled
+def _call_loop(table, loops, params, k, which, switch, head, h, v, u, bar):
+    """Call a loop of a leaf: VALUES, or SLOPES, which leave slopes in ``head``."""
+    extra = table[k, EXTRA]
+    head[SIZE], head[OWN] = v.size, params[extra] if extra >= 0 else 0.0
+    head[POWER], head[SWITCH] = table[k, DEGREE], switch
+    call(loops[k, which], (head, h, v, u, bar))
+
+
+@compiled(fastmath={"contract"})
 def leaf_values(
-    table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given, K, jitter,
+    table, loops, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given, K, jitter, head,
     value, argument, second,
 ):  # fmt: skip
     """Values of a leaf for a panel, and what its derivatives need: ``argument``, ``second``.
 
     Where the leaf is the whole expression and K is given, they are taken from there.
     """
-    code, row, size = table[k, CODE], table[k, ROW], w * m
+    kind, row, size = table[k, KIND], table[k, ROW], w * m
     v, h, u = value[:size], argument[:size], second[:size]
-    if code <= CATEGORICAL:
-        filled = K.size > 0 and table.shape[0] == 1
-        if code == PERIODIC:
-            rate = 4.0 * np.exp(-2.0 * params[table[k, SCALE]])
-            for c in range(w):
-                _sines(
-                    Zr[row, top : top + m], Zr[row + 1, top : top + m],
-                    Zc[row, j + c], Zc[row + 1, j + c], rate, h[c * m : c * m + m],
-                )  # fmt: skip
-        elif code == CATEGORICAL:
-            many = table[k, N_SCALES] > 1
-            for d in range(table[k, N_COLUMNS]):
-                amount = 2.0 * np.exp(-params[table[k, SCALE] + (d if many else 0)])
-                for c in range(w):
-                    x, at = Zr[row + d, top : top + m], Zc[row + d, j + c]
-                    _add_mismatches(x, at, amount, h[c * m : c * m + m], d == 0)
-        elif not (
-            filled and code == SQUARED_EXPONENTIAL and table[k, N_SCALES] > 1
-        ):  # not needed then
-            squares = u if code == RATIONAL_QUADRATIC else h
-            _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, squares)
-            if code == RATIONAL_QUADRATIC:
-                alpha = np.exp(params[table[k, EXTRA]])
-                for i in range(size):
-                    v[i] = 1.0 + squares[i] / (2.0 * alpha)
-                logarithms(v, h)
-                for i in range(size):
-                    h[i] *= 2.0 * alpha
-            elif code != SQUARED_EXPONENTIAL:
-                factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
-                for i in range(size):
-                    h[i] = np.sqrt(factor * h[i])
+    if kind <= MISMATCHES:
+        filled = K.size > 0 and table.shape[0] == 1 and kind != INNER_PRODUCTS  # which are cheaper
+        if not filled or table[k, ARGUMENT] == 1 or table[k, N_SCALES] == 1:
+            _argument(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, h)
+            _call_loop(table, loops, params, k, VALUES, 1.0 if filled else 0.0, head, h, v, u, u)
         if filled:
             for c in range(w):
                 get(K, j + c, j, m, v, c * m)
                 v[c * m + c] /= 1.0 + jitter
             return
-        exponentials(h, v)
-        if code in (MATERN32, MATERN52):
-            _matern(code, h, v)
-    elif code == POLYNOMIAL:
-        _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slots, h)
-        if table[k, EXTRA] >= 0:
-            offset = np.exp(2.0 * params[table[k, EXTRA]])
-            for i in range(size):
-                h[i] += offset
-        power(h, table[k, DEGREE], v)
-    elif code == CONSTANT:
+    elif kind == ONE:
         v[:] = 1.0
-    elif code == GIVEN:
+    elif kind == GIVEN:
         for c in range(w):
             at = 0 if mode == DIAGONAL else j + c
             v[c * m : c * m + m] = given[table[k, SLOT], at, top : top + m]
@@ -241,7 +222,7 @@ def leaf_values(
         for c in range(w):
             for i in range(m):
                 same = 1.0
-                if code == WHITE:
+                if kind == SAME_CASE:
                     same = 1.0 if mode != CROSS and top + i == j + c else 0.0
                 else:
                     for d in range(table[k, N_COLUMNS]):
@@ -311,103 +292,41 @@ def _dots(weight, begin, Z, row, p, j, m, column, rows, out):
 
 
 @compiled(fastmath={"contract", "reassoc"})
-def _periodic_slope(bar, value, Z, row, j, c, m):
-    """Sum of bar k v sin v cos v over a column, v = pi (x - x') / p."""
+def _period_slope(bar, Z, row, j, c, m):
+    """Sum of bar v sin v cos v over a column, v = pi (x - x') / p."""
     sines, cosines, phases = Z[row, j : j + m], Z[row + 1, j : j + m], Z[row + 2, j : j + m]
     sine, cosine, phase = Z[row, j + c], Z[row + 1, j + c], Z[row + 2, j + c]
     total = 0.0
     for i in range(m):
         s = sines[i] * cosine - cosines[i] * sine
         t = cosines[i] * cosine + sines[i] * sine
-        total += bar[i] * value[i] * (phases[i] - phase) * s * t
+        total += bar[i] * (phases[i] - phase) * s * t
     return total
 
 
-@compiled(fastmath={"contract"})
-def _weigh(code, alpha, bar, value, h, u):
-    """bar becomes bar * w, the derivative of k by log l_c being w (x_c - x'_c)^2 / l_c^2."""
-    if code in (SQUARED_EXPONENTIAL, CATEGORICAL, PERIODIC):
-        for i in range(bar.size):
-            bar[i] *= value[i]
-    elif code == MATERN12:
-        for i in range(bar.size):
-            safe = h[i] if h[i] > 0.0 else 1.0
-            bar[i] = bar[i] * value[i] * 2.0 / safe if h[i] > 0.0 else 0.0  # infinite at one place
-    elif code == MATERN32:
-        for i in range(bar.size):
-            bar[i] *= 3.0 * value[i] / (1.0 + 0.5 * h[i])
-    elif code == MATERN52:
-        for i in range(bar.size):
-            a = 0.5 * h[i]
-            bar[i] *= 5.0 * (1.0 + a) * value[i] / (3.0 + 3.0 * a + a * a)
-    else:
-        for i in range(bar.size):
-            bar[i] *= value[i] / (1.0 + u[i] / (2.0 * alpha))
-
-
 @compiled(fastmath={"contract", "reassoc"})
-def pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, crossed, slopes):
+def pull_leaf(
+    table, loops, params, wanted, k, Z, j, m, w, bar, value, h, u, head, sums, crossed, slopes
+):  # fmt: skip
     """Add the derivatives of a leaf for a panel to ``slopes``; ``bar`` is used up."""
-    code, row, p, first = table[k, CODE], table[k, ROW], table[k, N_COLUMNS], table[k, SCALE]
+    kind, row, p, first = table[k, KIND], table[k, ROW], table[k, N_COLUMNS], table[k, SCALE]
     n_scales, amplitude, extra = table[k, N_SCALES], table[k, AMPLITUDE], table[k, EXTRA]
     if amplitude >= 0 and wanted[amplitude]:
         slopes[amplitude] += 2.0 * _dot(bar, value)
-    if code == POLYNOMIAL:
-        degree = table[k, DEGREE]
-        if degree > 1:
-            power(h, degree - 1, value)
-            for i in range(bar.size):
-                bar[i] *= degree * value[i]
-        offset = 0.0
-        if extra >= 0:
-            offset = 2.0 * np.exp(2.0 * params[extra])
-            total = 0.0
-            for i in range(bar.size):
-                total += bar[i]
-            slopes[extra] += offset * total
-            offset *= total
-        if n_scales == 1:
-            slopes[first] += 2.0 * _dot(bar, h) - offset
-            return
-        for c in range(w):
-            for d in range(p):
-                x = Z[row + d, j : j + m]
-                slopes[first + d] += 2.0 * Z[row + d, j + c] * _dot(bar[c * m : c * m + m], x)
+    own = extra >= 0 and wanted[extra]
+    if kind > MISMATCHES or (n_scales == 1 and not wanted[first] and not own):
         return
-    if code > CATEGORICAL:
-        return
-    alpha = 1.0
-    if code == RATIONAL_QUADRATIC:
-        alpha = np.exp(params[extra])
-        if wanted[extra]:
-            total = 0.0
-            for i in range(bar.size):
-                total += bar[i] * value[i] * (u[i] / (2.0 + u[i] / alpha) - 0.5 * h[i])
-            slopes[extra] += total
-    if code == PERIODIC and wanted[extra]:
+    _call_loop(table, loops, params, k, SLOPES, 1.0 if own else 0.0, head, h, value, u, bar)
+    if own and kind == PHASES:
         rate = 4.0 * np.exp(-2.0 * params[first])
         for c in range(w):
-            begin = c * m
-            slopes[extra] += rate * _periodic_slope(
-                bar[begin : begin + m], value[begin : begin + m], Z, row, j, c, m
-            )
-    if n_scales == 1 and not wanted[first]:
-        return
-    _weigh(code, alpha, bar, value, h, u)
+            slopes[extra] += rate * _period_slope(bar[c * m : c * m + m], Z, row, j, c, m)
+    elif own:
+        slopes[extra] += head[OWN_SLOPE]
     if n_scales == 1:
-        if code in (SQUARED_EXPONENTIAL, PERIODIC):
-            slopes[first] += _dot(bar, h)
-        elif code == CATEGORICAL:
-            slopes[first] += 0.5 * _dot(bar, h)
-        elif code == RATIONAL_QUADRATIC:
-            slopes[first] += _dot(bar, u)
-        else:
-            factor = 4.0 if code == MATERN12 else (12.0 if code == MATERN32 else 20.0)
-            total = 0.0
-            for i in range(bar.size):
-                total += bar[i] * h[i] * h[i]
-            slopes[first] += total / factor
-    elif code == CATEGORICAL:
+        degree = 2.0 if kind == INNER_PRODUCTS else (0.5 if kind == MISMATCHES else 1.0)
+        slopes[first] += degree * head[SCALE_SLOPE]
+    elif kind == MISMATCHES:
         for d in range(p):
             rate = np.exp(-params[first + d])
             for c in range(w):
@@ -415,6 +334,11 @@ def pull_leaf(table, params, wanted, k, Z, j, m, w, bar, value, h, u, sums, cros
                 for i in range(m):
                     total += bar[c * m + i] if Z[row + d, j + i] != at else 0.0
                 slopes[first + d] += rate * total
+    elif kind == INNER_PRODUCTS:
+        for c in range(w):
+            for d in range(p):
+                x = Z[row + d, j : j + m]
+                slopes[first + d] += 2.0 * Z[row + d, j + c] * _dot(bar[c * m : c * m + m], x)
     elif p <= DIRECT:
         for c in range(w):
             for d in range(p):
@@ -462,7 +386,7 @@ def _seed(S, shift, j, w, m, out):
 
 @compiled
 def sweep(
-    mode, table, params, wanted, Zr, Zc, source, change, old, slots, given, twins, K, jitter, shift,
+    mode, table, loops, params, wanted, Zr, Zc, source, change, old, slots, given, twins, K, jitter, shift,
     matrix, slopes,
 ):  # fmt: skip
     """One pass over all panels.
@@ -478,6 +402,7 @@ def sweep(
     are kept in ``slots``, where that is not empty.
     """
     n_nodes, n, n_columns = table.shape[0], Zr.shape[1], Zc.shape[1]
+    head = np.empty(HEAD)
     capacity = max(PANEL, n)
     value, argument = np.empty((n_nodes, capacity)), np.empty((n_nodes, capacity))
     bars = np.empty((n_nodes, capacity) if mode == ADJOINT else (0, 0))
@@ -492,15 +417,15 @@ def sweep(
         w = 1 if mode == DIAGONAL else min(max(1, PANEL // m), n_columns - j)
         size = w * m
         for k in range(n_nodes):
-            if table[k, CODE] >= SUM:
+            if table[k, KIND] >= SUM:
                 _combine(
-                    table[k, CODE] == PRODUCT, value[table[k, LEFT], :size],
+                    table[k, KIND] == PRODUCT, value[table[k, LEFT], :size],
                     value[table[k, RIGHT], :size], value[k, :size],
                 )  # fmt: skip
             else:
                 leaf_values(
-                    table, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots, given,
-                    K, jitter, value[k], argument[k], second[k],
+                    table, loops, params, k, Zr, Zc, top, m, j, w, mode, source, change, old, slots,
+                    given, K, jitter, head, value[k], argument[k], second[k],
                 )  # fmt: skip
             if table[k, JITTER] == 1 and mode in (FILL, DIAGONAL):
                 for c in range(w):
@@ -513,23 +438,27 @@ def sweep(
                 if table[k, JITTER] == 1:
                     for c in range(w):
                         bar[c * m + c] *= 1.0 + jitter
-                if table[k, CODE] == SUM:
+                if table[k, KIND] == SUM:
                     # one child may use its buffer up, so the other has its own
                     left, right = table[k, LEFT], table[k, RIGHT]
                     owner[left], owner[right] = owner[k], right
                     bars[right, :size] = bar
-                elif table[k, CODE] == PRODUCT:
+                elif table[k, KIND] == PRODUCT:
                     left, right = table[k, LEFT], table[k, RIGHT]
                     owner[left], owner[right] = owner[k], right
                     _combine(True, bar, value[left, :size], bars[right, :size])
                     _combine(True, bar, value[right, :size], bar)
-                elif table[k, CODE] == GIVEN:
+                elif table[k, KIND] == GIVEN:
+                    amplitude, variance = table[k, AMPLITUDE], 1.0
+                    if amplitude >= 0:
+                        variance = np.exp(2.0 * params[amplitude])
+                        slopes[amplitude] += 2.0 * _dot(bar, value[k, :size])
                     for c in range(w):
-                        twins[table[k, SLOT], j + c, j : j + m] = bar[c * m : c * m + m]
+                        twins[table[k, SLOT], j + c, j : j + m] = variance * bar[c * m : c * m + m]
                 else:
                     pull_leaf(
-                        table, params, wanted, k, Zr, j, m, w, bar, value[k, :size],
-                        argument[k, :size], second[k, :size], sums, crossed, slopes,
+                        table, loops, params, wanted, k, Zr, j, m, w, bar, value[k, :size],
+                        argument[k, :size], second[k, :size], head, sums, crossed, slopes,
                     )  # fmt: skip
         else:
             for c in range(w):
@@ -541,7 +470,7 @@ def sweep(
     if mode == ADJOINT:
         for k in range(n_nodes):
             slot, p = table[k, SLOT], table[k, N_COLUMNS]
-            if slot >= 0 and table[k, CODE] < PERIODIC and table[k, N_SCALES] > 1 and p > DIRECT:
+            if slot >= 0 and table[k, KIND] == DISTANCES and table[k, N_SCALES] > 1 and p > DIRECT:
                 for d in range(p):
                     z = Zr[table[k, ROW] + d]
                     total = 0.0
@@ -560,10 +489,10 @@ def prepare(table, columns, params, source, Xt, centre, Z):
     """
     n = Xt.shape[1]
     for k in range(table.shape[0]):
-        code, row, first = table[k, CODE], table[k, ROW], table[k, SCALE]
+        kind, row, first = table[k, KIND], table[k, ROW], table[k, SCALE]
         if source[k] == SCALED:
             continue
-        if code == PERIODIC:
+        if kind == PHASES:
             rate = np.pi * np.exp(-params[table[k, EXTRA]])
             x = Xt[columns[row]]
             for i in range(n):
@@ -573,11 +502,11 @@ def prepare(table, columns, params, source, Xt, centre, Z):
         for d in range(table[k, N_COLUMNS]):
             x, middle = Xt[columns[row + d]], centre[columns[row + d]]
             place = first + (d if table[k, N_SCALES] > 1 else 0)
-            if code <= RATIONAL_QUADRATIC:
+            if kind == DISTANCES:
                 rate = np.exp(-params[place])
                 for i in range(n):
                     Z[row + d, i] = rate * (x[i] - middle)
-            elif code == POLYNOMIAL:
+            elif kind == INNER_PRODUCTS:
                 rate = np.exp(params[place])
                 for i in range(n):
                     Z[row + d, i] = rate * x[i]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+from numba import types
 from scipy.spatial.distance import cdist
 
 from gpmcflow.covariances import nodes
@@ -22,6 +23,7 @@ from gpmcflow.covariances.python_covariance import (
     given_matrices,
 )
 from gpmcflow.errors import InputError
+from gpmcflow.numerics.code_cache import compiled_callback
 
 # The first compilation of the passes: once for an installation, announced, and out of what is timed.
 
@@ -38,18 +40,26 @@ def load_passes() -> None:
     timer.start()
     try:
         table = np.full((1, nodes.WIDTH), -1)
-        table[0, [nodes.CODE, nodes.N_SCALES, nodes.N_COLUMNS]] = nodes.CONSTANT, 0, 0
+        table[0, [nodes.KIND, nodes.N_SCALES, nodes.N_COLUMNS]] = nodes.ONE, 0, 0
         none, numbers, matrix = np.empty((0, 0, 0)), np.zeros(1), np.empty((1, 1))
         places, Z = np.empty(0, dtype=np.int64), np.empty((1, 1))
         passes.prepare(
             table, places, numbers, np.zeros(1, dtype=np.int64), np.empty((1, 1)), numbers, Z
         )
         passes.sweep(
-            nodes.FILL, table, numbers, np.zeros(1, dtype=np.bool_), Z, Z, np.zeros(1, dtype=np.int64),
-            0.0, none, none, none, none, np.empty((0, 0)), 0.0, 0.0, matrix, np.empty(0),
+            nodes.FILL, table, np.zeros((1, 2), dtype=np.int64), numbers, np.zeros(1, dtype=np.bool_), Z, Z,
+            np.zeros(1, dtype=np.int64), 0.0, none, none, none, none, np.empty((0, 0)), 0.0, 0.0, matrix,
+            np.empty(0),
         )  # fmt: skip
     finally:
         timer.cancel()
+
+
+@cache
+def _address(loop: Callable, *more: str) -> int:
+    """Address of a leaf's loop, compiled once in a process; sums may be taken in another order."""
+    pointers = types.void(*[types.CPointer(types.float64)] * 5)
+    return int(compiled_callback(loop, pointers, fastmath={"contract", *more}).address)  # type: ignore[arg-type]
 
 
 _NONE, _NO_MATRIX, _NO_SLOPES = np.empty((0, 0, 0)), np.empty((0, 0)), np.empty(0)
@@ -97,7 +107,7 @@ class Tape(WritableArrays):
         if isinstance(covariance, (Sum, Product)):
             row[nodes.LEFT] = self._add(covariance.left, bound, rows, of_rows)
             row[nodes.RIGHT] = self._add(covariance.right, bound, rows, of_rows)
-            row[nodes.CODE] = nodes.SUM if isinstance(covariance, Sum) else nodes.PRODUCT
+            row[nodes.KIND] = nodes.SUM if isinstance(covariance, Sum) else nodes.PRODUCT
         else:
             columns, places = next(bound)
             self._add_leaf(covariance, columns, [int(place) for place in places], row, of_rows)
@@ -114,18 +124,19 @@ class Tape(WritableArrays):
                 f"{type(leaf).__name__}: some of its length scales are shared with another term; share all "
                 "of them in the same order, or write a product of one covariance a column"
             )
-        row[nodes.CODE], row[nodes.N_COLUMNS], row[nodes.ROW] = (
-            leaf.code,
+        row[nodes.KIND], row[nodes.N_COLUMNS], row[nodes.ROW] = (
+            leaf.kind,
             len(columns),
             len(of_rows),
         )
         row[nodes.SCALE], row[nodes.N_SCALES] = (places[0], len(places)) if leaf.scales else (-1, 0)
         row[nodes.EXTRA], row[nodes.AMPLITUDE] = extra, amplitude
         row[nodes.DEGREE] = getattr(leaf, "degree", -1)
-        of_rows += columns * 3 if leaf.code == nodes.PERIODIC else columns
-        if leaf.code == nodes.GIVEN:
+        row[nodes.ARGUMENT] = leaf.slopes_need_argument
+        of_rows += columns * 3 if leaf.kind == nodes.PHASES else columns
+        if leaf.kind == nodes.GIVEN:
             row[nodes.SLOT], self.n_given = self.n_given, self.n_given + 1
-        elif leaf.code <= nodes.RATIONAL_QUADRATIC and len(columns) > nodes.DIRECT:
+        elif leaf.kind == nodes.DISTANCES and len(columns) > nodes.DIRECT:
             row[nodes.SLOT], self.n_slots = self.n_slots, self.n_slots + 1
 
     def _mark(self, node: int) -> bool:
@@ -134,7 +145,7 @@ class Tape(WritableArrays):
         A term of few functions needs none beside others: its own size says nothing of theirs.
         """
         row = self.table[node]
-        if row[nodes.CODE] == nodes.SUM:
+        if row[nodes.KIND] == nodes.SUM:
             few = [self._mark(row[nodes.LEFT]), self._mark(row[nodes.RIGHT])]
             return all(few)
         if self._few(node):
@@ -144,9 +155,9 @@ class Tape(WritableArrays):
 
     def _few(self, node: int) -> bool:
         row = self.table[node]
-        if row[nodes.CODE] in (nodes.SUM, nodes.PRODUCT):
+        if row[nodes.KIND] in (nodes.SUM, nodes.PRODUCT):
             return self._few(row[nodes.LEFT]) and self._few(row[nodes.RIGHT])
-        return bool(row[nodes.CODE] in (nodes.CONSTANT, nodes.POLYNOMIAL))
+        return bool(row[nodes.KIND] in (nodes.ONE, nodes.INNER_PRODUCTS))
 
     def centred(self) -> Tape:
         """The same expression about the centres of the columns: of few functions, the part that varies."""
@@ -154,6 +165,21 @@ class Tape(WritableArrays):
         other.X = self.X - self.centre
         other.Xt, other.centre = np.array(other.X.T, order="C"), np.zeros_like(self.centre)
         return other
+
+    @cached_property
+    def loops(self) -> np.ndarray:
+        """Addresses of each node's loops in this process, 0 where it has none, (n, 2)."""
+        found = np.zeros((len(self.table), 2), dtype=np.int64)
+        has_argument = self.table[:, nodes.KIND] <= nodes.MISMATCHES
+        leaves = iter(self.leaves)
+        for k in np.flatnonzero(self.table[:, nodes.KIND] < nodes.SUM):
+            leaf = next(leaves)
+            if has_argument[k]:
+                found[k] = _address(leaf.values_loop), _address(leaf.slopes_loop, "reassoc")
+        return found
+
+    def __getstate__(self) -> dict:
+        return {key: value for key, value in self.__dict__.items() if key != "loops"}
 
     @property
     def n_cases(self) -> int:
@@ -169,9 +195,9 @@ class Tape(WritableArrays):
 
     def _scales(self, node: int) -> list[int]:
         row = self.table[node]
-        if row[nodes.CODE] == nodes.PRODUCT:
+        if row[nodes.KIND] == nodes.PRODUCT:
             return self._scales(row[nodes.LEFT]) + self._scales(row[nodes.RIGHT])
-        leaf = row[nodes.CODE] < nodes.SUM and row[nodes.AMPLITUDE] >= 0
+        leaf = row[nodes.KIND] < nodes.SUM and row[nodes.AMPLITUDE] >= 0
         return [int(row[nodes.AMPLITUDE])] if leaf else []
 
     def moved_leaf(self, place: int) -> tuple[int, int] | None:
@@ -199,7 +225,7 @@ class CovarianceBuffers:
         scaled = (t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] == 1)
         self._fresh = np.where(scaled, nodes.SCALED, nodes.FRESH)
         self._kept = np.where(scaled, nodes.SCALED, nodes.KEPT)
-        self._unscaled = np.flatnonzero(scaled & (t[:, nodes.CODE] != nodes.GIVEN)).tolist()
+        self._unscaled = np.flatnonzero(scaled & (t[:, nodes.KIND] != nodes.GIVEN)).tolist()
         #: whether `fill_from` changes distances that are kept, so that rounding piles up
         self.drifts = bool(np.any((t[:, nodes.SLOT] >= 0) & (t[:, nodes.N_SCALES] > 1)))
         self._alone = OwnJitter(tape, jitter) if jitter > 0.0 and tape.finite else None
@@ -317,8 +343,8 @@ class CovarianceBuffers:
         twins=_NONE, K=_NO_MATRIX, jitter=0.0, shift=0.0, slopes=_NO_SLOPES,
     ) -> float:  # fmt: skip
         return passes.sweep(
-            mode, self.tape.table, full, self.tape.free, Z, Z_new, source, change, old, slots, given, twins,
-            K, jitter, shift, matrix, slopes,
+            mode, self.tape.table, self.tape.loops, full, self.tape.free, Z, Z_new, source, change, old,
+            slots, given, twins, K, jitter, shift, matrix, slopes,
         )  # fmt: skip
 
 

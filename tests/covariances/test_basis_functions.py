@@ -10,12 +10,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln
 
-from gpmcflow.covariances import basis_functions, nodes
+from gpmcflow.covariances import basis_functions
 from gpmcflow.covariances.basis_binding import covariance_error
 from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import (
-    SMOOTHNESS,
     BasisFunctions,
     axis_size,
     box_width,
@@ -85,10 +84,10 @@ def test_a_wrong_rule_is_caught(wrong):
     assert max(covariance_error(other, np.full(1, at)) for at in (0.3, 1.0)) > 2.5 * 0.01
 
 
-@pytest.mark.parametrize("code", SMOOTHNESS)
-def test_scales_are_the_spectral_density(code):
+@pytest.mark.parametrize("nu", [np.inf, 0.5, 1.5, 2.5])
+def test_scales_are_the_spectral_density(nu):
     """In one dimension by Fourier's integral; the derivatives by central differences."""
-    nu, length = SMOOTHNESS[code], 0.7
+    length = 0.7
     squares = squared_frequencies([1.5], [3])
     value, slope = log_scales(nu, squares, np.log([length]))
     for k, omega in enumerate(np.sqrt(squares[0])):
@@ -108,7 +107,7 @@ def test_scales_of_several_columns(kind, D):
     leaf, lengths = LEAVES[kind], tuple(np.linspace(0.9, 1.1, D))
     m = {1: 390, 2: 19, 3: 7}[D] if kind != "se" else {1: 40, 2: 18, 3: 7}[D]
     box = {1: 4.5, 2: 3.5, 3: 2.6}[D]
-    nu = SMOOTHNESS[leaf.code]
+    nu = leaf.smoothness
     ones = np.ones(D)
     block = EigenBlock("f", tuple(range(D)), nu, 0 * ones, box * ones, ones, (m,) * D, (0,) * D, 1)
     X = 0.4 * np.random.default_rng(0).uniform(-1, 1, (12, D))
@@ -352,8 +351,3 @@ def test_the_largest_share_of_the_hyperprior_that_fits_is_taken():
 def test_wrong_settings(settings):
     with pytest.raises(InputError, match=f"BasisFunctions: {next(iter(settings))} is"):
         BasisFunctions(**settings)
-
-
-def test_every_code_of_a_basis_is_a_covariance():
-    assert {leaf.code for leaf in LEAVES.values()} == set(SMOOTHNESS)
-    assert nodes.SQUARED_EXPONENTIAL in SMOOTHNESS

@@ -1,11 +1,14 @@
+import pickle
 from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as peer
 
-from gpmcflow.covariances import nodes
+from gpmcflow.covariances import leaves
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.inputs import inputs_of
@@ -24,6 +27,7 @@ from gpmcflow.covariances.leaves import (
     SquaredExponential,
     White,
 )
+from gpmcflow.covariances.nodes import SCALE_SLOPE, SIZE
 from gpmcflow.covariances.python_covariance import PythonCovariance
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError
@@ -332,8 +336,56 @@ def test_wrong_settings_are_one_line(make, message):
 
 
 def test_every_leaf_is_in_the_registry():
-    kinds = {kind.code for kind in LEAVES.values()}
-    assert kinds == set(range(nodes.SUM)) - {nodes.GIVEN}
+    own = [
+        kind for kind in vars(leaves).values() if isinstance(kind, type) and "term" in vars(kind)
+    ]
+    assert len(own) == len(LEAVES)
+    assert all(LEAVES[kind.term] is kind for kind in own)
+
+
+class Matern72(leaves.Stationary):
+    term = "matern72"
+
+    @staticmethod
+    def values_loop(head, h, v, u, bar):
+        for i in range(int(head[SIZE])):
+            a = np.sqrt(7.0 * h[i])
+            h[i] = a
+            v[i] = (1.0 + a + 0.4 * a * a + a * a * a / 15.0) * np.exp(-a)
+
+    @staticmethod
+    def slopes_loop(head, h, v, u, bar):
+        total = 0.0
+        for i in range(int(head[SIZE])):
+            a = h[i]
+            polynomial = 1.0 + a + 0.4 * a * a + a * a * a / 15.0
+            bar[i] *= 7.0 / 15.0 * (3.0 + 3.0 * a + a * a) * v[i] / polynomial
+            total += bar[i] * a * a / 7.0
+        head[SCALE_SLOPE] = total
+
+
+@pytest.mark.parametrize("lengths", [0.7, (0.7, 1.3)])
+def test_a_covariance_is_a_class_with_two_loops(lengths):
+    """Values of the Bessel formula, derivatives by differences, and the same from a pickled tape."""
+    rng = np.random.default_rng(3)
+    X, S = rng.standard_normal((50, 2)), rng.standard_normal((50, 50))
+    S += S.T
+    leaf = Matern72(lengths, 1.2)
+    a = np.sqrt(7.0) * cdist(X / lengths, X / lengths) + np.eye(50)
+    bessel = 1.44 * 2.0**-2.5 / gamma(3.5) * a**3.5 * kv(3.5, a)
+    off = ~np.eye(50, dtype=bool)
+    np.testing.assert_allclose(leaf(X)[off], bessel[off], rtol=1e-12)
+    work, full = buffers(leaf + Constant(1.0), X)
+    work.fill(full, np.empty((50, 50)))
+    found = work.adjoint(full, S)
+    by_differences = [
+        np.sum(S * (work.matrix(full + step) - work.matrix(full - step))) / 2e-6
+        for step in 1e-6 * np.eye(len(full))
+    ]
+    np.testing.assert_allclose(found, by_differences, rtol=1e-6)
+    copy = pickle.loads(pickle.dumps(work.tape))
+    assert "loops" not in copy.__dict__  # addresses are those of a process
+    np.testing.assert_array_equal(CovarianceBuffers(copy).matrix(full), work.matrix(full))
 
 
 def test_one_length_scale_of_many_columns_is_that_of_each():
