@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 
 _HOME = {
     "approximate": "approximations.approximate",
+    "AR1": "covariances.walks",
+    "Areal": "covariances.areas",
     "BasisFunctions": "covariances.basis_functions",
     "Beta": "likelihoods",
     "BetaBinomial": "likelihoods",
@@ -41,6 +43,7 @@ _HOME = {
     "Hurdle": "likelihoods",
     "Hyperprior": "parameters.hyperpriors",
     "IndependenceMetropolis": "samplers",
+    "IntegratedWiener": "covariances.walks",
     "JointIndependence": "samplers",
     "JointSplitHMC": "samplers",
     "laplace": "approximations.laplace",
@@ -98,6 +101,7 @@ _HOME = {
     "TuningSettings": "samplers.adaptation.step_sizes",
     "UnivariateSlice": "samplers",
     "White": "covariances.leaves",
+    "Wiener": "covariances.walks",
     "workers": "execution",
     "write_results": "storage",
     "ZeroInflated": "likelihoods",

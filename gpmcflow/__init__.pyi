@@ -13,6 +13,7 @@ from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
 from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
+from gpmcflow.covariances.areas import Areal as Areal
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical
 from gpmcflow.covariances.leaves import Constant as Constant
@@ -28,6 +29,9 @@ from gpmcflow.covariances.leaves import SquaredExponential as SquaredExponential
 from gpmcflow.covariances.leaves import White as White
 from gpmcflow.covariances.python_covariance import PythonCovariance as PythonCovariance
 from gpmcflow.covariances.text import parse_covariance as parse_covariance
+from gpmcflow.covariances.walks import AR1 as AR1
+from gpmcflow.covariances.walks import IntegratedWiener as IntegratedWiener
+from gpmcflow.covariances.walks import Wiener as Wiener
 from gpmcflow.data import load_csv as load_csv
 from gpmcflow.data import load_dataset as load_dataset
 from gpmcflow.evidence.hyperprior_change import change_hyperpriors as change_hyperpriors

@@ -398,7 +398,7 @@ class NewDesigns:
         self._known.append((X_new, design))
         outside = np.zeros(len(X_new), dtype=bool)
         for block in self.model.basis.eigen:
-            outside |= block.outside(X_new)
+            outside |= block.unknown(X_new)
         if outside.any():
             log.warning(
                 "predict: %d of %d new inputs lie outside the box of the basis functions, where the prior is "

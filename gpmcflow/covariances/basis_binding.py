@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.basis_blocks import (
+    AreaBlock,
     BasisBlocks,
     Block,
     ColumnBlock,
     EigenBlock,
     LevelBlock,
+    MonomialBlock,
+    ProductBlock,
     WaveBlock,
 )
 from gpmcflow.covariances.basis_design import BasisDesign
@@ -26,8 +31,9 @@ from gpmcflow.covariances.basis_functions import (
     log_scales,
     n_waves,
 )
-from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
-from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.finite import FEW, few_functions
+from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic, Polynomial
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
@@ -72,9 +78,10 @@ def settings_for(
 CENTRAL = (0.98, 0.9, 0.8)
 LARGEST_DIMENSION = 3
 FARTHEST = 1e4  # level of a column over its range, whose square is the loss of digits
+LARGEST_PRODUCT = 2000  # functions of products with a smooth factor, such as a curve of each group
 ALLOWED = (
-    "a sum of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Linear, Constant, Group and "
-    "Categorical"
+    "sums and products of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Linear, Polynomial, "
+    "Constant, Group, Categorical and Areal"
 )
 
 
@@ -105,19 +112,19 @@ def bind_basis(
 
 
 def has_finite_basis(covariance: Covariance) -> bool:
-    """Whether a covariance is a sum of terms that are finitely many functions, so that its basis is exact."""
-    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
-    return all(isinstance(term, (Constant, Linear, Group, Categorical)) for term in terms)
+    """Whether a covariance is made of leaves that are finitely many functions, so that its basis is exact."""
+    exact = (Constant, Linear, Polynomial, Group, Categorical, Areal)
+    return all(isinstance(leaf, exact) for leaf in covariance.leaves())
 
 
 def far_columns(basis: BasisBlocks, X: np.ndarray) -> bool:
     """Whether a slope's column is so far from 0 that the weights' precision would lose half the digits."""
-    for block in basis.blocks:
-        if isinstance(block, ColumnBlock) and block.column is not None:
-            column = X[:, block.column]
-            if np.abs(column).max() > FARTHEST * max(np.ptp(column), 1.0):
-                return True
-    return False
+    places = {block.column for block in basis.factors if isinstance(block, ColumnBlock)}
+    for block in basis.factors:
+        if isinstance(block, MonomialBlock):
+            places.update(np.flatnonzero(block.functions.powers.any(0)).tolist())
+    columns = [X[:, place] for place in places if place is not None]
+    return any(np.abs(column).max() > FARTHEST * max(np.ptp(column), 1.0) for column in columns)
 
 
 class _TooManyError(InputError):
@@ -145,18 +152,34 @@ class _Binding:
 
 
 def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisBlocks:
-    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
-    blocks: list[Block] = []
     bound = iter(zip(columns, places, strict=True))
-    for term in terms:
-        own = [next(bound) for _ in term.leaves()]
-        if not isinstance(term, Leaf):
-            raise InputError(
-                f'basis functions: {_short(term)} is a product; allowed: {ALLOWED}; or take structure="dense"'
-            )
-        blocks += _blocks_of(binding, term, *own[0])
-    _refuse_large(block for block in blocks if isinstance(block, (EigenBlock, WaveBlock)))
-    return BasisBlocks(blocks, binding.share)
+    found = BasisBlocks(_blocks(binding, covariance, bound), binding.share)
+    _refuse_large(
+        [block for block in found.blocks if isinstance(block, (EigenBlock, WaveBlock))], LARGEST
+    )
+    products = [block for block in found.blocks if isinstance(block, ProductBlock)]
+    _refuse_large([block for block in products if _is_smooth(block)], LARGEST_PRODUCT)
+    return found
+
+
+def _is_smooth(block: ProductBlock) -> bool:
+    return any(isinstance(factor, (EigenBlock, WaveBlock)) for factor in block.others)
+
+
+def _blocks(binding: _Binding, covariance: Covariance, bound: Iterator) -> list[Block]:
+    """Blocks of an expression; a product of sums is the sum of the products of their terms."""
+    if isinstance(covariance, (Sum, Product)):
+        left = _blocks(binding, covariance.left, bound)
+        right = _blocks(binding, covariance.right, bound)
+        if isinstance(covariance, Sum):
+            return left + right
+        pairs = itertools.product(left, right)
+        return [ProductBlock([*_factors(a), *_factors(b)], binding.X) for a, b in pairs]
+    return _blocks_of(binding, covariance, *next(bound))  # type: ignore[arg-type]
+
+
+def _factors(block: Block) -> Sequence[Block]:
+    return block.factors if isinstance(block, ProductBlock) else [block]
 
 
 def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
@@ -169,6 +192,17 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         ]
     if isinstance(leaf, Constant):
         return [ColumnBlock(None, places[0])]
+    if isinstance(leaf, Areal):
+        return [AreaBlock(leaf, columns[0], *places)]
+    if isinstance(leaf, Polynomial):
+        size = len(binding.priors)
+        functions = few_functions(leaf, [columns], [places], binding.X.shape[1], size)
+        if functions is None:
+            raise InputError(
+                f"basis functions: {_short(leaf)} has too many monomials; allowed: at most {FEW}; take a "
+                'lower degree or fewer columns, or structure="dense"'
+            )
+        return [MonomialBlock(functions)]
     if isinstance(leaf, Linear):
         places = places if len(places) > 1 else places * len(columns)
         return [ColumnBlock(c, place) for c, place in zip(columns, places, strict=True)]
@@ -279,10 +313,11 @@ def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, co
     )
 
 
-def _refuse_large(blocks: Iterable[Block]) -> None:
+def _refuse_large(blocks: Sequence[Block], largest: int) -> None:
     sizes = [block.size for block in blocks]
-    if sum(sizes) > LARGEST:
+    if sum(sizes) > largest:
+        what = "products" if largest == LARGEST_PRODUCT else "terms"
         raise _TooManyError(
-            f"basis functions: the terms have {' + '.join(map(str, sizes))} functions; allowed: at most "
-            f"{LARGEST} in all; narrow the hyperpriors of the length scales, or allow a larger error"
+            f"basis functions: the {what} have {' + '.join(map(str, sizes))} functions; allowed: at most "
+            f"{largest} in all; narrow the hyperpriors of the length scales, or allow a larger error"
         )

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import expit
 
+from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.basis_functions import (
     fourier_log_scales,
     log_scales,
     squared_frequencies,
 )
+from gpmcflow.covariances.finite import FewFunctions
 from gpmcflow.covariances.sine_series import SineSeries
 
 Slope = tuple[int, np.ndarray]  # place in full, derivative of log s by it (size,)
@@ -29,6 +32,18 @@ class Block(ABC):
     @abstractmethod
     def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
         """log s (size,) and its derivatives."""
+
+    @abstractmethod
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The columns at the rows of X (n, p), (n, size)."""
+
+    def unknown(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, p) have a part that no weight tells: outside a box, or of another level."""
+        return np.zeros(len(X), dtype=bool)
+
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Prior variance of the term at the rows of X (n, p), (n,)."""
+        return np.square(self.values(X)) @ np.exp(2.0 * self.log_scales(full)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +76,13 @@ class EigenBlock(Block):
         slopes = list(zip(self.lengths, by_length, strict=True))
         return value + full[self.amplitude], [(self.amplitude, np.ones(self.size)), *slopes]
 
-    def outside(self, X: np.ndarray) -> np.ndarray:
+    def unknown(self, X: np.ndarray) -> np.ndarray:
         """Which rows of X (n, p) lie outside the box, where there is nothing of it."""
         return np.any(np.abs(X[:, self.columns] - self.centre) > self.half_widths, axis=1)
 
-    def unknown_variance(self, full: np.ndarray) -> float:
-        """Prior variance of the term, which is all that is known outside the box."""
-        return float(np.exp(2.0 * full[self.amplitude]))
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Square of the amplitude, (n,)."""
+        return np.full(len(X), np.exp(2.0 * full[self.amplitude]))
 
     def functions(self, X: np.ndarray) -> SineSeries:
         """Functions of the rows of X (n, p); 0 outside the box."""
@@ -75,6 +90,10 @@ class EigenBlock(Block):
         L = self.half_widths[:, None]
         factors = np.where(np.abs(x) <= L, L**-0.5, 0.0)
         return SineSeries(np.pi / (2.0 * L) * (x + L), factors, self.sizes)
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The functions (n, size)."""
+        return self.functions(X).matrix()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +114,8 @@ class ColumnBlock(Block):
         return np.full(1, value), slopes
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """The column (n,)."""
-        return np.ones(len(X)) if self.column is None else X[:, self.column]
+        """The column (n, 1)."""
+        return np.ones((len(X), 1)) if self.column is None else X[:, [self.column]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +182,147 @@ class LevelBlock(Block):
         code_of = np.array([known.get(tuple(row), self.size) for row in rows.tolist()], dtype=int)
         return code_of[inverse.ravel()]
 
-    def unknown_variance(self, full: np.ndarray) -> float:
-        """Prior variance of the weight of a level that is not among them."""
-        return float(np.exp(2.0 * self.log_scales(full)[0][0]))
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The indicators (n, size)."""
+        return (self.codes(X)[:, None] == np.arange(self.size)).astype(np.float64)
+
+    def unknown(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, p) have a level that is not among them."""
+        return self.codes(X) == self.size
+
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Variance of the weight of a level, whether it is among them or not, (n,)."""
+        return np.full(len(X), np.exp(2.0 * self.log_scales(full)[0][0]))
+
+
+@dataclass(frozen=True, eq=False)
+class AreaBlock(Block):
+    """Eigenvectors of the structure of areas, exact."""
+
+    leaf: Areal
+    column: int
+    mix: int  #: places of its parameters
+    amplitude: int
+    values_of: np.ndarray = field(init=False, repr=False)  #: eigenvalues c of C (size,)
+    vectors: np.ndarray = field(init=False, repr=False)  #: (area, size)
+
+    def __post_init__(self) -> None:
+        c, U = np.linalg.eigh(self.leaf.structure)
+        object.__setattr__(self, "values_of", np.maximum(c, 0.0))
+        object.__setattr__(self, "vectors", U)
+
+    @property
+    def size(self) -> int:
+        """Number of areas."""
+        return len(self.values_of)
+
+    def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
+        """log s (size,), s^2 = signal_sd^2 (1 - mix + mix c), and its derivatives."""
+        phi = expit(full[self.mix])
+        variance = 1.0 - phi + phi * self.values_of
+        by_mix = 0.5 * phi * (1.0 - phi) * (self.values_of - 1.0) / variance
+        slopes = [(self.amplitude, np.ones(self.size)), (self.mix, by_mix)]
+        return 0.5 * np.log(variance) + full[self.amplitude], slopes
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The eigenvectors at each row's area (n, size)."""
+        return self.vectors[self.leaf.areas_of(X[:, [self.column]])]
+
+
+@dataclass(frozen=True, eq=False)
+class MonomialBlock(Block):
+    """Monomials of columns of X: a polynomial covariance."""
+
+    functions: FewFunctions
+
+    @property
+    def size(self) -> int:
+        """Number of monomials."""
+        return len(self.functions.constant)
+
+    def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
+        """log s (size,) and its derivatives."""
+        exponents = self.functions.exponents
+        slopes = [(int(place), exponents[:, place]) for place in np.flatnonzero(exponents.any(0))]
+        return self.functions.log_scales(full), slopes
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The monomials (n, size)."""
+        return self.functions.values(X)
+
+
+class ProductBlock(Block):
+    """All products of a function of each of several blocks: a slope or a curve of each level, and the like.
+
+    Factors that are levels give one function for each combination that is among ``rows`` (n, p); weights
+    are ordered by these, then by the functions of ``others``.
+
+    Attributes
+    ----------
+    factors:
+        The blocks that are multiplied, none a product itself.
+    levels, others:
+        The combinations of levels as one block of indicators, or None, and the factors without levels.
+    """
+
+    def __init__(self, factors: Sequence[Block], X: np.ndarray) -> None:
+        self.factors = tuple(factors)
+        self._of_levels = [block for block in factors if isinstance(block, LevelBlock)]
+        self.others = tuple(block for block in factors if not isinstance(block, LevelBlock))
+        self.levels: LevelBlock | None = None
+        if self._of_levels:
+            columns = tuple(
+                dict.fromkeys(column for block in self._of_levels for column in block.columns)
+            )
+            self.levels = LevelBlock(columns, np.unique(X[:, columns], axis=0), -1)
+        self.width = int(np.prod([block.size for block in self.others]))  #: functions of each level
+
+    @property
+    def size(self) -> int:
+        """Number of products."""
+        return self.width * (self.levels.size if self.levels else 1)
+
+    def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
+        """log s (size,) and its derivatives: sums of those of the factors."""
+        value, slopes, sizes = np.zeros(()), [], [block.size for block in self.others]
+        repeats = (self.levels.size if self.levels else 1, *sizes)
+        for level in self._of_levels:
+            own, of_block = level.log_scales(full)
+            value = value + own[0]
+            slopes += [(place, np.full(self.size, slope[0])) for place, slope in of_block]
+        for k, block in enumerate(self.others):
+            shape = [1] * len(sizes)
+            shape[k] = -1
+            own, of_block = block.log_scales(full)
+            value = value + own.reshape(shape)
+            slopes += [
+                (place, np.broadcast_to(slope.reshape(shape), repeats).ravel())
+                for place, slope in of_block
+            ]
+        return np.broadcast_to(value, repeats).ravel(), slopes
+
+    def multipliers(self, X: np.ndarray) -> np.ndarray:
+        """Products of the functions of the other factors at the rows of X, (n, width)."""
+        out = np.ones((len(X), 1))
+        for block in self.others:
+            out = (out[:, :, None] * block.values(X)[:, None, :]).reshape(len(X), -1)
+        return out
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The products (n, size)."""
+        multipliers = self.multipliers(X)
+        if self.levels is None:
+            return multipliers
+        return (self.levels.values(X)[:, :, None] * multipliers[:, None, :]).reshape(len(X), -1)
+
+    def unknown(self, X: np.ndarray) -> np.ndarray:
+        """Rows of a combination of levels that is not among them, or outside the box of a factor."""
+        blocks = (*self.others, *([self.levels] if self.levels else []))
+        return np.any([block.unknown(X) for block in blocks], axis=0)
+
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Product of those of the factors, (n,)."""
+        return np.prod([block.prior_variance(full, X) for block in self.factors], axis=0)
 
 
 class BasisBlocks:
@@ -187,14 +344,25 @@ class BasisBlocks:
         self.size = ends[-1]
 
     @property
+    def factors(self) -> list[Block]:
+        """The blocks, in the place of products their factors."""
+        return [
+            factor
+            for block in self.blocks
+            for factor in (block.factors if isinstance(block, ProductBlock) else [block])
+        ]
+
+    @property
     def eigen(self) -> list[EigenBlock]:
-        """The blocks of eigenfunctions."""
-        return [block for block in self.blocks if isinstance(block, EigenBlock)]
+        """The blocks of eigenfunctions, each term's once."""
+        found = [block for block in self.factors if isinstance(block, EigenBlock)]
+        return list({id(block): block for block in found}.values())
 
     @property
     def waves(self) -> list[WaveBlock]:
-        """The blocks of periodic terms."""
-        return [block for block in self.blocks if isinstance(block, WaveBlock)]
+        """The blocks of periodic terms, each term's once."""
+        found = [block for block in self.factors if isinstance(block, WaveBlock)]
+        return list({id(block): block for block in found}.values())
 
     @property
     def lengths(self) -> set[int]:

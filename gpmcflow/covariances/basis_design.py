@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.covariances.basis_blocks import BasisBlocks, EigenBlock, LevelBlock
+from gpmcflow.covariances.basis_blocks import (
+    BasisBlocks,
+    Block,
+    EigenBlock,
+    LevelBlock,
+    ProductBlock,
+)
 from gpmcflow.covariances.sine_series import TILE, SineSeries
 from gpmcflow.numerics.code_cache import compiled
 
@@ -53,43 +59,68 @@ class ArrowMatrix(NamedTuple):
 # slopes, intercepts and waves are columns.
 
 
+class _Levels(NamedTuple):
+    """Columns that are 0 but for the rows of one level: indicators times numbers of each row."""
+
+    own: slice  #: their places among all columns
+    codes: np.ndarray  #: (n,), ``size`` for another level
+    size: int
+    multipliers: np.ndarray  #: (n, k): k columns of each level, one after another
+
+    def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> None:
+        width = self.multipliers.shape[1]
+        of_level = np.zeros((self.size + 1, width))  # 0 for a level that is not among them
+        of_level[: self.size] = coefficients[self.own].reshape(-1, width)
+        for k in range(width):
+            out += self.multipliers[:, k] * of_level[self.codes, k]
+
+    def pull_back(self, v: np.ndarray, out: np.ndarray) -> None:
+        own = out[self.own].reshape(self.size, -1)
+        for k, column in enumerate(self.multipliers.T):
+            sums = np.bincount(self.codes, weights=v * column, minlength=self.size)
+            own[:, k] = sums[: self.size]
+
+    def matrix(self, rows: slice) -> np.ndarray:
+        is_level = self.codes[rows, None] == np.arange(self.size)
+        return (is_level[:, :, None] * self.multipliers[rows, None, :]).reshape(len(is_level), -1)
+
+
 class BasisDesign:
     """Phi (n, m) at the rows of X (n, p): products with it, its transpose, and Phi' W Phi.
 
-    ``unknown`` holds (block, rows) that a block says nothing of: outside its box, or of another level.
+    Rows outside the box of a block, or of another level, have zeros there: `unknown_variance` is theirs.
     """
 
     def __init__(self, blocks: BasisBlocks, X: np.ndarray) -> None:
         self.n, self.m = len(X), blocks.size
-        self.unknown: list[tuple[EigenBlock | LevelBlock, np.ndarray]] = []
+        self._unknown: list[tuple[Block, np.ndarray, np.ndarray]] = []
         self._series: list[tuple[slice, SineSeries]] = []
-        self._levels: list[tuple[slice, np.ndarray, int]] = []
+        self._levels: list[_Levels] = []
         places, columns = [], []
         for block, own in zip(blocks.blocks, blocks.slices, strict=True):
+            if (rows := block.unknown(X)).any():
+                self._unknown.append((block, rows, X[rows]))
             if isinstance(block, LevelBlock):
-                codes = block.codes(X)
-                self._note(block, codes == block.size)
-                self._levels.append((own, codes, block.size))
+                ones = np.ones((self.n, 1))
+                self._levels.append(_Levels(own, block.codes(X), block.size, ones))
+            elif isinstance(block, ProductBlock) and block.levels:
+                levels = block.levels
+                self._levels.append(
+                    _Levels(own, levels.codes(X), levels.size, block.multipliers(X))
+                )
             elif isinstance(block, EigenBlock):
-                self._note(block, block.outside(X))
                 self._series.append((own, block.functions(X)))
             else:
                 places += range(own.start, own.stop)
                 columns.append(block.values(X))
         self._places = np.array(places, dtype=int)
-        self._columns = np.column_stack(columns) if columns else np.empty((self.n, 0))
-
-    def _note(self, block: EigenBlock | LevelBlock, rows: np.ndarray) -> None:
-        if rows.any():
-            self.unknown.append((block, rows))
+        self._columns = np.hstack(columns) if columns else np.empty((self.n, 0))
 
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Phi b into ``out`` (n,), b (m,)."""
         np.dot(self._columns, coefficients[self._places], out=out)
-        for own, codes, size in self._levels:
-            of_level = np.zeros(size + 1)  # 0 for a level that is not among them
-            of_level[:size] = coefficients[own]
-            out += of_level[codes]
+        for levels in self._levels:
+            levels.multiply(coefficients, out)
         for own, series in self._series:
             series.add(coefficients[own], out)
         return out
@@ -98,16 +129,17 @@ class BasisDesign:
         """Phi' v (m,) of v (n,)."""
         out = np.empty(self.m)
         out[self._places] = v @ self._columns
-        for own, codes, size in self._levels:
-            out[own] = np.bincount(codes, weights=v, minlength=size)[:size]
+        for levels in self._levels:
+            levels.pull_back(v, out)
         for own, series in self._series:
             out[own] = series.pull_back(v)
         return out
 
     def gram(self, weights: np.ndarray) -> ArrowMatrix:
         """Phi' diag(weights) Phi, a tile of rows at a time; the term of most levels is the diagonal block."""
-        most = max(self._levels, key=lambda level: level[2], default=None)
-        tips = np.arange(0) if most is None else np.arange(most[0].start, most[0].stop)
+        alone = [levels for levels in self._levels if levels.multipliers.shape[1] == 1]
+        most = max(alone, key=lambda levels: levels.size, default=None)
+        tips = np.arange(0) if most is None else np.arange(most.own.start, most.own.stop)
         rest = np.setdiff1d(np.arange(self.m), tips)
         d, E = np.zeros(len(tips)), np.zeros((len(tips), len(rest)))
         F = np.zeros((len(rest), len(rest)))
@@ -115,12 +147,13 @@ class BasisDesign:
             weighted = weights[rows, None] * functions[:, rest]
             F += functions[:, rest].T @ weighted
             if most is not None:
-                _add_rows(most[1][rows], weighted, E)
+                _add_rows(most.codes[rows], most.multipliers[rows] * weighted, E)
         if most is not None:
-            d = np.bincount(most[1], weights=weights, minlength=most[2])[: most[2]]
+            squares = weights * np.square(most.multipliers[:, 0])
+            d = np.bincount(most.codes, weights=squares, minlength=most.size)[: most.size]
         return ArrowMatrix(tips, rest, d, np.ascontiguousarray(E.T), F)
 
-    def rows(self, skip: tuple | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+    def rows(self, skip: _Levels | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """Phi of a tile of rows after the other, (rows, (b, m)); columns of the levels ``skip`` undefined."""
         for k, rows in enumerate(self._tiles()):
             out = np.empty((rows.stop - rows.start, self.m))
@@ -128,10 +161,9 @@ class BasisDesign:
             out[:, self._places] = columns
             for (own, _), functions in zip(self._series, series, strict=True):
                 out[:, own] = functions
-            for level in self._levels:
-                if level is not skip:
-                    own, codes, size = level
-                    out[:, own] = codes[rows, None] == np.arange(size)
+            for levels in self._levels:
+                if levels is not skip:
+                    out[:, levels.own] = levels.matrix(rows)
             yield rows, out
 
     def matrix(self) -> np.ndarray:
@@ -144,8 +176,8 @@ class BasisDesign:
     def unknown_variance(self, full: np.ndarray) -> np.ndarray:
         """Prior variance (n,) of what no weight tells: at rows outside a box, or of another level."""
         variance = np.zeros(self.n)
-        for block, rows in self.unknown:
-            variance[rows] += block.unknown_variance(full)
+        for block, rows, X in self._unknown:
+            variance[rows] += block.prior_variance(full, X)
         return variance
 
     def _tiles(self) -> Iterator[slice]:

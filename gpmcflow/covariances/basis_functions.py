@@ -29,10 +29,11 @@ class BasisFunctions:
     """Structure of a prior made of basis functions: O(n m + m^3) a gradient, for n of 100,000 and more.
 
     f(x) = sum_j s_j(theta) phi_j(x) w_j, w ~ N(0, I): phi_j are m eigenfunctions of the Laplacian on a box
-    about the data, s_j^2 the spectral density of the covariance at their frequencies. For sums of squared
-    exponential and Matern covariances of 1 to 3 columns each; a `Periodic` term of a fixed period is a
-    Fourier series; `Linear`, `Constant`, `Group` and `Categorical` terms are columns of their own, and exact.
-    There is no jitter.
+    about the data, s_j^2 the spectral density of the covariance at their frequencies. For sums and products
+    of squared exponential and Matern covariances of 1 to 3 columns each; a `Periodic` term of a fixed period
+    is a Fourier series; `Linear`, `Polynomial`, `Constant`, `Group` and `Categorical` terms are columns of
+    their own, and exact. A product has all products of its factors' functions: ``Matern32(columns="age") *
+    Group(columns="ward")`` is a curve for each ward. There is no jitter.
 
     Source: Solin & Sarkka (2020); Riutort-Mayol et al. (2023); of periodic terms Solin & Sarkka (2014).
 

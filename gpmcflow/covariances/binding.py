@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpmcflow.covariances import nodes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
@@ -19,7 +20,22 @@ def bind(covariance: Covariance, inputs: Inputs) -> tuple[Covariance, list[tuple
     """
     covariance = covariance.with_defaults()
     _refuse_scales(covariance)
-    return covariance, [_places(leaf, inputs) for leaf in covariance.leaves()]
+    leaves = covariance.leaves()
+    places = [_places(leaf, inputs) for leaf in leaves]
+    bound = [leaf.bound_to(inputs, own) for leaf, own in zip(leaves, places, strict=True)]
+    return covariance.with_leaves(iter(bound)), places
+
+
+def with_all_levels(inputs: Inputs, covariance: Covariance) -> Inputs:
+    """Inputs whose columns of words have the levels, too, that only the covariance knows of."""
+    levels = dict(inputs.levels)
+    for leaf in covariance.leaves():
+        columns: Any = leaf.columns or ()
+        for place in (inputs.place(column, type(leaf).__name__) for column in columns):
+            name = inputs.names[place]
+            if name in levels:
+                levels[name] = (*levels[name], *leaf.more_levels(levels[name]))
+    return inputs._replace(levels=levels)
 
 
 def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
@@ -43,7 +59,7 @@ def _places(leaf: Leaf, inputs: Inputs) -> tuple[int, ...]:
                 f"{who}: column {name!r} holds words ({', '.join(inputs.levels[name][:3])}, ..); allowed: in "
                 "categorical and group only"
             )
-    if leaf.kind == nodes.PHASES and len(places) != 1:
+    if leaf.n_columns not in (None, len(places)):
         raise InputError(f"{who}: {len(places)} columns; allowed: one; name it by columns=")
     return places
 

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.covariances.binding import bind, leaf_entries
+from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import inputs_of, new_inputs
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape
 from gpmcflow.errors import InputError
+from gpmcflow.parameters.parameter import coordinate_of
 
 
 def _buffers(covariance: Covariance, X: Any) -> tuple[CovarianceBuffers, np.ndarray, Any]:
-    inputs = inputs_of(X)
+    inputs = with_all_levels(inputs_of(X), covariance)
     covariance, columns = bind(covariance, inputs)
     values, places = [], []
     for term, entries in leaf_entries(covariance, columns, inputs.names):
@@ -25,8 +26,8 @@ def _buffers(covariance: Covariance, X: Any) -> tuple[CovarianceBuffers, np.ndar
                     "to evaluate it"
                 )
         places.append(np.arange(len(values), len(values) + len(entries)))
-        values += [entry.setting for entry in entries]
-    full = np.log(np.array(values, dtype=np.float64))
+        values += [coordinate_of(entry.setting, entry.coordinate) for entry in entries]
+    full = np.array(values, dtype=np.float64)
     tape = Tape(covariance, columns, places, np.zeros(len(full), dtype=bool), inputs.values)
     return CovarianceBuffers(tape), full, inputs
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.defaults import default_hyperpriors
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.parameter import Entry, Parameter, checked_setting
+from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
 
 Columns = str | int | tuple[str | int, ...] | None
 
@@ -37,6 +38,10 @@ class Covariance:
 
     def with_defaults(self, amplitude: bool = True) -> Covariance:
         """The same with all parameters that were left out; ``amplitude``: whether it carries one."""
+        raise NotImplementedError
+
+    def with_leaves(self, leaves: Iterator[Leaf]) -> Covariance:
+        """The same expression of other leaves, from left to right."""
         raise NotImplementedError
 
     def free_scales(self) -> tuple[str, ...]:
@@ -76,6 +81,11 @@ class _Pair(Covariance):
     def leaves(self) -> tuple[Leaf, ...]:
         """All leaves, from left to right."""
         return (*self.left.leaves(), *self.right.leaves())
+
+    def with_leaves(self, leaves: Iterator[Leaf]) -> Covariance:
+        """As `Covariance.with_leaves`."""
+        left = self.left.with_leaves(leaves)
+        return replace(self, left=left, right=self.right.with_leaves(leaves))
 
     def operands(self) -> list[Covariance]:
         """Terms of a sum, or factors of a product, brackets of the same kind opened."""
@@ -147,6 +157,8 @@ class Leaf(Covariance):
     extra: ClassVar[str | None] = None
     has_amplitude: ClassVar[bool] = True  # a parameter ``signal_sd``
     amplitude: ClassVar[str] = "signal_sd"  # parameter that scales a product
+    probabilities: ClassVar[tuple[str, ...]] = ()  # parameters whose coordinate is the logit
+    n_columns: ClassVar[int | None] = None  # None: any number
     levels_allowed: ClassVar[bool] = False
     smoothness: ClassVar[float | None] = (
         None  # nu of its spectral density, if it has basis functions
@@ -171,6 +183,7 @@ class Leaf(Covariance):
             if setting is None:
                 continue
             where = f"{type(self).__name__}: {parameter}"
+            coordinate = self._coordinate(parameter)
             if parameter == self.scales and isinstance(setting, (Sequence, np.ndarray)):
                 value: Any = tuple(
                     checked_setting(v, f"{where}[{k}]") for k, v in enumerate(setting)
@@ -180,7 +193,7 @@ class Leaf(Covariance):
                         f"{where} is empty; allowed: one number or hyperprior a column"
                     )
             else:
-                value = checked_setting(setting, where)
+                value = checked_setting(setting, where, coordinate)
             object.__setattr__(self, parameter, value)
 
     @classmethod
@@ -197,6 +210,10 @@ class Leaf(Covariance):
     def leaves(self) -> tuple[Leaf, ...]:
         """The expression is one leaf."""
         return (self,)
+
+    def with_leaves(self, leaves: Iterator[Leaf]) -> Covariance:
+        """The next leaf."""
+        return next(leaves)
 
     def with_defaults(self, amplitude: bool = True) -> Self:
         """The same with default hyperpriors for what was left out."""
@@ -234,8 +251,20 @@ class Leaf(Covariance):
                 named = zip(columns, values, strict=True)
                 entries += [Entry(f"{parameter}[{column}]", v) for column, v in named]
             else:
-                entries.append(Entry(parameter, value[0] if isinstance(value, tuple) else value))
+                one = value[0] if isinstance(value, tuple) else value
+                entries.append(Entry(parameter, one, self._coordinate(parameter)))
         return tuple(entries)
+
+    def _coordinate(self, parameter: str) -> str:
+        return LOGIT if parameter in self.probabilities else LOG
+
+    def bound_to(self, inputs: Inputs, places: tuple[int, ...]) -> Self:
+        """The same with what it takes from the inputs of a model, whose columns it has at ``places``."""
+        return self
+
+    def more_levels(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Levels of its column that it knows, and the data do not have."""
+        return ()
 
     def _settings(self) -> dict[str, Any]:
         values = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -4,8 +4,8 @@ See `expressions` for + and *.
 
 A leaf whose values depend on an argument h (see `nodes`) has two loops, which compiled code calls by their
 addresses for the numbers of a panel. They get pointers; ``head`` holds the numbers named in `nodes`.
-``values_loop`` computes k / s^2 into v; it may overwrite h, and use u. ``slopes_loop``, for which v holds k with
-its amplitude, multiplies bar by a weight w, and sums bar h, h being what it was at first: where h is a sum
+``values_loop`` computes k / s^2 into v; it may overwrite h, and use u. ``slopes_loop``, for which v holds k
+with its amplitude, multiplies bar by a weight, and sums bar h, h being what it was at first: where h is a sum
 over columns, each with its scale, bar times the column's share of h is that scale's slope (half of it for
 inner products, twice for mismatches).
 """
@@ -20,8 +20,10 @@ import numpy as np
 from numba import carray
 
 from gpmcflow.covariances import nodes
+from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.nodes import OWN, OWN_SLOPE, POWER, SCALE_SLOPE, SIZE, SWITCH
+from gpmcflow.covariances.walks import AR1, IntegratedWiener, Wiener
 from gpmcflow.errors import InputError
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.numerics.exponentials import exponentials, logarithms
@@ -468,7 +470,8 @@ class Categorical(Stationary):
 
     kind, term, levels_allowed = nodes.MISMATCHES, "categorical", True
     slopes_need_argument = False
-    values_loop, slopes_loop = SquaredExponential.values_loop, SquaredExponential.slopes_loop
+    values_loop = staticmethod(SquaredExponential.values_loop)
+    slopes_loop = staticmethod(SquaredExponential.slopes_loop)
 
 
 class Group(_WithAmplitude):
@@ -554,9 +557,10 @@ class Periodic(Leaf):
     signal_sd: Setting | None = None
     period: Setting | None = None
 
-    kind, term, scales, extra = nodes.PHASES, "periodic", "length_scale", "period"
+    kind, term, scales, extra, n_columns = nodes.PHASES, "periodic", "length_scale", "period", 1
     slopes_need_argument = False
-    values_loop, slopes_loop = SquaredExponential.values_loop, SquaredExponential.slopes_loop
+    values_loop = staticmethod(SquaredExponential.values_loop)
+    slopes_loop = staticmethod(SquaredExponential.slopes_loop)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -714,6 +718,6 @@ LEAVES: dict[str, type[Leaf]] = {
     kind.term: kind
     for kind in (
         SquaredExponential, Matern12, Matern32, Matern52, RationalQuadratic, Periodic, Linear, Polynomial,
-        Constant, White, Categorical, Group,
+        Constant, White, Categorical, Group, Areal, Wiener, IntegratedWiener, AR1,
     )
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A user's own Python function as a covariance: a matrix that is given to the tape before each pass."""
+"""A user's own Python function as a covariance."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpmcflow.covariances import nodes
-from gpmcflow.covariances.expressions import Leaf
+from gpmcflow.covariances.given import GivenLeaf
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import text_digest
 from gpmcflow.parameters.parameter import Entry, checked_setting
@@ -19,7 +18,7 @@ STEP = 1e-5  # of the central differences in the log of a parameter
 
 
 @dataclass(frozen=True, repr=False)
-class PythonCovariance(Leaf):
+class PythonCovariance(GivenLeaf):
     """Covariance given by a Python function of your own.
 
     k(X, X2) = function(X, X2, parameters), which has to be positive semidefinite. Slower than the package's
@@ -62,7 +61,7 @@ class PythonCovariance(Leaf):
     given: Mapping[str, Any] = field(default_factory=dict)
     gradient: Callable | None = None
 
-    kind, term, has_amplitude = nodes.GIVEN, "python", False
+    term, has_amplitude = "python", False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,28 +93,27 @@ class PythonCovariance(Leaf):
             "PythonCovariance: a function has no text; take covariances with a name in a config"
         )
 
-    def matrix(self, X: np.ndarray, X2: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    def matrix(self, X: np.ndarray, X2: np.ndarray, own: np.ndarray) -> np.ndarray:
         """Its values at the logs of its parameters. Raises `InputError` for a matrix of another shape."""
-        values = np.asarray(self.function(X, X2, self._named(logs)), dtype=np.float64)
+        values = np.asarray(self.function(X, X2, self._named(own)), dtype=np.float64)
         if values.shape != (len(X), len(X2)):
             raise InputError(
                 f"{self!r}: the function gives shape {values.shape}; allowed: {(len(X), len(X2))}"
             )
         return values
 
-    def slopes(self, X: np.ndarray, logs: np.ndarray) -> list[np.ndarray]:
+    def slopes(self, X: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
         """Derivatives by the logs of its parameters, (n, n) each."""
         if self.gradient is not None:
-            values = self.gradient(X, X, self._named(logs))
+            values = self.gradient(X, X, self._named(own))
             return [np.asarray(values[key], dtype=np.float64) for key in self.given]
-        steps = STEP * np.eye(len(logs))
+        steps = STEP * np.eye(len(own))
         return [
-            (self.matrix(X, X, logs + h) - self.matrix(X, X, logs - h)) / (2.0 * STEP)
-            for h in steps
+            (self.matrix(X, X, own + h) - self.matrix(X, X, own - h)) / (2.0 * STEP) for h in steps
         ]
 
-    def _named(self, logs: np.ndarray) -> dict[str, float]:
-        return dict(zip(self.given, np.exp(logs).tolist(), strict=True))
+    def _named(self, own: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.given, np.exp(own).tolist(), strict=True))
 
 
 def function_digest(*functions: Any) -> str:
@@ -135,38 +133,3 @@ def function_digest(*functions: Any) -> str:
         else:
             parts.append(repr((type(function).__qualname__, getattr(function, "__dict__", None))))
     return text_digest(*parts)
-
-
-def _given(tape):
-    """(leaf, columns, places) of the tape's Python functions, in the order of their matrices."""
-    bound = zip(tape.leaves, tape.leaf_columns, tape.leaf_places, strict=True)
-    return [
-        (leaf, list(columns), np.asarray(places, dtype=np.int64))
-        for leaf, columns, places in bound
-        if leaf.kind == nodes.GIVEN
-    ]
-
-
-def given_matrices(tape, full: np.ndarray, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
-    """Values between cases and new ones as (function, new case, case)."""
-    out = np.empty((tape.n_given, len(X2), len(X)))
-    for k, (leaf, columns, places) in enumerate(_given(tape)):
-        out[k] = leaf.matrix(X[:, columns], X2[:, columns], full[places]).T
-    return out
-
-
-def given_diagonals(tape, full: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Prior variances at inputs, (function, 1, case)."""
-    out = np.empty((tape.n_given, 1, len(X)))
-    for k, (leaf, columns, places) in enumerate(_given(tape)):
-        rows = X[:, columns]
-        out[k, 0] = [leaf.matrix(x[None], x[None], full[places])[0, 0] for x in rows]
-    return out
-
-
-def add_given_slopes(tape, full: np.ndarray, adjoints: np.ndarray, slopes: np.ndarray) -> None:
-    """Contract the functions' adjoints, whose lower triangles stand for both, with their derivatives."""
-    for adjoint, (leaf, columns, places) in zip(adjoints, _given(tape), strict=True):
-        weight = np.triu(adjoint)  # (column, row): rows at or below the diagonal
-        for place, slope in zip(places, leaf.slopes(tape.X[:, columns], full[places]), strict=True):
-            slopes[place] += float((weight * slope).sum())

@@ -154,7 +154,7 @@ class SineSeries:
 
     def __init__(self, angles: np.ndarray, factors: np.ndarray, sizes: tuple[int, ...]) -> None:
         self._C, self._S = _tiles(2.0 * np.cos(angles)), _tiles(factors * np.sin(angles))
-        self._sizes, self.size = np.array(sizes), int(np.prod(sizes))
+        self._sizes, self.size, self.n = np.array(sizes), int(np.prod(sizes)), angles.shape[1]
 
     def add(self, b: np.ndarray, out: np.ndarray) -> None:
         """Add their sum with coefficients b (size,) to ``out`` (n,)."""
@@ -169,6 +169,14 @@ class SineSeries:
     def tile(self, k: int, size: int) -> np.ndarray:
         """The functions at the first ``size`` cases of tile k, those from `TILE` k on (size, functions)."""
         return _tile(self._C[k], self._S[k], self._sizes, size)
+
+    def matrix(self) -> np.ndarray:
+        """All functions at all cases (n, functions)."""
+        tiles = [
+            self.tile(k, min(TILE, self.n - first))
+            for k, first in enumerate(range(0, self.n, TILE))
+        ]
+        return np.concatenate(tiles) if tiles else np.empty((0, self.size))
 
 
 def _tiles(values: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from gpmcflow.covariances import nodes
 from gpmcflow.covariances import sweep as passes
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.finite import is_finite
-from gpmcflow.covariances.python_covariance import (
+from gpmcflow.covariances.given import (
     add_given_slopes,
     given_diagonals,
     given_matrices,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from gpmcflow.covariances.basis_binding import bind_basis, far_columns, has_finite_basis
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_functions import BasisFunctions
-from gpmcflow.covariances.binding import bind, leaf_entries
+from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
 from gpmcflow.covariances.kronecker import axis_tapes
@@ -224,6 +224,7 @@ class GPModel(WritableArrays, LatentPrior):
                 f"model: likelihood is {self.likelihood!r}; allowed: a likelihood such as Probit()"
             )
         self.likelihood.validate(y)
+        inputs = with_all_levels(inputs, self.covariance)
         if self.jitter is not None and not (np.isfinite(self.jitter) and self.jitter >= 0):
             raise InputError(f"model: jitter is {self.jitter!r}; allowed: a number >= 0, or None")
         set_ = object.__setattr__

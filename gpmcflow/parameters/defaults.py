@@ -25,6 +25,10 @@ def default_hyperpriors() -> Mapping[str, Hyperprior]:
         "sd": _log_normal(0.0, 1.0),  # of a slope
         "offset": _log_normal(0.0, 1.0),
         "alpha": _log_normal(0.0, 1.0),  # of a rational quadratic
+        "rho": Hyperprior(
+            "norm", {"loc": 1.0, "scale": 1.5}, "logit"
+        ),  # of neighbours, 0.13 to 0.98
+        "mix": Hyperprior("norm", {"loc": 0.0, "scale": 1.5}, "logit"),  # of areas, 0.05 to 0.95
         "noise_sd": _log_normal(-1.0, 1.0),  # 0.05 to 2.6
         "scale": _log_normal(-1.0, 1.0),  # of Student-t noise
         "df": _log_normal(1.5, 0.75),  # 1 to 19.5 degrees of freedom

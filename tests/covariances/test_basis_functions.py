@@ -273,8 +273,8 @@ def test_scales_follow_every_parameter():
 
 WIDE = Hyperprior.log_uniform(0.001, 2.0)
 WRONG = {
-    "a product": (SquaredExponential(columns="a") * Linear(columns="b"), {}, "is a product"),
-    "no basis": (White(1.0), {}, "white.* has no basis; allowed: a sum of"),
+    "in a product": (SquaredExponential(columns="a") * White(1.0), {}, "white.* has no basis; allowed: sums"),
+    "no basis": (White(1.0), {}, "white.* has no basis; allowed: sums and products of"),
     "a free period": (Periodic(period=LENGTH, columns="a"), {}, "has a free period; allowed: a number"),
     "four columns": (
         SquaredExponential(LENGTH, columns=("a", "b", "day", "c")), {}, "has 4 columns; allowed: at most 3",

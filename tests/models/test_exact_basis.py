@@ -22,6 +22,7 @@ ETA = 0.7 * TABLE["x"].to_numpy() + RNG.normal(size=4)[np.repeat(np.arange(4), 6
 TERMS = {
     "intercepts": gp.Group(columns="school") + gp.Linear(columns="x") + gp.Constant(1.5),
     "groups alone": gp.Group(columns="school"),
+    "slopes": gp.Group(columns="school") + gp.Linear(columns="x") * gp.Group(1.0, columns="school"),
     "levels": gp.Categorical(columns="school") + gp.Linear(0.5, columns="x"),
 }
 DATA = {

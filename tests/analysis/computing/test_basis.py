@@ -127,7 +127,7 @@ def test_marks_of_missing_cells_are_slopes_of_their_own(data, model):
     [
         ("squared_exponential(age, day, smoker, ward)", "has 6 columns; allowed: at most 3 a term"),
         ("squared_exponential(age, day)", "too short for 400 functions; the shortest that fits is"),
-        ("matern32(age) * linear(day)", r"matern32\(age\) \* linear\(day\) is a product"),
+        ("matern32(age) * rational_quadratic(day)", r"rational_quadratic\(day\) has no basis"),
     ],
 )
 def test_what_has_no_basis_is_told_by_its_key(data, model, text, message):

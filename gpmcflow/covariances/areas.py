@@ -1,0 +1,226 @@
+"""Covariance of areas that have neighbours: BYM2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+
+from gpmcflow.covariances.given import GivenLeaf
+from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.errors import InputError
+from gpmcflow.parameters.parameter import Setting
+
+Graph = tuple[tuple[str, str], ...]
+_ALLOWED = (
+    "pairs of neighbours, such as [('north', 'east'), ('east', 'south')], or a square table of 0 and 1 with "
+    "the areas' names"
+)
+
+
+def graph_of(value: Any) -> Graph:
+    """Pairs of neighbours, each once, of pairs, a square table of 0 and 1, or {area: its neighbours}.
+
+    Raises `InputError` for a graph without an edge, an area that is its own neighbour, and a table that is
+    not symmetric.
+    """
+    pairs: Iterable
+    if isinstance(value, pd.DataFrame) and value.shape[0] == value.shape[1] != 2:
+        names, beside = [str(name) for name in value.columns], value.to_numpy(dtype=np.float64)
+        if [str(name) for name in value.index] != names:
+            raise InputError(
+                "Areal: graph has other names in its rows than in its columns; give the same"
+            )
+        wrong = np.argwhere((beside != beside.T) | ~np.isin(beside, (0.0, 1.0)))
+        if wrong.size:
+            i, j = (int(k) for k in wrong[0])
+            raise InputError(
+                f"Areal: graph has {beside[i, j]:g} for {names[i]!r} beside {names[j]!r} and "
+                f"{beside[j, i]:g} for {names[j]!r} beside {names[i]!r}; allowed: 0 or 1, the same for both"
+            )
+        pairs = [(names[i], names[j]) for i, j in np.argwhere(beside == 1.0)]
+    elif isinstance(value, Mapping):
+        pairs = [(area, other) for area, others in value.items() for other in others]
+    else:
+        pairs = value.to_numpy() if isinstance(value, pd.DataFrame) else value
+    found: set[tuple[str, str]] = set()
+    try:
+        for first, second in pairs:
+            low, high = sorted((_named(first), _named(second)))
+            found.add((low, high))
+    except (TypeError, ValueError):
+        raise InputError(f"Areal: graph is {value!r}; allowed: {_ALLOWED}") from None
+    own = next((first for first, second in found if first == second), None)
+    if own is not None:
+        raise InputError(f"Areal: graph has {own!r} as its own neighbour; drop that pair")
+    if not found:
+        raise InputError(
+            f"Areal: graph has no pair of neighbours; allowed: {_ALLOWED}; or take Group"
+        )
+    return tuple(sorted(found))
+
+
+def _named(area: Any) -> str:
+    return f"{area:g}" if isinstance(area, (int, float, np.number)) else str(area)
+
+
+def scaled_structure(n: int, pairs: np.ndarray) -> np.ndarray:
+    """C (n, n), the generalised inverse of the graph's Laplacian, scaled in each connected component.
+
+    There the geometric mean of its diagonal is 1; an area without neighbours has variance 1.
+
+    Source: Sorbye & Rue (2014); Freni-Sterrantino, Ventrucci & Rue (2018).
+    """
+    i, j = pairs.T
+    W = coo_matrix((np.ones(len(i)), (i, j)), shape=(n, n)).toarray()
+    W += W.T
+    n_parts, part = connected_components(W)
+    C = np.eye(n)
+    for k in range(n_parts):
+        own = np.flatnonzero(part == k)
+        if len(own) > 1:
+            at = np.ix_(own, own)
+            laplacian = np.diag(W[at].sum(1)) - W[at]
+            ones = np.full((len(own),) * 2, 1.0 / len(own))
+            inverse = np.linalg.inv(laplacian + ones) - ones  # on what sums to 0
+            C[at] = inverse / np.exp(np.mean(np.log(np.diag(inverse))))
+    return C
+
+
+@dataclass(frozen=True, repr=False)
+class Areal(GivenLeaf):
+    """Effect of areas that resemble their neighbours (BYM2): disease maps, districts, a grid with holes.
+
+    k = s^2 ((1 - mix) [x = x'] + mix C[x, x']), C the generalised inverse of the neighbours' graph Laplacian,
+    scaled so that a typical area has variance s^2. With mix = 1 it is the scaled intrinsic autoregression
+    (ICAR), with mix = 0 it is `Group`. Each connected part of the map sums to 0 where mix is 1: add
+    `Constant`, or a free mean. Areas in the data that have no neighbours are islands of variance s^2, and
+    areas of the graph that are not in the data can be predicted.
+
+    Source: Riebler, Sorbye, Simpson & Rue (2016); Freni-Sterrantino, Ventrucci & Rue (2018).
+
+    Attributes
+    ----------
+    graph:
+        Neighbours: pairs of areas, {area: its neighbours}, or a square DataFrame of 0 and 1.
+    mix:
+        Share of the variance that neighbours explain, between 0 and 1: a number, or a hyperprior on the scale
+        "logit" or "probability"; by default logit mix ~ N(0, 1.5^2).
+    signal_sd:
+        s > 0, in the units of the latent function; by default log s ~ N(0, 1). In a product one factor has an
+        amplitude, the others have s = 1 unless it is given.
+    columns:
+        The column with the areas' names or codes; there is no default.
+    name:
+        Prefix of its parameters in the names of a model of several terms; by default "areal".
+
+    Raises
+    ------
+    InputError:
+        For a graph without neighbours or that cannot be read, and for a wrong parameter.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import gpmcflow as gp
+    >>> homes = pd.DataFrame({"district": ["north", "south", "isle"]})
+    >>> effect = gp.Areal([("north", "south")], mix=0.5, signal_sd=2.0, columns="district")
+    >>> effect(homes)
+    array([[ 4., -2.,  0.],
+           [-2.,  4.,  0.],
+           [ 0.,  0.,  4.]])
+    """
+
+    graph: Any = None
+    mix: Setting | None = None
+    signal_sd: Setting | None = None
+
+    term, extra, probabilities = "areal", "mix", ("mix",)
+    levels_allowed, n_columns = True, 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.graph is None:
+            raise InputError(f"Areal: graph is missing; allowed: {_ALLOWED}")
+        object.__setattr__(self, "graph", graph_of(self.graph))
+
+    def __repr__(self) -> str:
+        short = {k: v for k, v in self._settings().items() if k != "graph"}
+        settings = [
+            f"{key}={value!r}" for key, value in [*short.items(), ("columns", self.columns)]
+        ]
+        return f"Areal(<{len(self.graph)} pairs of neighbours>, {', '.join(settings)})"
+
+    def more_levels(self, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Areas of the graph that are not among the levels of its column."""
+        return tuple(sorted({area for pair in self.graph for area in pair} - set(known)))
+
+    def bound_to(self, inputs: Inputs, places: tuple[int, ...]) -> Self:
+        """Areas by the codes of the column, and C."""
+        name, values = inputs.names[places[0]], inputs.values[:, places[0]]
+        if name in inputs.levels:
+            codes = {area: float(code) for code, area in enumerate(inputs.levels[name])}
+        else:
+            areas = {area for pair in self.graph for area in pair}
+            try:
+                codes = {area: float(area) for area in areas}
+            except ValueError:
+                raise InputError(
+                    f"Areal: column {name!r} holds numbers, graph names such as {min(areas)!r}; give both "
+                    "the same names"
+                ) from None
+            codes |= {f"{code:g}": code for code in np.unique(values).tolist()}
+        places_of = {area: k for k, area in enumerate(codes)}
+        pairs = np.array([[places_of[area] for area in pair] for pair in self.graph])
+        bound = replace(self)
+        order = np.argsort(list(codes.values()))
+        object.__setattr__(bound, "_codes", np.array(list(codes.values()))[order])
+        C = scaled_structure(len(codes), pairs)
+        object.__setattr__(bound, "_structure", C[np.ix_(order, order)])
+        return bound
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Codes of the areas in the column, in order (L,); of a leaf that meets inputs."""
+        return self._codes  # type: ignore[attr-defined]
+
+    @property
+    def structure(self) -> np.ndarray:
+        """C (L, L); of a leaf that meets inputs."""
+        return self._structure  # type: ignore[attr-defined]
+
+    def matrix(self, X: np.ndarray, X2: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """k / s^2."""
+        a, b, phi = self.areas_of(X), self.areas_of(X2), expit(own[0])
+        same = a[:, None] == b
+        return (1.0 - phi) * same + phi * self.structure[np.ix_(a, b)]
+
+    def slopes(self, X: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
+        """The derivative by logit mix."""
+        a, phi = self.areas_of(X), expit(own[0])
+        return [phi * (1.0 - phi) * (self.structure[np.ix_(a, a)] - (a[:, None] == a))]
+
+    def diagonal_of(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """k(x, x) / s^2, (n,)."""
+        phi = expit(own[0])
+        return 1.0 - phi + phi * np.diag(self.structure)[self.areas_of(X)]
+
+    def areas_of(self, X: np.ndarray) -> np.ndarray:
+        """Places of the areas of its column (n, 1) among `codes`, (n,)."""
+        places = np.searchsorted(self.codes, X[:, 0])
+        unknown = self.codes[np.minimum(places, len(self.codes) - 1)] != X[:, 0]
+        if unknown.any():
+            raise InputError(
+                "Areal: an area is neither in the data nor in the graph; allowed: " + self._known()
+            )
+        return places
+
+    def _known(self) -> str:
+        areas = sorted({area for pair in self.graph for area in pair})
+        return ", ".join(areas[:12]) + (", .." if areas[12:] else "")
