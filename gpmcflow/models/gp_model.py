@@ -19,6 +19,7 @@ from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_p
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
+from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
@@ -147,7 +148,8 @@ class GPModel(WritableArrays, LatentPrior):
         numbers whatever type holds them, dates are days since 1970-01-01, words are coded), an xarray
         variable with a feature coordinate; and observations (n,).
     covariance, likelihood:
-        Any covariance expression and likelihood; what they leave out has a default hyperprior.
+        Any covariance expression, or its text as `parse_covariance` reads it, and likelihood; what they leave
+        out has a default hyperprior.
     mean:
         Number or hyperprior of c, in the units of the latent function; left out, 0 unless the likelihood has
         another default, as `Ordinal` does.
@@ -187,7 +189,7 @@ class GPModel(WritableArrays, LatentPrior):
 
     X: Any
     y: np.ndarray
-    covariance: Covariance
+    covariance: Any  # a `Covariance` once the model is made
     likelihood: Likelihood
     mean: Setting | None = None
     jitter: float | None = None
@@ -215,9 +217,14 @@ class GPModel(WritableArrays, LatentPrior):
         wrong = np.flatnonzero(~np.isfinite(y))
         if wrong.size:
             raise InputError(f"model: y[{wrong[0]}] is {y[wrong[0]]}; give finite numbers")
+        if isinstance(self.covariance, str):
+            object.__setattr__(
+                self, "covariance", parse_covariance(self.covariance, where="model: covariance")
+            )
         if not isinstance(self.covariance, Covariance):
             raise InputError(
-                f"model: covariance is {self.covariance!r}; allowed: covariances such as Matern32(), + and *"
+                f"model: covariance is {self.covariance!r}; allowed: covariances such as Matern32(), + and "
+                '*, or their text, such as "matern32(age)"'
             )
         if not isinstance(self.likelihood, Likelihood):
             raise InputError(
