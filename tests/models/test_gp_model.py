@@ -734,4 +734,4 @@ def test_a_covariance_may_be_text():
     made = gp.Matern32(columns="age") + gp.Group(2.0, columns="ward")
     assert of_text.covariance == gp.GPModel(frame, np.ones(3), made, gp.Gaussian(0.1)).covariance
     with pytest.raises(InputError, match=r"model: covariance: .* did you mean 'matern32'"):
-        gp.GPModel(frame, np.ones(3), "matern(age)", gp.Gaussian(0.1))
+        gp.GPModel(frame, np.ones(3), "mattern32(age)", gp.Gaussian(0.1))
