@@ -13,6 +13,9 @@ from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
 from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
+from gpmcflow.contrasts.average import effects as effects
+from gpmcflow.contrasts.contrast import contrast as contrast
+from gpmcflow.contrasts.draws_at import draws_at as draws_at
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical
 from gpmcflow.covariances.leaves import Constant as Constant

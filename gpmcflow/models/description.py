@@ -37,9 +37,17 @@ def describe(model: GPModel) -> dict[str, Any]:
         "structure": asdict(model.basis_settings) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
         "dates": list(model.inputs.dates),
-        "centres": [list(pair) for pair in model.inputs.centres],
-        "outcome": model.outcome,
+        **_of_frame(model),
     }
+
+
+def _of_frame(model: GPModel) -> dict[str, Any]:
+    """What a model that was made of a frame knows beside its data."""
+    if model.outcome is None:
+        return {}
+    name, labels = model.outcome
+    centres = [list(pair) for pair in model.inputs.centres]
+    return {"outcome": [name, list(labels)], "centres": centres}
 
 
 def _described(likelihood: Likelihood) -> dict[str, Any]:

@@ -376,6 +376,18 @@ class CovarianceAt:
         """Prior variances at new inputs, (m,)."""
         return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
 
+    def among(self, X_new: np.ndarray) -> np.ndarray:
+        """Covariances of new inputs with each other (m, m); two rows have their own `White` each."""
+        covariance = self(X_new, X_new)
+        np.fill_diagonal(covariance, self.diagonal(X_new))
+        return covariance
+
+    def rest_among(self, X_new: np.ndarray) -> np.ndarray:
+        """As `among`, of what stands beside `GPModel.functions`."""
+        covariance = self.rest(X_new, X_new)
+        np.fill_diagonal(covariance, self.rest_diagonal(X_new))
+        return covariance
+
     def rest(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """As calling it, of what stands beside `GPModel.functions`."""
         _, buffers = self.model.rest_of_functions()
