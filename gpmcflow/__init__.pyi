@@ -14,7 +14,9 @@ from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
 from gpmcflow.contrasts.average import effects as effects
+from gpmcflow.contrasts.coefficients import coefficients as coefficients
 from gpmcflow.contrasts.contrast import contrast as contrast
+from gpmcflow.contrasts.decompose import decompose as decompose
 from gpmcflow.contrasts.draws_at import draws_at as draws_at
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import lapack, qr, solve_triangular
 from scipy.special import ndtr, ndtri
 
-from gpmcflow.covariances.basis_blocks import LevelBlock
+from gpmcflow.covariances.basis_blocks import EigenBlock, LevelBlock
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood
@@ -495,13 +495,18 @@ class BasisPredictor:
             weights = weights + rng.standard_normal((n, self.root.shape[1])) @ self.root.T
         eta = np.broadcast_to(self._means(design, weights), (n, design.n)).copy()
         for block, rows in design.unknown:
-            own = X_new[rows][:, block.columns]
-            level = np.arange(len(own))  # outside a box each row has a draw of its own
-            if isinstance(block, LevelBlock):
-                level = np.unique(own, axis=0, return_inverse=True)[1].ravel()
-            sd = np.sqrt(block.unknown_variance(self.full))
-            eta[:, rows] += sd * rng.standard_normal((n, level.max() + 1))[:, level]
+            eta[:, rows] += self.unknown_draws(block, X_new[rows], rng, n)
         return eta
+
+    def unknown_draws(
+        self, block: EigenBlock | LevelBlock, X: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """Draws (n, m) from the prior of a block at rows that it says nothing of: one for each new level."""
+        level = np.arange(len(X))  # outside a box each row has one of its own
+        if isinstance(block, LevelBlock):
+            level = np.unique(X[:, block.columns], axis=0, return_inverse=True)[1].ravel()
+        sd = np.sqrt(block.unknown_variance(self.full))
+        return sd * rng.standard_normal((n, level.max() + 1))[:, level]
 
     def _means(self, design: BasisDesign, weights: np.ndarray | None = None) -> np.ndarray:
         weights = self.coefficients if weights is None else weights

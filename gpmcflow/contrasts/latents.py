@@ -47,6 +47,19 @@ class Setting(NamedTuple):
         return self.rows.stop - self.rows.start
 
     @property
+    def full(self) -> np.ndarray:
+        """All coordinates of the model."""
+        predictor = self.predictor
+        if isinstance(predictor, BasisPredictor):
+            return predictor.full
+        return predictor.covariance.full
+
+    @property
+    def mean(self) -> float:
+        """c, the mean of the process."""
+        return self.model.mean_at(self.full)
+
+    @property
     def likelihood(self) -> Likelihood:
         """The likelihood, with numbers for its parameters."""
         return self.predictor.likelihood

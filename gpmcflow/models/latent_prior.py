@@ -238,6 +238,10 @@ class LatentPrior(ModelCoordinates):
             return False
         return not self._rest or bool(np.abs(self._function_values).max() > LARGE)
 
+    def term_buffers(self, term: int) -> CovarianceBuffers:
+        """Covariance of one term of the sum, without jitter."""
+        return CovarianceBuffers(self._tape_of([self._terms[term]]))
+
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
         kept = [own for own in self._terms if wanted(own[0])]
