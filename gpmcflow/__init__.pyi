@@ -9,6 +9,8 @@ from gpmcflow.approximations.perturbative_correction import (
 )
 from gpmcflow.approximations.prediction import predict as predict
 from gpmcflow.approximations.prediction import simulate as simulate
+from gpmcflow.approximations.stacking import leave_one_out as leave_one_out
+from gpmcflow.approximations.stacking import stacking_weights as stacking_weights
 from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
 from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData

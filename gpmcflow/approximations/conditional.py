@@ -48,8 +48,8 @@ class Conditional(NamedTuple):
         else:
             rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
             by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
-        own = self.likelihoods[0]
-        return mean_of_draws(by_draw) if own.log_link or own.exponential_mean else by_draw.mean(0)
+        unbounded = any(own.log_link or own.exponential_mean for own in self.likelihoods)
+        return mean_of_draws(by_draw) if unbounded else by_draw.mean(0)
 
     def class_probabilities(self) -> np.ndarray | None:
         """P(y = each class) at each input, (class, m); None unless y has classes."""
@@ -82,7 +82,8 @@ class Conditional(NamedTuple):
     def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
         """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y."""
         own = self.likelihoods[0]
-        if not own.conjugate or own.eta_of == "y":
+        conjugate = all(each.conjugate and each.eta_of == own.eta_of for each in self.likelihoods)
+        if not conjugate or own.eta_of == "y":
             return None
         n = self.mean.shape[1]
         noise = np.array([each.noise_variances(n) for each in self.likelihoods])

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.conditional import BasisPredictor, Predictor
+from gpmcflow.approximations.draws import evenly_spaced
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
@@ -83,7 +84,8 @@ def settings_of(
     if not isinstance(source, xr.DataTree):
         place = Place(np.arange(1), np.arange(n_draws))
     else:
-        source, place = _spread(source, n_draws)
+        source = evenly_spaced(source, n_draws)
+        place = _place(source)
     return place, _settings(predictors(source, model=model, n_draws=place.size), place.size)
 
 
@@ -108,18 +110,11 @@ def draw_latents(
     return place, drawn()
 
 
-def _spread(tree: xr.DataTree, n_draws: int) -> tuple[xr.DataTree, Place]:
-    """The tree with evenly spaced draws of each chain, and which."""
+def _place(tree: xr.DataTree) -> Place:
     if "posterior" not in tree.children:
-        return tree, Place(np.arange(1), np.arange(1))  # which `predictors` refuses
-    posterior = tree["posterior"].to_dataset()
-    n_chains, n = posterior.sizes["chain"], posterior.sizes["draw"]
-    most = min(n, max(1, n_draws // n_chains))
-    kept = np.linspace(0, n - 1, most).astype(int)
-    posterior = posterior.isel(draw=kept)
-    tree = tree.copy()
-    tree["posterior"] = xr.DataTree(posterior)
-    return tree, Place(posterior["chain"].values, posterior["draw"].values)
+        return Place(np.arange(1), np.arange(1))  # which `predictors` refuses
+    posterior = tree["posterior"]
+    return Place(posterior["chain"].values, posterior["draw"].values)
 
 
 def _settings(source: Any, n: int) -> Iterator[Setting]:

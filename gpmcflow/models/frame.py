@@ -22,6 +22,7 @@ from gpmcflow.models.own_units import (
     covariance_in_units,
     default_mean,
     likelihood_in_units,
+    vanishes,
 )
 
 log = logging.getLogger(__name__)
@@ -91,7 +92,9 @@ def statement(
         made = likelihood_in_units(made, width)
     X = centred(X, covariance)
     covariance = covariance_in_units(covariance, X, width)
-    if mean is None:
+    if mean is None and made.default_mean() == 0.0:
+        if vanishes(covariance, X):  # the same prior of the level, as a term
+            covariance = covariance + Constant(width)
         mean = default_mean(made, coded, width, covariance)
     return Statement(X, values, covariance, made, mean, outcome)
 

@@ -298,7 +298,8 @@ class GPModel(WritableArrays, LatentPrior):
         length scales and slopes in standard deviations of their columns, amplitudes and noise in those of y
         where the latent function has its units. Columns of slopes are taken about their means. The mean, if
         left out, is N(c, w^2) about the c whose response is the average of y, w being the standard deviation
-        of y or 1, and c itself beside a `Constant`.
+        of y or 1, and c itself beside a `Constant`; where slopes alone leave a row without prior variance, it
+        is c, with a term ``constant(w)``.
 
         Parameters
         ----------

@@ -40,13 +40,29 @@ def _times(prior: Hyperprior, factor: float) -> Hyperprior:
 
 def default_mean(made: Likelihood, y: np.ndarray, width: float, covariance: Covariance) -> Any:
     """N(c_0, width^2), c_0 where the mean response is that of y; c_0 itself beside a `Constant`."""
-    if made.default_mean() != 0.0:
-        return None
     level = _level(made, y)
     terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
     if any(isinstance(term, Constant) for term in terms):
         return level
     return Hyperprior("norm", {"loc": level, "scale": width})
+
+
+def vanishes(covariance: Covariance, inputs: Inputs) -> bool:
+    """Whether some row has no prior variance: all terms are slopes, and the row is at their centres."""
+    completed, places = bind(covariance, inputs)
+    bound, everywhere = iter(places), np.ones(len(inputs.values), dtype=bool)
+    for term in completed.operands() if isinstance(completed, Sum) else [completed]:
+        gone = np.zeros_like(everywhere)
+        for leaf in term.leaves():
+            columns = list(next(bound))
+            if isinstance(leaf, Linear) and not (isinstance(term, Product) and _has_sum(term)):
+                gone |= np.all(inputs.values[:, columns] == 0.0, axis=1)
+        everywhere &= gone
+    return bool(everywhere.any())
+
+
+def _has_sum(term: Product) -> bool:
+    return any(isinstance(factor, Sum) for factor in term.operands())
 
 
 def _median(entry: Entry) -> float:

@@ -111,6 +111,18 @@ def test_a_mean_left_out_lies_where_the_response_is_the_average_of_y():
     assert beside.mean == pytest.approx(FRAME.score.mean())
 
 
+def test_slopes_alone_have_their_level_as_a_term_where_a_row_is_at_their_centre():
+    frame = FRAME.assign(dose=np.tile([0.0, 1.0, 2.0, 3.0, 4.0], N // 5))
+    model = of("score", "linear(dose)", frame=frame)
+    width = float(np.std(FRAME.score))
+    assert model.covariance.text().endswith(f" + constant(signal_sd={width!r})")
+    assert model.mean == pytest.approx(FRAME.score.mean())
+    assert model.names == ("linear.sd", "noise_sd")
+    assert of("score", "linear(dose) + group(ward)", frame=frame).names[-2:] == ("mean", "noise_sd")
+    with pytest.raises(InputError, match=r"add Constant\(\)"):
+        of("score", "linear(dose)", frame=frame, mean=3.0)
+
+
 def test_units_of_columns_and_of_y_change_nothing_but_the_units():
     text = "matern32(age) * linear(hours) + linear(age) + group(ward) + polynomial(hours)"
     model = of("score", text)
