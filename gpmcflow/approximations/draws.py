@@ -10,6 +10,7 @@ import xarray as xr
 from gpmcflow.errors import InputError
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.outcome import Outcome
 
 
 def evenly_spaced(tree: xr.DataTree, n_draws: int) -> xr.DataTree:
@@ -66,3 +67,13 @@ def read_draws(
     if latents is not None and not model.basis:
         latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
     return model, thetas, latents
+
+
+def outcome_of(source: object) -> Outcome | None:
+    """What y is in the frame that the model of draws, or a model, was made of."""
+    if isinstance(source, GPModel):
+        return source.outcome
+    if not isinstance(source, xr.DataTree):
+        return None
+    described = json.loads(source.attrs.get("settings", "{}")).get("model") or {}
+    return Outcome.of(described.get("outcome"))

@@ -20,7 +20,7 @@ from gpmcflow.approximations.conditional import (
     prior_conditionals,
     regression_predictor,
 )
-from gpmcflow.approximations.draws import read_draws
+from gpmcflow.approximations.draws import outcome_of, read_draws
 from gpmcflow.approximations.predictive import (
     QUANTILES,
     by_blocks,
@@ -126,6 +126,9 @@ def predict(
             unknown,
             prediction.sizes["new_case"],
         )
+    outcome = outcome_of(next(iter(source.values())) if isinstance(source, dict) else source)
+    if outcome is not None:
+        prediction["response_mean"].attrs["long_name"] = outcome.response
     return prediction.assign_coords(row_labels(X_new, "new_case"))
 
 

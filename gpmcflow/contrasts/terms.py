@@ -12,7 +12,7 @@ from gpmcflow.approximations.conditional import BasisPredictor, Predictor, root_
 from gpmcflow.contrasts.latents import Setting
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_design import BasisDesign
-from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.expressions import Covariance, Leaf, Sum, short_text
 from gpmcflow.covariances.leaves import Categorical, Linear
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.linear_maps import solve
@@ -46,15 +46,6 @@ def term_names(model: GPModel) -> list[str]:
         again = sum(name == own or name.startswith(f"{own} #") for name in names)
         names.append(f"{own} #{again + 1}" if again else own)
     return names
-
-
-def short_text(term: Covariance) -> str:
-    """A term with its columns and without parameters."""
-    if isinstance(term, Leaf):
-        return f"{term.term}({', '.join(map(str, term.columns or ()))})"
-    if isinstance(term, Sum):
-        return f"({' + '.join(short_text(part) for part in term.operands())})"
-    return " * ".join(short_text(part) for part in term.operands())  # type: ignore[attr-defined]
 
 
 def draw_terms(

@@ -27,7 +27,7 @@ from gpmcflow.covariances.basis_functions import (
     log_scales,
     n_waves,
 )
-from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
+from gpmcflow.covariances.expressions import Covariance, Leaf, Sum, short_text
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -153,7 +153,8 @@ def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisB
         own = [next(bound) for _ in term.leaves()]
         if not isinstance(term, Leaf):
             raise InputError(
-                f'basis functions: {_short(term)} is a product; allowed: {ALLOWED}; or take structure="dense"'
+                f"basis functions: {short_text(term)} is a product; allowed: {ALLOWED}; or take "
+                'structure="dense"'
             )
         blocks += _blocks_of(binding, term, *own[0])
     _refuse_large(block for block in blocks if isinstance(block, (EigenBlock, WaveBlock)))
@@ -177,7 +178,7 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         levels = np.unique(binding.X[:, columns], axis=0)
         if len(levels) < 2:
             raise InputError(
-                f"basis functions: {_short(leaf)} has one level; allowed: two or more; drop the term"
+                f"basis functions: {short_text(leaf)} has one level; allowed: two or more; drop the term"
             )
         if isinstance(leaf, Group):
             return [LevelBlock(columns, levels, places[0])]
@@ -185,11 +186,11 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
             length, scale = places
             return [ColumnBlock(None, scale, length), LevelBlock(columns, levels, scale, length)]
         raise InputError(
-            f"basis functions: {_short(leaf)} has {len(columns)} columns; allowed: one; write one term a "
+            f"basis functions: {short_text(leaf)} has {len(columns)} columns; allowed: one; write one term a "
             'column, or take structure="dense"'
         )
     raise InputError(
-        f'basis functions: {_short(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
+        f'basis functions: {short_text(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
     )
 
 
@@ -198,8 +199,8 @@ def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
-            f"basis functions: {_short(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, "
-            'as the number of functions is a product; write a sum of terms, or take structure="dense"'
+            f"basis functions: {short_text(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a "
+            'term, as the number of functions is a product; write a sum of terms, or take structure="dense"'
         )
     own = binding.X[:, columns]
     low, high = own.min(0), own.max(0)
@@ -207,7 +208,7 @@ def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
     if not np.all(half > 0.0):
         name = binding.names[columns[int(np.argmin(half))]]
         raise InputError(
-            f"basis functions: column {name!r} of {_short(leaf)} is constant; drop it from the term"
+            f"basis functions: column {name!r} of {short_text(leaf)} is constant; drop it from the term"
         )
     *lengths, amplitude = places
     lengths = lengths * D if len(lengths) == 1 else lengths
@@ -238,8 +239,8 @@ def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) 
     period = binding.priors[places["period"]]
     if isinstance(period, Hyperprior):
         raise InputError(
-            f"basis functions: {_short(leaf)} has a free period; allowed: a number, as waves of one period "
-            'are fixed functions; state it, or take structure="dense"'
+            f"basis functions: {short_text(leaf)} has a free period; allowed: a number, as waves of one "
+            'period are fixed functions; state it, or take structure="dense"'
         )
     length, amplitude = places["length_scale"], places["signal_sd"]
     waves = n_waves(binding.lengths(length)[0], binding.settings.error)
@@ -247,19 +248,13 @@ def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) 
     return WaveBlock(name, columns[0], float(np.exp(period)), waves, length, amplitude)
 
 
-def _short(term: Covariance) -> str:
-    """A term, or a product of them, with columns and without parameters."""
-    leaves = [f"{leaf.term}({', '.join(map(str, leaf.columns or ()))})" for leaf in term.leaves()]
-    return " * ".join(leaves)
-
-
 def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, columns) -> None:
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
     nu, names = SMOOTHNESS[leaf.code], binding.names
     if binding.settings.m is not None:
         raise InputError(
-            f"basis functions: {_short(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at most "
-            f"{LARGEST} in all; give a smaller m"
+            f"basis functions: {short_text(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at "
+            f"most {LARGEST} in all; give a smaller m"
         )
     shortest = np.array([binding.lengths(place)[0] for place in lengths])
     factor, error = 1.0, binding.settings.axis_error(len(lengths))
@@ -274,7 +269,7 @@ def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, co
     fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
     shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
     raise _TooManyError(
-        f"basis functions: {_short(leaf)} has length scales down to {shortest.min():.3g} (central "
+        f"basis functions: {short_text(leaf)} has length scales down to {shortest.min():.3g} (central "
         f"{100 * binding.share:.0f} % of the hyperprior), too short for {LARGEST} functions; the shortest "
         f'that fits is {shown}; narrow the hyperprior, allow a larger error, or take structure="dense"'
     )

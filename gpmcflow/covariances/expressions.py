@@ -285,6 +285,15 @@ class Leaf(Covariance):
         return f"{self.term}({', '.join([*columns, *settings])})"
 
 
+def short_text(covariance: Covariance) -> str:
+    """A covariance with its columns and without its parameters, such as ``matern32(age) + group(ward)``."""
+    if isinstance(covariance, Leaf):
+        columns: Any = covariance.columns or ()
+        return f"{covariance.term}({', '.join(map(str, columns))})"
+    assert isinstance(covariance, _Pair)
+    return covariance._joined(short_text)
+
+
 def _is_bare(column: str | int) -> bool:
     """Whether a column's name needs no quotes: Python reads it as the same name."""
     name = str(column)

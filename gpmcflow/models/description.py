@@ -124,7 +124,7 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     constants = tree["constant_data"].to_dataset()
     names = tuple(str(feature) for feature in constants["feature"].values)
     levels = {column: tuple(words) for column, words in described["levels"].items()}
-    structure, outcome = described["structure"], described.get("outcome")
+    structure = described["structure"]
     centres = tuple((name, centre) for name, centre in described.get("centres", ()))
     inputs = Inputs(
         constants["X"].values, names, levels, tuple(described.get("dates", ())), centres
@@ -137,5 +137,5 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
         parse_setting(described["mean"], "mean"),
         described["jitter"],
         structure if isinstance(structure, str) else BasisFunctions(**structure),
-        Outcome(outcome[0], tuple(outcome[1])) if outcome else None,
+        Outcome.of(described.get("outcome")),
     )

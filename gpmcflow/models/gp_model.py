@@ -27,6 +27,7 @@ from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
 from gpmcflow.models.outcome import Outcome
+from gpmcflow.models.printed import as_html, as_text
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
@@ -366,6 +367,12 @@ class GPModel(WritableArrays, LatentPrior):
             f"GPModel(n={n}, p={p}, {self.covariance!r}, {self.likelihood!r}{more}, "
             f"structure={structure!r})"
         )
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +22,11 @@ class Outcome(NamedTuple):
 
     name: str
     labels: tuple[str, ...] = ()  #: those coded -1 and +1; empty for other outcomes
+
+    @classmethod
+    def of(cls, plain: Sequence[Any] | None) -> Outcome | None:
+        """The outcome of plain values, as results hold them."""
+        return None if plain is None else cls(plain[0], tuple(plain[1]))
 
     @property
     def response(self) -> str:

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import gpmcflow as gp
-from gpmcflow.contrasts.terms import short_text, term_names
+from gpmcflow.contrasts.terms import term_names
+from gpmcflow.covariances.expressions import short_text
 
 N = 30
 rng = np.random.default_rng(11)

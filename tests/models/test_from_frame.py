@@ -223,3 +223,32 @@ def test_frames_of_other_libraries(library):
 def test_messages_say_what_to_write(settings, message):
     with pytest.raises(InputError, match=r"^from_frame: .*" + message):
         of(**settings)
+
+
+def test_a_model_prints_as_it_was_written():
+    fixed = "matern32(age, length_scale=20.0, signal_sd=1.0) + group(ward)"
+    model = of("well", fixed, likelihood="probit")
+    lines = str(model).splitlines()
+    assert lines[0] == "P(well = 1) ~ matern32(age) + group(ward)"
+    assert lines[1] == "probit likelihood, 40 rows, dense"
+    assert [line.split()[0] for line in lines[3:]] == ["group.signal_sd", "mean"]
+    assert lines[3].endswith("1 (0.141 to 7.1)")
+    page = model._repr_html_()
+    assert "<td>group.signal_sd</td><td>1</td><td>0.141 to 7.1</td>" in page
+    counts = of("visits", "group(ward, signal_sd=1.0)", "poisson", exposure="hours", mean=0.0)
+    assert str(counts) == (
+        "visits ~ group(ward)\npoisson likelihood with exposure of each row, 40 rows, basis (exact: "
+        "3 functions for 40 cases)"
+    )
+    assert "<table>" not in counts._repr_html_()
+
+
+def test_results_keep_the_names_of_the_outcome_and_of_the_columns():
+    draws = gp.sample(of(covariance="linear(age, sd=0.1) + group(ward, signal_sd=1.0)", mean=0.0),
+                      n_chains=1, n_draws=20)  # fmt: skip
+    told = gp.predict(draws, {"age": [30, 60], "ward": "a"})
+    assert told.response_mean.attrs["long_name"] == "P(well = 1)"
+    assert list(draws.constant_data.feature.values) == ["age", "ward"]
+    at = gp.draws_at(draws, FRAME.iloc[:3])
+    assert at["mean"].attrs["long_name"] == "P(well = 1)"
+    assert list(at.new_case.values) == ["row 0", "row 1", "row 2"]
