@@ -22,6 +22,7 @@ from gpmcflow.models.own_units import (
     covariance_in_units,
     default_mean,
     likelihood_in_units,
+    named_by_columns,
     vanishes,
 )
 
@@ -91,7 +92,7 @@ def statement(
         width = float(np.std(made.to_eta(coded))) or 1.0
         made = likelihood_in_units(made, width)
     X = centred(X, covariance)
-    covariance = covariance_in_units(covariance, X, width)
+    covariance = covariance_in_units(named_by_columns(covariance), X, width)
     if mean is None and made.default_mean() == 0.0:
         if vanishes(covariance, X):  # the same prior of the level, as a term
             covariance = covariance + Constant(width)

@@ -300,7 +300,7 @@ class GPModel(WritableArrays, LatentPrior):
         where the latent function has its units. Columns of slopes are taken about their means. The mean, if
         left out, is N(c, w^2) about the c whose response is the average of y, w being the standard deviation
         of y or 1, and c itself beside a `Constant`; where slopes alone leave a row without prior variance, it
-        is c, with a term ``constant(w)``.
+        is c, with a term ``constant(w)``. Terms of one kind are named like ``group(ward)``.
 
         Parameters
         ----------

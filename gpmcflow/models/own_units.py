@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.covariances.binding import bind
-from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum, short_text
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.leaves import Categorical, Constant, Linear, Periodic, Polynomial
 from gpmcflow.likelihoods import Likelihood, Survival
@@ -45,6 +45,19 @@ def default_mean(made: Likelihood, y: np.ndarray, width: float, covariance: Cova
     if any(isinstance(term, Constant) for term in terms):
         return level
     return Hyperprior("norm", {"loc": level, "scale": width})
+
+
+def named_by_columns(covariance: Covariance) -> Covariance:
+    """The same, where leaves of one kind without a name are called by it and their columns."""
+    kinds = [leaf.term for leaf in covariance.leaves() if leaf.name is None]
+    wanted = [short_text(leaf) for leaf in covariance.leaves()]
+
+    def named(leaf: Leaf) -> Leaf:
+        own = short_text(leaf)
+        repeats = leaf.name is None and kinds.count(leaf.term) > 1
+        return replace(leaf, name=own) if repeats and wanted.count(own) == 1 else leaf
+
+    return _mapped(covariance, named)
 
 
 def vanishes(covariance: Covariance, inputs: Inputs) -> bool:

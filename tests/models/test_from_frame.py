@@ -225,6 +225,17 @@ def test_messages_say_what_to_write(settings, message):
         of(**settings)
 
 
+def test_terms_of_one_kind_are_named_by_their_columns():
+    model = of(
+        covariance="group(ward) + group(patient) + matern32(age) + matern12(day, name='trend')"
+    )
+    assert [name for name in model.names if "group" in name] == [
+        "group(ward).signal_sd", "group(patient).signal_sd",
+    ]  # fmt: skip
+    assert "matern32.length_scale" in model.names
+    assert "trend.length_scale" in model.names
+
+
 def test_a_model_prints_as_it_was_written():
     fixed = "matern32(age, length_scale=20.0, signal_sd=1.0) + group(ward)"
     model = of("well", fixed, likelihood="probit")
