@@ -9,10 +9,17 @@ from gpmcflow.approximations.perturbative_correction import (
 )
 from gpmcflow.approximations.prediction import predict as predict
 from gpmcflow.approximations.prediction import simulate as simulate
+from gpmcflow.approximations.stacking import leave_one_out as leave_one_out
+from gpmcflow.approximations.stacking import stacking_weights as stacking_weights
 from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
 from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
+from gpmcflow.contrasts.average import effects as effects
+from gpmcflow.contrasts.coefficients import coefficients as coefficients
+from gpmcflow.contrasts.contrast import contrast as contrast
+from gpmcflow.contrasts.decompose import decompose as decompose
+from gpmcflow.contrasts.draws_at import draws_at as draws_at
 from gpmcflow.covariances.areas import Areal as Areal
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical

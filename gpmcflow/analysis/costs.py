@@ -11,7 +11,6 @@ import numpy as np
 
 from gpmcflow.analysis.data import Data, data_of, data_tree
 from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
-from gpmcflow.analysis.leave_one_out import at_theta
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
@@ -23,6 +22,7 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.roles import leak_words
 from gpmcflow.errors import InputError

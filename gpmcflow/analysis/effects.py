@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.linalg import lapack
 from scipy.special import expit, logit
 
 from gpmcflow.analysis.data import Data
-from gpmcflow.approximations.conditional import Predictor
+from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.likelihoods import Likelihood, Survival
@@ -24,7 +23,6 @@ MOST_LEVELS = 20  # of a category, the most frequent ones
 N_PLACES, N_PLACES_ALONE = 24, 60  # that stand for all, beside other columns and without
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
 SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
-LEAST_VARIANCE = 1e-11  # relative; what is left of a joint covariance below it is not drawn
 LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
@@ -152,20 +150,11 @@ def sampled_averages(
     g = len(sweep.values)
     over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
     mean, covariance = predictor.joint(X, over_rows if linear else None)
-    root = _root(covariance)
+    root = root_of(covariance)
     eta = mean[:1] + rng.standard_normal((n_draws, root.shape[1])) @ root.T
     if linear:
         return typical_of(predictor.likelihood, eta) if _timed(predictor) else eta
     return predictor.likelihood.conditional_mean(eta) @ over_rows.T
-
-
-def _root(covariance: np.ndarray) -> np.ndarray:
-    """R (m, rank) with R R' = covariance; rows of the same inputs, for which it is singular, are equal."""
-    least = LEAST_VARIANCE * max(float(np.diag(covariance).max()), 0.0)
-    factor, order, rank, _ = lapack.dpstrf(covariance, tol=least, lower=1)
-    root = np.empty((len(covariance), rank))
-    root[order - 1] = np.tril(factor)[:, :rank]
-    return root
 
 
 def average_shift(predictor: Predictor, sweep: Sweep, X: np.ndarray, *, linear: bool) -> np.ndarray:

@@ -10,9 +10,9 @@ import xarray as xr
 
 from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.leave_one_out import LeaveOneOut, at_theta, how, of_fit, over_draws
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.approximations.approximate import Approximation, approximate
+from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, how, of_fit, over_draws
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence

@@ -15,7 +15,7 @@ from gpmcflow.analysis.convergence import convergence
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.evidence_tables import bridge_row
 from gpmcflow.analysis.grades import most_probable
-from gpmcflow.analysis.leave_one_out import BAD_K, best_left_out
+from gpmcflow.approximations.leave_one_out import BAD_K
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.outcome_kinds import KINDS
 
@@ -296,3 +296,8 @@ def _quick_difference(model: Results, kind: str) -> float:
     apart = np.abs(pair[0] - pair[1])
     sd = 1.0 if KINDS[kind].classified else full["response_sd"].values
     return float(np.nanmax(apart / sd))
+
+
+def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
+    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
+    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))

@@ -9,8 +9,8 @@ import xarray as xr
 from gpmcflow.analysis import evidence_tables as averaged_evidence
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of
-from gpmcflow.analysis.leave_one_out import best_left_out
 from gpmcflow.analysis.models import build_model, model_statement
+from gpmcflow.analysis.scores import best_left_out
 from gpmcflow.execution import Execution
 from gpmcflow.jobs.job import Job
 from gpmcflow.models.gp_model import GPModel

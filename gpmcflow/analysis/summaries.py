@@ -24,9 +24,9 @@ from gpmcflow.analysis.effects import (
     typical_of,
 )
 from gpmcflow.analysis.grades import average_grades, response_eta, with_response
-from gpmcflow.analysis.leave_one_out import LeaveOneOut
 from gpmcflow.analysis.survival_curves import average_survival, times_of
 from gpmcflow.approximations.conditional import Conditional, Predictor
+from gpmcflow.approximations.leave_one_out import LeaveOneOut
 from gpmcflow.approximations.predictive import (
     by_blocks,
     log_predictive_density,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from scipy.linalg import lapack, qr, solve_triangular
 from scipy.special import ndtr, ndtri
 
 from gpmcflow.covariances.basis_design import BasisDesign
@@ -24,6 +24,7 @@ from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 
 FEWEST_DRAWS = 20
 LARGEST_SHARE = 1.0 / 3.0  # of a mean, that its largest hundredth of draws may carry
+LEAST_VARIANCE = 1e-11  # relative; what is left of a joint covariance below it is not drawn
 _BISECTIONS = 50
 _BLOCK = 1_000_000  # numbers at a time
 
@@ -46,8 +47,8 @@ class Conditional(NamedTuple):
         else:
             rows = zip(self.likelihoods, self.mean, self.variance, strict=True)
             by_draw = np.array([own.mean_response(m, v) for own, m, v in rows])
-        own = self.likelihoods[0]
-        return mean_of_draws(by_draw) if own.log_link or own.exponential_mean else by_draw.mean(0)
+        unbounded = any(own.log_link or own.exponential_mean for own in self.likelihoods)
+        return mean_of_draws(by_draw) if unbounded else by_draw.mean(0)
 
     def class_probabilities(self) -> np.ndarray | None:
         """P(y = each class) at each input, (class, m); None unless y has classes."""
@@ -80,7 +81,8 @@ class Conditional(NamedTuple):
     def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
         """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y."""
         own = self.likelihoods[0]
-        if not own.conjugate or own.eta_of == "y":
+        conjugate = all(each.conjugate and each.eta_of == own.eta_of for each in self.likelihoods)
+        if not conjugate or own.eta_of == "y":
             return None
         n = self.mean.shape[1]
         noise = np.array([each.noise_variances(n) for each in self.likelihoods])
@@ -201,7 +203,7 @@ class Predictor:
         ``average`` (g, m), whose rows sum to 1, puts averages in the place of the inputs, at the cost of g of
         them.
         """
-        prior, q = self.covariance(X_new, X_new), self._whitened(X_new, average)
+        prior, q = self.covariance.among(X_new), self._whitened(X_new, average)
         if average is not None:
             prior = average @ prior @ average.T
         covariance = prior - q @ q.T
@@ -209,6 +211,12 @@ class Predictor:
             spread = self._spread(q)
             covariance += spread.T @ spread
         return self.mean + self.coefficients.reshape(-1, q.shape[1]) @ q.T, covariance
+
+    def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Joint draws of eta at coded inputs (m, p), n of them, or one for each of n coefficients, (n, m)."""
+        mean, covariance = self.joint(X_new)
+        root = root_of(covariance)
+        return mean + rng.standard_normal((n, root.shape[1])) @ root.T
 
     def _whitened(self, X_new: np.ndarray, average: np.ndarray | None) -> np.ndarray:
         """q (m, n), or of averages (g, n)."""
@@ -250,7 +258,7 @@ class ApartPredictor(Predictor):
         self, X_new: np.ndarray, average: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Means (draw, m) and covariance (m, m) at coded inputs (m, p), or of averages of them."""
-        parts, own = self._parts(X_new), self.covariance.rest(X_new, X_new)
+        parts, own = self._parts(X_new), self.covariance.rest_among(X_new)
         if average is not None:
             parts, own = [average @ part for part in parts], average @ own @ average.T
         p, h, q = parts
@@ -327,6 +335,15 @@ class GridPredictor(Predictor):
         model, full = self.covariance.model, self.covariance.full
         cross = model.covariance_buffers().cross_of_axes(full, axes)
         return [solve(L, k) for L, k in zip(self.factor, cross, strict=True)], list(places)
+
+
+def root_of(covariance: np.ndarray) -> np.ndarray:
+    """R (m, rank) with R R' = covariance; rows of the same inputs, for which it is singular, are equal."""
+    least = LEAST_VARIANCE * max(float(np.diag(covariance).max()), 0.0)
+    factor, order, rank, _ = lapack.dpstrf(covariance, tol=least, lower=1)
+    root = np.empty((len(covariance), rank))
+    root[order - 1] = np.tril(factor)[:, :rank]
+    return root
 
 
 def latent_predictor(model: GPModel, theta: np.ndarray, eta: np.ndarray) -> Predictor:
@@ -471,9 +488,20 @@ class BasisPredictor:
             covariance += spread @ spread.T
         return mean, covariance
 
-    def _means(self, design: BasisDesign) -> np.ndarray:
-        means = np.empty((len(self.coefficients), design.n))
-        for w, out in zip(self.coefficients, means, strict=True):
+    def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+        """As `Predictor.draw`: draws of the weights, and one of each level that no weight tells."""
+        design, weights = self.designs.of(X_new), self.coefficients
+        if self.root is not None:
+            weights = weights + rng.standard_normal((n, self.root.shape[1])) @ self.root.T
+        eta = np.broadcast_to(self._means(design, weights), (n, design.n)).copy()
+        for block, rows, X in design.unknown:
+            eta[:, rows] += block.unknown_draws(self.full, X, rng, n)
+        return eta
+
+    def _means(self, design: BasisDesign, weights: np.ndarray | None = None) -> np.ndarray:
+        weights = self.coefficients if weights is None else weights
+        means = np.empty((len(weights), design.n))
+        for w, out in zip(weights, means, strict=True):
             design.multiply(self.scales * w, out)
         means += self.model.mean_at(self.full)
         return means

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from gpmcflow.approximations.conditional import (
     prior_conditionals,
     regression_predictor,
 )
+from gpmcflow.approximations.draws import outcome_of, read_draws
 from gpmcflow.approximations.predictive import (
     QUANTILES,
     by_blocks,
@@ -29,11 +29,11 @@ from gpmcflow.approximations.predictive import (
     responses,
     tell_missing_moments,
 )
+from gpmcflow.approximations.stacking import run_weights
 from gpmcflow.covariances.inputs import row_labels
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
-from gpmcflow.models.description import model_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 
@@ -49,6 +49,7 @@ def predict(
     trials: Any = None,
     unseen: str = "error",
     quantiles: Sequence[float] = QUANTILES,
+    weights: Any = "stacking",
     model: GPModel | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
@@ -59,7 +60,8 @@ def predict(
     source:
         Draws of `sample` from a `GPModel`, or from its latents at fixed hyperparameters; also read from a
         file, in another process. A fit of `approximate`, or its ``sites``. Or a `GPModel`, for what its prior
-        says. Of draws at most 400 are used, spread evenly.
+        says. Of draws at most 400 are used, spread evenly. A dict of draws, by the names of their models,
+        averages the predictions of several models.
     X_new:
         New inputs, (m, p) or a table with the columns the model was made with, in any order.
     exposure, trials:
@@ -68,6 +70,9 @@ def predict(
         "new" takes a level that the model has not seen as different from all; else it is an error.
     quantiles:
         Levels of the quantiles.
+    weights:
+        Of several models: "stacking" for the weights of `stacking_weights`, {name: number}, or the table of
+        `compare_models` for their probabilities. The 400 draws are shared out in proportion.
     model:
         The model of draws whose covariance or likelihood is written in Python, as results do not hold it.
     seed:
@@ -102,7 +107,11 @@ def predict(
     """
     pin_blas()
     quantiles = _levels(quantiles)
-    if isinstance(source, GPModel) and model is None:
+    if isinstance(source, dict):
+        if model is not None:
+            raise InputError("predict: model has no use with several models; leave it out")
+        parts = _averaged(source, run_weights(source, weights), X_new, unseen)
+    elif isinstance(source, GPModel) and model is None:
         parts = prior_conditionals(source, X_new, N_DRAWS, unseen)
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
@@ -117,6 +126,9 @@ def predict(
             unknown,
             prediction.sizes["new_case"],
         )
+    outcome = outcome_of(next(iter(source.values())) if isinstance(source, dict) else source)
+    if outcome is not None:
+        prediction["response_mean"].attrs["long_name"] = outcome.response
     return prediction.assign_coords(row_labels(X_new, "new_case"))
 
 
@@ -208,6 +220,32 @@ def conditionals(
     return parts
 
 
+def _averaged(
+    runs: dict[str, Any], weights: dict[str, float], X_new: Any, unseen: str
+) -> list[Conditional]:
+    """Predictors of several models, each with its share of the draws, spread evenly over its own."""
+    parts: list[Conditional] = []
+    shares = np.array(list(weights.values()))
+    counts = np.diff(np.round(N_DRAWS * np.cumsum([0.0, *shares])).astype(int))
+    for source, count in zip(runs.values(), counts.tolist(), strict=True):
+        if not count:
+            continue
+        rows = [
+            Conditional(mean[None], variance[None], part.likelihoods)
+            for part in conditionals(source, X_new, unseen=unseen, n_draws=count)
+            for mean, variance in zip(part.mean, part.variance, strict=True)
+        ]
+        parts += [rows[k * len(rows) // count] for k in range(count)]
+    kinds = {
+        (own.constants, own.binary, own.discrete) for part in parts for own in part.likelihoods
+    }
+    if len(kinds) > 1:
+        raise InputError(
+            "predict: these models have likelihoods of other kinds of outcomes; average models of one kind"
+        )
+    return parts
+
+
 def predictors(
     source: Any, *, model: GPModel | None = None, n_draws: int
 ) -> Iterable[Predictor | BasisPredictor]:
@@ -230,50 +268,6 @@ def predictors(
     raise InputError(
         f"predict: found {type(source).__name__}; allowed: draws of sample, a fit of approximate, a GPModel"
     )
-
-
-def read_draws(
-    who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
-) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
-    """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
-
-    The draws are spread evenly. With basis functions weights (draw, m) are in the place of eta.
-    """
-    settings = json.loads(tree.attrs.get("settings", "{}"))
-    if "posterior" not in tree.children or (model is None and "model" not in settings):
-        raise InputError(
-            f"{who}: these draws do not tell their model; give draws of sample from a GPModel"
-            f"{', or model=' * (who == 'predict')}"
-        )
-    if model is None and "constant_data" not in tree.children:
-        raise InputError(f"{who}: these results hold no data; give draws of sample from a GPModel")
-    if not isinstance(model, GPModel | None):
-        raise InputError(f"{who}: model is a {type(model).__name__}; allowed: a GPModel")
-    model = model_of(settings["model"], tree) if model is None else model
-    posterior = tree["posterior"].to_dataset()
-    n_all = posterior.sizes["chain"] * posterior.sizes["draw"]
-    rows = np.linspace(0, n_all - 1, min(n_draws, n_all)).astype(int)
-
-    def taken(name: str) -> np.ndarray | None:
-        if name not in posterior:
-            return None
-        values = posterior[name].transpose("chain", "draw", ...)
-        draws = values.sizes["draw"]
-        return np.stack([values[k // draws, k % draws].values for k in rows])
-
-    thetas = taken("theta")
-    latents = taken("latent" if thetas is None else model.latent_variable)
-    if latents is not None and latents.shape[-1] != model.n_latents:
-        raise InputError(
-            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
-            f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
-        )
-    if thetas is None:  # latents at fixed hyperparameters are eta itself
-        full = np.array(settings["full"]) if "full" in settings else model.full(np.empty(0))
-        return model, full[model.free][None], latents
-    if latents is not None and not model.basis:
-        latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
-    return model, thetas, latents
 
 
 def _draw_predictors(

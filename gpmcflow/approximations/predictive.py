@@ -30,7 +30,7 @@ def mixture(
     """
     mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
     likelihoods = _own(parts)
-    units = _units(likelihoods[0], mean.shape[1], exposure=exposure, trials=trials)
+    units = units_of(likelihoods[0], mean.shape[1], "predict", exposure=exposure, trials=trials)
     units |= dict.fromkeys(likelihoods[0].of_observation)
     likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
     return Conditional(mean, variance, likelihoods)
@@ -140,7 +140,7 @@ def _own(parts: list[Conditional]) -> list[Likelihood]:
     return [part.likelihoods[0] for part in parts for _ in part.mean]
 
 
-def _units(likelihood: Likelihood, m: int, **constants: Any) -> dict[str, np.ndarray]:
+def units_of(likelihood: Likelihood, m: int, who: str, **constants: Any) -> dict[str, np.ndarray]:
     """Exposure or trials of new cases, as far as the likelihood has them."""
     units = {}
     for name, value in constants.items():
@@ -149,7 +149,7 @@ def _units(likelihood: Likelihood, m: int, **constants: Any) -> dict[str, np.nda
                 array = np.broadcast_to(np.asarray(1.0 if value is None else value, float), (m,))
             except (TypeError, ValueError):
                 raise InputError(
-                    f"predict: {name} is {value!r}; allowed: a number, or one for each of {m} new inputs"
+                    f"{who}: {name} is {value!r}; allowed: a number, or one for each of {m} new inputs"
                 ) from None
             whole = name == "trials"
             sound = np.isfinite(array) & (array > 0) & ((array == np.floor(array)) | (not whole))
@@ -157,11 +157,9 @@ def _units(likelihood: Likelihood, m: int, **constants: Any) -> dict[str, np.nda
             if wrong.size:
                 kind = "whole numbers >= 1" if whole else "positive numbers"
                 raise InputError(
-                    f"predict: {name}[{wrong[0]}] is {array[wrong[0]]:g}; allowed: {kind}"
+                    f"{who}: {name}[{wrong[0]}] is {array[wrong[0]]:g}; allowed: {kind}"
                 )
             units[name] = array
         elif value is not None:
-            raise InputError(
-                f"predict: the {likelihood.name} likelihood has no {name}; leave it out"
-            )
+            raise InputError(f"{who}: the {likelihood.name} likelihood has no {name}; leave it out")
     return units

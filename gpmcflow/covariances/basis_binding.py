@@ -31,7 +31,7 @@ from gpmcflow.covariances.basis_functions import (
     log_scales,
     n_waves,
 )
-from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum, short_text
 from gpmcflow.covariances.finite import FEW, few_functions
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic, Polynomial
 from gpmcflow.errors import InputError
@@ -153,7 +153,13 @@ class _Binding:
 
 def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisBlocks:
     bound = iter(zip(columns, places, strict=True))
-    found = BasisBlocks(_blocks(binding, covariance, bound), binding.share)
+    blocks: list[Block] = []
+    terms = []
+    for term in covariance.operands() if isinstance(covariance, Sum) else [covariance]:
+        first = len(blocks)
+        blocks += _blocks(binding, term, bound)
+        terms.append(range(first, len(blocks)))
+    found = BasisBlocks(blocks, binding.share, terms)
     _refuse_large(
         [block for block in found.blocks if isinstance(block, (EigenBlock, WaveBlock))], LARGEST
     )
@@ -199,7 +205,7 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         functions = few_functions(leaf, [columns], [places], binding.X.shape[1], size)
         if functions is None:
             raise InputError(
-                f"basis functions: {_short(leaf)} has too many monomials; allowed: at most {FEW}; take a "
+                f"basis functions: {short_text(leaf)} has too many monomials; allowed: at most {FEW}; take a "
                 'lower degree or fewer columns, or structure="dense"'
             )
         return [MonomialBlock(functions)]
@@ -210,7 +216,7 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         levels = np.unique(binding.X[:, columns], axis=0)
         if len(levels) < 2:
             raise InputError(
-                f"basis functions: {_short(leaf)} has one level; allowed: two or more; drop the term"
+                f"basis functions: {short_text(leaf)} has one level; allowed: two or more; drop the term"
             )
         if isinstance(leaf, Group):
             return [LevelBlock(columns, levels, places[0])]
@@ -218,11 +224,11 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
             length, scale = places
             return [ColumnBlock(None, scale, length), LevelBlock(columns, levels, scale, length)]
         raise InputError(
-            f"basis functions: {_short(leaf)} has {len(columns)} columns; allowed: one; write one term a "
+            f"basis functions: {short_text(leaf)} has {len(columns)} columns; allowed: one; write one term a "
             'column, or take structure="dense"'
         )
     raise InputError(
-        f'basis functions: {_short(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
+        f'basis functions: {short_text(leaf)} has no basis; allowed: {ALLOWED}; or take structure="dense"'
     )
 
 
@@ -231,8 +237,8 @@ def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
     error = settings.axis_error(D)
     if D > LARGEST_DIMENSION:
         raise InputError(
-            f"basis functions: {_short(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a term, "
-            'as the number of functions is a product; write a sum of terms, or take structure="dense"'
+            f"basis functions: {short_text(leaf)} has {D} columns; allowed: at most {LARGEST_DIMENSION} a "
+            'term, as the number of functions is a product; write a sum of terms, or take structure="dense"'
         )
     own = binding.X[:, columns]
     low, high = own.min(0), own.max(0)
@@ -240,7 +246,7 @@ def _eigen_block(binding: _Binding, leaf: Leaf, columns, places) -> EigenBlock:
     if not np.all(half > 0.0):
         name = binding.names[columns[int(np.argmin(half))]]
         raise InputError(
-            f"basis functions: column {name!r} of {_short(leaf)} is constant; drop it from the term"
+            f"basis functions: column {name!r} of {short_text(leaf)} is constant; drop it from the term"
         )
     *lengths, amplitude = places
     lengths = lengths * D if len(lengths) == 1 else lengths
@@ -271,8 +277,8 @@ def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) 
     period = binding.priors[places["period"]]
     if isinstance(period, Hyperprior):
         raise InputError(
-            f"basis functions: {_short(leaf)} has a free period; allowed: a number, as waves of one period "
-            'are fixed functions; state it, or take structure="dense"'
+            f"basis functions: {short_text(leaf)} has a free period; allowed: a number, as waves of one "
+            'period are fixed functions; state it, or take structure="dense"'
         )
     length, amplitude = places["length_scale"], places["signal_sd"]
     waves = n_waves(binding.lengths(length)[0], binding.settings.error)
@@ -280,19 +286,13 @@ def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) 
     return WaveBlock(name, columns[0], float(np.exp(period)), waves, length, amplitude)
 
 
-def _short(term: Covariance) -> str:
-    """A term, or a product of them, with columns and without parameters."""
-    leaves = [f"{leaf.term}({', '.join(map(str, leaf.columns or ()))})" for leaf in term.leaves()]
-    return " * ".join(leaves)
-
-
 def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, columns) -> None:
     """Say which length scales would fit: those of the hyperpriors, all longer by one factor."""
     nu, names = leaf.smoothness, binding.names
     if binding.settings.m is not None:
         raise InputError(
-            f"basis functions: {_short(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at most "
-            f"{LARGEST} in all; give a smaller m"
+            f"basis functions: {short_text(leaf)} has {' x '.join(map(str, sizes))} functions; allowed: at "
+            f"most {LARGEST} in all; give a smaller m"
         )
     shortest = np.array([binding.lengths(place)[0] for place in lengths])
     factor, error = 1.0, binding.settings.axis_error(len(lengths))
@@ -307,7 +307,7 @@ def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, co
     fits = {names[c]: f"{factor * length:.3g}" for c, length in zip(columns, shortest, strict=True)}
     shown = ", ".join(f"{length} for {name}" for name, length in fits.items())
     raise _TooManyError(
-        f"basis functions: {_short(leaf)} has length scales down to {shortest.min():.3g} (central "
+        f"basis functions: {short_text(leaf)} has length scales down to {shortest.min():.3g} (central "
         f"{100 * binding.share:.0f} % of the hyperprior), too short for {LARGEST} functions; the shortest "
         f'that fits is {shown}; narrow the hyperprior, allow a larger error, or take structure="dense"'
     )

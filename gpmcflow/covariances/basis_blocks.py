@@ -45,6 +45,12 @@ class Block(ABC):
         """Prior variance of the term at the rows of X (n, p), (n,)."""
         return np.square(self.values(X)) @ np.exp(2.0 * self.log_scales(full)[0])
 
+    def unknown_draws(
+        self, full: np.ndarray, X: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """Draws (n, m) from the prior of the term at `unknown` rows X (m, p)."""
+        return np.sqrt(self.prior_variance(full, X)) * rng.standard_normal((n, len(X)))
+
 
 @dataclass(frozen=True, eq=False)
 class EigenBlock(Block):
@@ -194,6 +200,18 @@ class LevelBlock(Block):
         """Variance of the weight of a level, whether it is among them or not, (n,)."""
         return np.full(len(X), np.exp(2.0 * self.log_scales(full)[0][0]))
 
+    def unknown_draws(
+        self, full: np.ndarray, X: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """A weight for each new level, at its rows (n, m)."""
+        level = self.numbers(X)
+        scale = np.exp(self.log_scales(full)[0][0])
+        return scale * rng.standard_normal((n, level.max() + 1))[:, level]
+
+    def numbers(self, X: np.ndarray) -> np.ndarray:
+        """A number for each level that the rows of X have, whether among them or not, (n,)."""
+        return np.unique(X[:, self.columns], axis=0, return_inverse=True)[1].ravel()
+
 
 @dataclass(frozen=True, eq=False)
 class AreaBlock(Block):
@@ -324,6 +342,22 @@ class ProductBlock(Block):
         """Product of those of the factors, (n,)."""
         return np.prod([block.prior_variance(full, X) for block in self.factors], axis=0)
 
+    def unknown_draws(
+        self, full: np.ndarray, X: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """Weights of each new combination of levels, times the other functions at its rows (n, m)."""
+        outside = np.any([np.zeros(len(X), bool), *(b.unknown(X) for b in self.others)], axis=0)
+        out = super().unknown_draws(full, X, rng, n)
+        new = X[~outside]
+        if self.levels and len(new):
+            level, functions = self.levels.numbers(new), self.multipliers(new)
+            scales = np.exp(
+                self.log_scales(full)[0][: self.width]
+            )  # those of each level are the same
+            weights = scales * rng.standard_normal((n, level.max() + 1, self.width))
+            out[:, ~outside] = np.einsum("nmk,mk->nm", weights[:, level], functions)
+        return out
+
 
 class BasisBlocks:
     """All columns of a model: blocks of terms one after another.
@@ -332,12 +366,16 @@ class BasisBlocks:
     ----------
     blocks, slices, size:
         The blocks, the places of their weights, and the number m of all weights.
+    terms:
+        Numbers of the blocks of each term of a sum.
     share:
         Central share of the length scales' hyperpriors that sizes were chosen for.
     """
 
-    def __init__(self, blocks: Sequence[Block], share: float = 1.0) -> None:
-        self.share = share
+    def __init__(
+        self, blocks: Sequence[Block], share: float = 1.0, terms: Sequence[range] = ()
+    ) -> None:
+        self.share, self.terms = share, tuple(terms)
         self.blocks = tuple(blocks)
         ends = np.cumsum([0, *(block.size for block in blocks)]).tolist()
         self.slices = [slice(*ends[k : k + 2]) for k in range(len(blocks))]

@@ -88,18 +88,19 @@ class _Levels(NamedTuple):
 class BasisDesign:
     """Phi (n, m) at the rows of X (n, p): products with it, its transpose, and Phi' W Phi.
 
-    Rows outside the box of a block, or of another level, have zeros there: `unknown_variance` is theirs.
+    ``unknown`` holds (block, rows, X of these) that a block says nothing of, as they lie outside its box or
+    are of another level. Its columns are 0 there.
     """
 
     def __init__(self, blocks: BasisBlocks, X: np.ndarray) -> None:
         self.n, self.m = len(X), blocks.size
-        self._unknown: list[tuple[Block, np.ndarray, np.ndarray]] = []
+        self.unknown: list[tuple[Block, np.ndarray, np.ndarray]] = []
         self._series: list[tuple[slice, SineSeries]] = []
         self._levels: list[_Levels] = []
         places, columns = [], []
         for block, own in zip(blocks.blocks, blocks.slices, strict=True):
             if (rows := block.unknown(X)).any():
-                self._unknown.append((block, rows, X[rows]))
+                self.unknown.append((block, rows, X[rows]))
             if isinstance(block, LevelBlock):
                 ones = np.ones((self.n, 1))
                 self._levels.append(_Levels(own, block.codes(X), block.size, ones))
@@ -176,7 +177,7 @@ class BasisDesign:
     def unknown_variance(self, full: np.ndarray) -> np.ndarray:
         """Prior variance (n,) of what no weight tells: at rows outside a box, or of another level."""
         variance = np.zeros(self.n)
-        for block, rows, X in self._unknown:
+        for block, rows, X in self.unknown:
             variance[rows] += block.prior_variance(full, X)
         return variance
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import keyword
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,16 +23,28 @@ Columns = str | int | tuple[str | int, ...] | None
 class Covariance:
     """A covariance function k(x, x'), made of leaves by ``+`` and ``*``.
 
+    ``2.0 * k`` has twice the variance, ``k + 1.0`` a constant of variance 1 beside k.
+
     A parameter is a number, a `Hyperprior`, or a `Parameter` that several leaves share. What is left out
     has a default hyperprior (`gpmcflow.parameters.defaults`); in a product the first factor carries the
     amplitude and the others have ``signal_sd`` 1, unless one is given; each term of a sum has its own.
     """
 
-    def __add__(self, other: Covariance) -> Sum:
-        return Sum(self, other) if isinstance(other, Covariance) else NotImplemented
+    def __add__(self, other: Covariance | float) -> Sum:
+        term = _operand(other)
+        return NotImplemented if term is None else Sum(self, term)
 
-    def __mul__(self, other: Covariance) -> Product:
-        return Product(self, other) if isinstance(other, Covariance) else NotImplemented
+    def __radd__(self, other: float) -> Sum:
+        term = _operand(other)
+        return NotImplemented if term is None else Sum(term, self)
+
+    def __mul__(self, other: Covariance | float) -> Product:
+        factor = _operand(other)
+        return NotImplemented if factor is None else Product(self, factor)
+
+    def __rmul__(self, other: float) -> Product:
+        factor = _operand(other)
+        return NotImplemented if factor is None else Product(factor, self)
 
     def leaves(self) -> tuple[Leaf, ...]:
         """All leaves, from left to right."""
@@ -69,6 +83,22 @@ class Covariance:
         from gpmcflow.covariances.evaluation import prior_variances
 
         return prior_variances(self, X)
+
+
+def _operand(other: object) -> Covariance | None:
+    """An operand of + and *: of a number the constant covariance of that variance; None for others."""
+    if isinstance(other, Covariance):
+        return other
+    if isinstance(other, (bool, np.bool_)) or not isinstance(other, Real):
+        return None
+    from gpmcflow.covariances.leaves import Constant  # which is made of this module
+
+    variance = float(other)
+    if not 0.0 < variance < np.inf:
+        raise InputError(
+            f"Constant: found {variance:g} beside + or *; allowed: a variance > 0, such as 2.0 * Matern32()"
+        )
+    return Constant(math.sqrt(variance))
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,6 +319,15 @@ class Leaf(Covariance):
             f"{key}={setting_text(value, names)}" for key, value in self._settings().items()
         ]
         return f"{self.term}({', '.join([*columns, *settings])})"
+
+
+def short_text(covariance: Covariance) -> str:
+    """A covariance with its columns and without its parameters, such as ``matern32(age) + group(ward)``."""
+    if isinstance(covariance, Leaf):
+        columns: Any = covariance.columns or ()
+        return f"{covariance.term}({', '.join(map(str, columns))})"
+    assert isinstance(covariance, _Pair)
+    return covariance._joined(short_text)
 
 
 def _is_bare(column: str | int) -> bool:

@@ -27,11 +27,18 @@ class Inputs(NamedTuple):
         str, tuple[str, ...]
     ]  #: words of each column that has them, in the order of their codes
     dates: tuple[str, ...] = ()  #: columns that held dates, as days since 1970-01-01
+    centres: tuple[tuple[str, float], ...] = ()  #: columns that are less their mean, with it
 
     @property
     def numeric(self) -> tuple[int, ...]:
         """Places of the columns that hold numbers."""
         return tuple(k for k, name in enumerate(self.names) if name not in self.levels)
+
+    @property
+    def shifts(self) -> np.ndarray:
+        """What columns are less, (p,): their centres, or 0."""
+        centres = dict(self.centres)
+        return np.array([centres.get(name, 0.0) for name in self.names])
 
     def place(self, column: str | int, where: str) -> int:
         """Place of a column by its name or place; `InputError` with the nearest name."""
@@ -116,10 +123,13 @@ def inputs_of(X: Any) -> Inputs:
 def table_of(X: Any) -> pd.DataFrame | None:
     """A table of pandas, polars, pyarrow or another library that narwhals reads, None for anything else.
 
-    Raises `InputError` for a table with two columns of one name.
+    A dict has a column for each key; values without a length are the same in all rows. Raises `InputError`
+    for a table with two columns of one name, and columns of other lengths.
     """
     if isinstance(X, pd.DataFrame):
         return X
+    if isinstance(X, dict):
+        return _table_of_columns(X)
     if isinstance(X, np.ndarray | xr.DataArray | list | tuple | pd.Series | Number):
         return None
     import narwhals as nw  # here: arrays need it not
@@ -137,6 +147,18 @@ def table_of(X: Any) -> pd.DataFrame | None:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"X: two columns are named {twice!r}; rename one")
     return pd.DataFrame({name: _pandas_column(frame[name]) for name in names})
+
+
+def _table_of_columns(columns: dict) -> pd.DataFrame:
+    many = {name: not isinstance(v, str) and np.ndim(v) > 0 for name, v in columns.items()}
+    index = None if any(many.values()) else [0]
+    try:
+        return pd.DataFrame({str(name): value for name, value in columns.items()}, index=index)
+    except ValueError:
+        sizes = {str(name): np.shape(v) for name, v in columns.items() if many[name]}
+        raise InputError(
+            f"X: a dict of columns of shapes {sizes}; allowed: one number of rows for all"
+        ) from None
 
 
 def row_labels(X: Any, dim: str) -> xr.Coordinates:
@@ -242,8 +264,8 @@ def new_inputs(
     """
     if unseen not in ("error", "new"):
         raise unknown_name("predict: unseen", unseen, ("error", "new"))
-    frame = _as_frame(X, like)
-    values = np.zeros((len(frame), len(like.names)))
+    frame = frame_of(X, like)
+    values, centres = np.zeros((len(frame), len(like.names))), dict(like.centres)
     for k, name in enumerate(like.names):
         if name not in kinds:
             continue
@@ -279,6 +301,7 @@ def new_inputs(
             if "categorical" in kinds[name]:
                 seen = tuple(f"{v:g}" for v in np.unique(like.values[:, k]))
                 fresh = np.flatnonzero(~np.isin(values[:, k], like.values[:, k]))
+        values[:, k] -= centres.get(name, 0.0)
         if fresh.size and unseen == "error" and kinds[name] != {"group"}:
             level = str(column.iloc[fresh[0]])
             raise InputError(
@@ -288,7 +311,7 @@ def new_inputs(
     return like._replace(values=values)
 
 
-def _as_frame(X: Any, like: Inputs) -> pd.DataFrame:
+def frame_of(X: Any, like: Inputs) -> pd.DataFrame:
     """New inputs as a table; columns without names are those of ``like``, in order."""
     frame = None if isinstance(X, Inputs) else table_of(X)
     if frame is not None:

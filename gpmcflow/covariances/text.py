@@ -8,6 +8,7 @@ these. The text is read as a syntax tree of calls, ``+`` and ``*``; nothing in i
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NoReturn
@@ -29,8 +30,9 @@ def parse_covariance(
 
     Positional arguments are columns (in quotes where they are no Python names), parameters go by keyword:
     numbers, names of hyperpriors in ``priors``, ``prior('gamma', on='natural', a=2.0)``,
-    ``shared('ell', ...)``, or tuples of these. The text is read as a syntax tree of calls, ``+`` and ``*``;
-    nothing in it is executed.
+    ``shared('ell', ...)``, or tuples of these. A number beside ``*`` is a fixed factor, beside ``+`` the
+    variance of a constant. The text is read as a syntax tree of calls, ``+`` and ``*``; nothing in it is
+    executed.
 
     Parameters
     ----------
@@ -80,11 +82,19 @@ class _Reader:
 
     def expression(self, node: ast.AST) -> Covariance:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
-            left, right = self.expression(node.left), self.expression(node.right)
-            return left + right if isinstance(node.op, ast.Add) else left * right
+            left, right = self.operand(node.left), self.operand(node.right)
+            if isinstance(left, Covariance) or isinstance(right, Covariance):
+                combined = operator.add if isinstance(node.op, ast.Add) else operator.mul
+                return self.made(combined, left, right)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self.leaf(node.func.id, node)
         self.refuse(node, _SHOWN)
+
+    def operand(self, node: ast.AST) -> Any:
+        """A covariance, or a number beside + and *."""
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            return node.value
+        return self.expression(node)
 
     def leaf(self, name: str, node: ast.Call) -> Covariance:
         if name not in LEAVES:

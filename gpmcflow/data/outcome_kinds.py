@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# A few words for yes that the alphabet does not put behind their no.
+YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
+
 
 @dataclass(frozen=True)
 class OutcomeKind:

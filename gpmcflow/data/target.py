@@ -11,13 +11,11 @@ import numpy as np
 from gpmcflow.data.columns import MOST_LEVELS, Column, yaml_text
 from gpmcflow.data.csv_table import CsvTable, row_problem
 from gpmcflow.data.grades import grade_order, grades_above, grades_below, listed_grades
-from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
+from gpmcflow.data.outcome_kinds import KINDS, YES_WORDS, OutcomeKind
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
 from gpmcflow.data.roles import are_percent, find_trials, is_counted
 
-# A few words for yes that the alphabet does not put behind their no.
-YES_WORDS = {"yes", "y", "true", "t", "positive", "pos", "ja", "j", "case", "abnormal"}
-# And for an end that was seen.
+# Words for an end that was seen.
 END_WORDS = {
     "dead", "died", "death", "deceased", "event", "failed", "failure", "ended", "relapse", "relapsed",
     "progression", "churned", "left", "broken", "observed", "uncensored",

@@ -18,6 +18,7 @@ from gpmcflow.covariances.text import parse_covariance, parse_setting
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.outcome import Outcome
 
 
 def describe(model: GPModel) -> dict[str, Any]:
@@ -36,7 +37,17 @@ def describe(model: GPModel) -> dict[str, Any]:
         "structure": asdict(model.basis_settings) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
         "dates": list(model.inputs.dates),
+        **_of_frame(model),
     }
+
+
+def _of_frame(model: GPModel) -> dict[str, Any]:
+    """What a model that was made of a frame knows beside its data."""
+    if model.outcome is None:
+        return {}
+    name, labels = model.outcome
+    centres = [list(pair) for pair in model.inputs.centres]
+    return {"outcome": [name, list(labels)], "centres": centres}
 
 
 def _described(likelihood: Likelihood) -> dict[str, Any]:
@@ -84,7 +95,7 @@ def data_of(model: GPModel) -> dict[str, xr.Dataset]:
     cases = {"case": np.arange(model.n_cases)}
     by_case = {name: ("case", value) for name, value in _arrays(model.likelihood).items()}
     features = {"feature": np.array(model.inputs.names)}
-    constants = {"X": (("case", "feature"), model.X), **by_case}
+    constants = {"X": (("case", "feature"), model.X + model.inputs.shifts), **by_case}
     return {
         "observed_data": xr.Dataset({"y": ("case", model.y)}, cases),
         "constant_data": xr.Dataset(constants, cases | features),
@@ -114,17 +125,17 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     names = tuple(str(feature) for feature in constants["feature"].values)
     levels = {column: tuple(words) for column, words in described["levels"].items()}
     structure = described["structure"]
+    centres = tuple((name, centre) for name, centre in described.get("centres", ()))
+    inputs = Inputs(
+        constants["X"].values, names, levels, tuple(described.get("dates", ())), centres
+    )
     return GPModel(
-        Inputs(
-            np.array(constants["X"].values, order="C"),
-            names,
-            levels,
-            tuple(described.get("dates", ())),
-        ),
+        inputs._replace(values=np.array(inputs.values - inputs.shifts, order="C")),
         tree["observed_data/y"].values,
         parse_covariance(described["covariance"]),
         _likelihood_of(described["likelihood"], constants),
         parse_setting(described["mean"], "mean"),
         described["jitter"],
         structure if isinstance(structure, str) else BasisFunctions(**structure),
+        Outcome.of(described.get("outcome")),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,15 @@ from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_p
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
+from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
 from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
+from gpmcflow.models.outcome import Outcome
+from gpmcflow.models.printed import as_html, as_text
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
@@ -147,7 +151,8 @@ class GPModel(WritableArrays, LatentPrior):
         numbers whatever type holds them, dates are days since 1970-01-01, words are coded), an xarray
         variable with a feature coordinate; and observations (n,).
     covariance, likelihood:
-        Any covariance expression and likelihood; what they leave out has a default hyperprior.
+        Any covariance expression, or its text as `parse_covariance` reads it, and likelihood; what they leave
+        out has a default hyperprior.
     mean:
         Number or hyperprior of c, in the units of the latent function; left out, 0 unless the likelihood has
         another default, as `Ordinal` does.
@@ -164,6 +169,8 @@ class GPModel(WritableArrays, LatentPrior):
         "dense". "kronecker" is K = K_1 x K_2 on a grid row by row, with the jitter on each axis.
         `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
         with a box about the cases of the model, and no jitter.
+    outcome:
+        What y stands for in a frame, as `from_frame` finds it: its name, and the labels of -1 and +1.
 
     Raises
     ------
@@ -187,11 +194,12 @@ class GPModel(WritableArrays, LatentPrior):
 
     X: Any
     y: np.ndarray
-    covariance: Covariance
+    covariance: Any  # a `Covariance` once the model is made
     likelihood: Likelihood
     mean: Setting | None = None
     jitter: float | None = None
     structure: str | BasisFunctions = "auto"
+    outcome: Outcome | None = None
 
     def __post_init__(self) -> None:
         inputs, of_user = inputs_of(self.X), not isinstance(self.X, Inputs)
@@ -215,9 +223,14 @@ class GPModel(WritableArrays, LatentPrior):
         wrong = np.flatnonzero(~np.isfinite(y))
         if wrong.size:
             raise InputError(f"model: y[{wrong[0]}] is {y[wrong[0]]}; give finite numbers")
+        if isinstance(self.covariance, str):
+            object.__setattr__(
+                self, "covariance", parse_covariance(self.covariance, where="model: covariance")
+            )
         if not isinstance(self.covariance, Covariance):
             raise InputError(
-                f"model: covariance is {self.covariance!r}; allowed: covariances such as Matern32(), + and *"
+                f"model: covariance is {self.covariance!r}; allowed: covariances such as Matern32(), + and "
+                '*, or their text, such as "matern32(age)"'
             )
         if not isinstance(self.likelihood, Likelihood):
             raise InputError(
@@ -265,6 +278,87 @@ class GPModel(WritableArrays, LatentPrior):
             warn_units(self)
         warn_unidentified(self.covariance, self._free[self._mean_place], free_noise)
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        y: str,
+        covariance: Covariance | str,
+        likelihood: Likelihood | str | None = None,
+        *,
+        mean: Setting | None = None,
+        missing: str = "error",
+        positive: Any = None,
+        priors: Mapping[str, Any] | None = None,
+        structure: str | BasisFunctions = "auto",
+        jitter: float | None = None,
+        **constants: Any,
+    ) -> GPModel:
+        """Make a model of the columns of a frame, by their names.
+
+        All stays in the units of the columns. What is left out has the default hyperprior in these units:
+        length scales and slopes in standard deviations of their columns, amplitudes and noise in those of y
+        where the latent function has its units. Columns of slopes are taken about their means. The mean, if
+        left out, is N(c, w^2) about the c whose response is the average of y, w being the standard deviation
+        of y or 1, and c itself beside a `Constant`; where slopes alone leave a row without prior variance, it
+        is c, with a term ``constant(w)``. Terms of one kind are named like ``group(ward)``.
+
+        Parameters
+        ----------
+        frame:
+            A frame of pandas, polars or pyarrow, or a dict of columns.
+        y:
+            Name of the outcome. Two labels (words, booleans, 0 and 1) are coded as -1 and +1, +1 being yes,
+            true, or the later one; ordered categories are grades.
+        covariance:
+            Text such as ``"matern32(age) + group(ward)"``, or an expression over named columns.
+        likelihood:
+            A name, such as "poisson", or a likelihood. Left out, it is logistic for two labels, ordinal for
+            ordered categories, and Gaussian for numbers with fractions.
+        mean, structure, jitter:
+            As of `GPModel`.
+        missing:
+            "error" refuses missing cells in the columns used and counts them; "drop" leaves their rows out,
+            with a warning.
+        positive:
+            The label that is +1, against the other one, or all others.
+        priors:
+            Hyperpriors by the names that the text has for them.
+        constants:
+            What the likelihood knows by case, such as ``exposure="hours"``: the name of a column, a number,
+            or an array.
+
+        Returns
+        -------
+        The `GPModel`.
+
+        Raises
+        ------
+        InputError:
+            For unknown columns, missing cells, labels that are not two, and constants that the likelihood
+            does not have.
+
+        Examples
+        --------
+        >>> import gpmcflow as gp
+        >>> wards = {"age": [30, 45, 62, 80], "ward": ["a", "b", "a", "b"], "well": [1, 1, 0, 1]}
+        >>> model = gp.GPModel.from_frame(wards, y="well", covariance="matern32(age) + group(ward)")
+        >>> model.y, model.outcome.response
+        (array([ 1.,  1., -1.,  1.]), 'P(well = 1)')
+        >>> model.names
+        ('matern32.length_scale', 'matern32.signal_sd', 'group.signal_sd', 'mean')
+        """
+        stated = statement(
+            frame, y, covariance, likelihood,
+            mean=mean, missing=missing, positive=positive, priors=priors, constants=constants,
+        )  # fmt: skip
+        model = cls(
+            stated.X, stated.y, stated.covariance, stated.likelihood, stated.mean, jitter, structure,
+            stated.outcome,
+        )  # fmt: skip
+        warn_left_out(model, model._columns)
+        return model
+
     def __repr__(self) -> str:
         n, p = self.X.shape
         more = "" if self.mean == 0.0 else f", mean={self.mean!r}"
@@ -274,6 +368,12 @@ class GPModel(WritableArrays, LatentPrior):
             f"GPModel(n={n}, p={p}, {self.covariance!r}, {self.likelihood!r}{more}, "
             f"structure={structure!r})"
         )
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made

@@ -238,6 +238,10 @@ class LatentPrior(ModelCoordinates):
             return False
         return not self._rest or bool(np.abs(self._function_values).max() > LARGE)
 
+    def term_buffers(self, term: int) -> CovarianceBuffers:
+        """Covariance of one term of the sum, without jitter."""
+        return CovarianceBuffers(self._tape_of([self._terms[term]]))
+
     def terms_that(self, wanted: Callable[[Covariance], bool]) -> CovarianceBuffers | None:
         """Covariance of those terms of the sum that are wanted, without jitter; None if none is."""
         kept = [own for own in self._terms if wanted(own[0])]
@@ -375,6 +379,18 @@ class CovarianceAt:
     def diagonal(self, X_new: np.ndarray) -> np.ndarray:
         """Prior variances at new inputs, (m,)."""
         return CovarianceBuffers(self.model._tape).diagonal(self.full, np.ascontiguousarray(X_new))
+
+    def among(self, X_new: np.ndarray) -> np.ndarray:
+        """Covariances of new inputs with each other (m, m); two rows have their own `White` each."""
+        covariance = self(X_new, X_new)
+        np.fill_diagonal(covariance, self.diagonal(X_new))
+        return covariance
+
+    def rest_among(self, X_new: np.ndarray) -> np.ndarray:
+        """As `among`, of what stands beside `GPModel.functions`."""
+        covariance = self.rest(X_new, X_new)
+        np.fill_diagonal(covariance, self.rest_diagonal(X_new))
+        return covariance
 
     def rest(self, X_new: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """As calling it, of what stands beside `GPModel.functions`."""

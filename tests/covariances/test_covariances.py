@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as peer
 
+import gpmcflow as gp
 from gpmcflow.covariances import leaves
 from gpmcflow.covariances.binding import bind, leaf_entries
 from gpmcflow.covariances.expressions import Leaf
@@ -407,3 +408,25 @@ def test_one_length_scale_of_many_columns_is_that_of_each():
         S_ = rng.standard_normal((60, 60))
         np.testing.assert_allclose(other.adjoint(after, S_), fresh.adjoint(after, S_), rtol=1e-9)
         work.fill(full, K)
+
+
+def test_numbers_are_factors_and_constants_of_that_variance():
+    x = np.array([0.0, 0.4, 1.5])
+    k = gp.Matern32(0.7, 1.5)
+    np.testing.assert_allclose((2.0 * k)(x), 2.0 * k(x), rtol=1e-14)
+    np.testing.assert_allclose((k * 2)(x), 2.0 * k(x), rtol=1e-14)
+    np.testing.assert_allclose((k + 3.0)(x), k(x) + 3.0, rtol=1e-14)
+    np.testing.assert_allclose((3.0 + k)(x), k(x) + 3.0, rtol=1e-14)
+    np.testing.assert_allclose(sum([k, k], 1.0)(x), 1.0 + 2.0 * k(x), rtol=1e-14)
+    with pytest.raises(InputError, match=r"found -1 beside \+ or \*; allowed: a variance > 0"):
+        k + (-1)
+    for other in (True, "2", None):
+        with pytest.raises(TypeError):
+            k * other
+
+
+def test_a_stated_factor_is_the_amplitude_of_its_product():
+    model = gp.GPModel(np.arange(3.0), np.ones(3), 2.0 * gp.Matern32(), gp.Gaussian(0.1))
+    assert model.names == ("matern32.length_scale",)
+    variance = model.prior_variance(model.full(np.zeros(1)), model.X)
+    np.testing.assert_allclose(variance, 2.0, rtol=1e-5)

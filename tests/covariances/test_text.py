@@ -61,3 +61,15 @@ def test_what_the_issue_writes_is_read():
 def test_anything_else_is_one_line_and_not_executed(text, message):
     with pytest.raises(InputError, match=message):
         parse_covariance(text, {"wide": WIDE}, "problems.a.covariance")
+
+
+def test_numbers_beside_plus_and_times_are_variances():
+    text = "2.0 * matern32(age) + 1 + linear(dose) * 3"
+    made = parse_covariance(text)
+    assert made == 2.0 * Matern32(columns="age") + 1 + Linear(columns="dose") * 3
+    assert parse_covariance(made.text()) == made
+    for wrong in ("2.0", "2 + 3", "2 * 3 * matern32(age)"):
+        with pytest.raises(InputError, match="allowed: calls of covariances"):
+            parse_covariance(wrong)
+    with pytest.raises(InputError, match="covariance: Constant: found 0 beside"):
+        parse_covariance("0 + matern32(age)")

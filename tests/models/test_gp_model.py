@@ -13,6 +13,7 @@ import pytest
 import xarray as xr
 from scipy.stats import multivariate_normal
 
+import gpmcflow as gp
 from gpmcflow.approximations.conditional import State, conditional
 from gpmcflow.covariances.leaves import (
     Categorical,
@@ -492,8 +493,8 @@ BAD = {
         r"length_scale has 3 entries for 2 columns \(age, dose\)",
     ),
     "covariance": (
-        {"covariance": "matern32()"},
-        r"covariance is 'matern32\(\)'; allowed: covariances",
+        {"covariance": 3.0},
+        r"covariance is 3.0; allowed: covariances .* or their text",
     ),
     "likelihood": ({"likelihood": str}, r"likelihood is ''; allowed: a likelihood"),
     "jitter": ({"jitter": -1.0}, r"jitter is -1.0"),
@@ -724,3 +725,13 @@ def test_units_of_y_that_hyperpriors_do_not_allow(caplog):
     caplog.clear()
     GPModel(x, np.full(30, 1e6), Matern32(), Poisson())
     assert not caplog.text  # counts have no units
+
+
+def test_a_covariance_may_be_text():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 4.0], "ward": ["a", "b", "a"]})
+    text = "matern32(age) + group(ward, signal_sd=2.0)"
+    of_text = gp.GPModel(frame, np.ones(3), text, gp.Gaussian(0.1))
+    made = gp.Matern32(columns="age") + gp.Group(2.0, columns="ward")
+    assert of_text.covariance == gp.GPModel(frame, np.ones(3), made, gp.Gaussian(0.1)).covariance
+    with pytest.raises(InputError, match=r"model: covariance: .* did you mean 'matern32'"):
+        gp.GPModel(frame, np.ones(3), "mattern32(age)", gp.Gaussian(0.1))

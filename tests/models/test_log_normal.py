@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import lognorm, norm
 
 import gpmcflow as gp
-from gpmcflow.analysis.leave_one_out import at_theta
+from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.prediction import conditionals
 from gpmcflow.approximations.predictive import log_predictive_density
 from gpmcflow.approximations.single_precision import SinglePrecision

@@ -10,11 +10,11 @@ import gpmcflow as gp
 from gpmcflow.analysis import costs, fitting
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.fitting import fit, summarise
-from gpmcflow.analysis.leave_one_out import at_theta
 from gpmcflow.analysis.report import checks
 from gpmcflow.analysis.study import jobs
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import Conditional
+from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.predictive import by_blocks, log_predictive_density
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.jobs.costs import Context

@@ -7,10 +7,10 @@ import pytest
 from scipy.special import logsumexp
 
 import gpmcflow as gp
-from gpmcflow.analysis import leave_one_out
-from gpmcflow.analysis.leave_one_out import LeaveOneOut, at_theta, over_draws
+from gpmcflow.approximations import leave_one_out
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, over_draws
 from gpmcflow.approximations.predictive import UNITS, log_predictive_density, mixture
 from gpmcflow.errors import NumericalError
 

@@ -132,7 +132,7 @@ def noisy(model, theta):
 
 def test_leave_one_out_is_in_natural_units(fitted):
     _, own, made, quick, _, full = fitted
-    from gpmcflow.analysis.leave_one_out import at_theta
+    from gpmcflow.approximations.leave_one_out import at_theta
 
     density = at_theta(made, approximate(made).theta) - np.log(own.target.scale)
     np.testing.assert_allclose(quick["leave_one_out/log_density"], density, rtol=1e-10)

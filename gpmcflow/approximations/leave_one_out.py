@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -215,8 +214,3 @@ def _pareto_smoothed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         warnings.simplefilter("ignore")
         elpd = arviz_stats.loo(tree, pointwise=True, reff=1.0)
     return np.asarray(elpd.elpd_i), np.asarray(elpd.pareto_k)
-
-
-def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
-    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
-    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))

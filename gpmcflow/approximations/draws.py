@@ -1,0 +1,79 @@
+"""Draws of a model as results hold them, read again with their model."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.errors import InputError
+from gpmcflow.models.description import model_of
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.outcome import Outcome
+
+
+def evenly_spaced(tree: xr.DataTree, n_draws: int) -> xr.DataTree:
+    """The tree with at most ``n_draws`` draws of its posterior, spread evenly over each chain."""
+    if "posterior" not in tree.children:
+        return tree
+    posterior = tree["posterior"].to_dataset()
+    n_chains, n = posterior.sizes["chain"], posterior.sizes["draw"]
+    kept = np.linspace(0, n - 1, min(n, max(1, n_draws // n_chains))).astype(int)
+    tree = tree.copy()
+    tree["posterior"] = xr.DataTree(posterior.isel(draw=kept))
+    return tree
+
+
+def read_draws(
+    who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
+) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
+    """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
+
+    The draws are spread evenly. With basis functions weights (draw, m) are in the place of eta.
+    """
+    settings = json.loads(tree.attrs.get("settings", "{}"))
+    if "posterior" not in tree.children or (model is None and "model" not in settings):
+        raise InputError(
+            f"{who}: these draws do not tell their model; give draws of sample from a GPModel"
+            f"{', or model=' * (who == 'predict')}"
+        )
+    if model is None and "constant_data" not in tree.children:
+        raise InputError(f"{who}: these results hold no data; give draws of sample from a GPModel")
+    if not isinstance(model, GPModel | None):
+        raise InputError(f"{who}: model is a {type(model).__name__}; allowed: a GPModel")
+    model = model_of(settings["model"], tree) if model is None else model
+    posterior = tree["posterior"].to_dataset()
+    n_all = posterior.sizes["chain"] * posterior.sizes["draw"]
+    rows = np.linspace(0, n_all - 1, min(n_draws, n_all)).astype(int)
+
+    def taken(name: str) -> np.ndarray | None:
+        if name not in posterior:
+            return None
+        values = posterior[name].transpose("chain", "draw", ...)
+        draws = values.sizes["draw"]
+        return np.stack([values[k // draws, k % draws].values for k in rows])
+
+    thetas = taken("theta")
+    latents = taken("latent" if thetas is None else model.latent_variable)
+    if latents is not None and latents.shape[-1] != model.n_latents:
+        raise InputError(
+            f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
+            f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
+        )
+    if thetas is None:  # latents at fixed hyperparameters are eta itself
+        full = np.array(settings["full"]) if "full" in settings else model.full(np.empty(0))
+        return model, full[model.free][None], latents
+    if latents is not None and not model.basis:
+        latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
+    return model, thetas, latents
+
+
+def outcome_of(source: object) -> Outcome | None:
+    """What y is in the frame that the model of draws, or a model, was made of."""
+    if isinstance(source, GPModel):
+        return source.outcome
+    if not isinstance(source, xr.DataTree):
+        return None
+    described = json.loads(source.attrs.get("settings", "{}")).get("model") or {}
+    return Outcome.of(described.get("outcome"))

@@ -1,0 +1,185 @@
+"""What a model is made of, read from the columns of a frame: outcome, inputs, constants by case."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.inputs import Inputs, inputs_of, table_of
+from gpmcflow.covariances.leaves import Constant, White
+from gpmcflow.covariances.text import parse_covariance
+from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, Survival, likelihood
+from gpmcflow.models.outcome import WHERE, Outcome, read_outcome
+from gpmcflow.models.own_units import (
+    centred,
+    covariance_in_units,
+    default_mean,
+    likelihood_in_units,
+    named_by_columns,
+    vanishes,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Statement(NamedTuple):
+    """What a `GPModel` is made of."""
+
+    X: Inputs
+    y: Any
+    covariance: Covariance
+    likelihood: Likelihood
+    mean: Any
+    outcome: Outcome
+
+
+def statement(
+    frame: Any,
+    y: str,
+    covariance: Covariance | str,
+    likelihood_: Likelihood | str | None,
+    *,
+    mean: Any,
+    missing: str,
+    positive: Any,
+    priors: Mapping[str, Any] | None,
+    constants: Mapping[str, Any],
+) -> Statement:
+    """The statement of `GPModel.from_frame`."""
+    table = table_of(frame)
+    if table is None:
+        raise InputError(
+            f"{WHERE}: frame is {type(frame).__name__}; allowed: a frame of pandas, polars or pyarrow, or a "
+            "dict of columns"
+        )
+    table = table.rename(columns=str)
+    twice = table.columns[table.columns.duplicated()]
+    if len(twice):
+        raise InputError(f"{WHERE}: two columns are named {twice[0]!r}; rename one")
+    if isinstance(covariance, str):
+        covariance = parse_covariance(covariance, priors, f"{WHERE}: covariance")
+    if not isinstance(covariance, Covariance):
+        raise InputError(
+            f'{WHERE}: covariance is {covariance!r}; allowed: text such as "matern32(age) + group(ward)", '
+            "or an expression such as Matern32(columns='age')"
+        )
+    if missing not in ("error", "drop"):
+        raise unknown_name(f"{WHERE}: missing", missing, ("error", "drop"))
+    _require_column(table, y, "y")
+    named = {name: value for name, value in constants.items() if isinstance(value, str)}
+    for name, column in named.items():
+        _require_column(table, column, name)
+    inputs = _input_columns(covariance, table, y, set(named.values()))
+    arrays = {
+        name: table[value] if name in named else _array(name, value, len(table))
+        for name, value in constants.items()
+        if value is not None
+    }
+    table = _complete(table, [y, *inputs, *named.values()], missing, arrays)
+    outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
+    made = _with_constants(likelihood_, arrays)
+    X, width = inputs_of(table[inputs]), 1.0
+    coded = np.asarray(made.coded(values), dtype=np.float64)
+    scaled = made.in_units_of_y and not isinstance(made, Survival)
+    if scaled:
+        width = float(np.std(made.to_eta(coded))) or 1.0
+        made = likelihood_in_units(made, width)
+    X = centred(X, covariance)
+    covariance = covariance_in_units(named_by_columns(covariance), X, width)
+    if mean is None and made.default_mean() == 0.0:
+        if vanishes(covariance, X):  # the same prior of the level, as a term
+            covariance = covariance + Constant(width)
+        mean = default_mean(made, coded, width, covariance)
+    return Statement(X, values, covariance, made, mean, outcome)
+
+
+def _require_column(table: pd.DataFrame, column: Any, what: str) -> None:
+    if not isinstance(column, str):
+        raise InputError(f"{WHERE}: {what} is {column!r}; allowed: the name of a column")
+    if column not in table.columns:
+        raise unknown_name(f"{WHERE}: {what}: column", column, list(table.columns))
+
+
+def _array(name: str, value: Any, n: int) -> Any:
+    if np.ndim(value) and np.shape(value) != (n,):
+        raise InputError(
+            f"{WHERE}: {name} has shape {np.shape(value)} for {n} rows; allowed: the name of a column, a "
+            "number, or one for each row"
+        )
+    return pd.Series(np.asarray(value)) if np.ndim(value) else value
+
+
+def _input_columns(
+    covariance: Covariance, table: pd.DataFrame, y: str, taken: set[str]
+) -> list[str]:
+    """Columns that the covariance names; all but the outcome and constants where a term names none."""
+    rest = [name for name in table.columns if name != y and name not in taken]
+    named: set[str] = set()
+    all_of_them = False
+    for leaf in covariance.leaves():
+        if isinstance(leaf, (Constant, White)):
+            continue
+        columns: Any = leaf.columns
+        if columns is None or not all(isinstance(column, str) for column in columns):
+            all_of_them = True
+        for column in columns or ():
+            if column == y:
+                raise InputError(
+                    f"{WHERE}: {leaf.term} takes {y!r}, which is the outcome; name another column"
+                )
+            if isinstance(column, str) and column not in table.columns:
+                raise unknown_name(f"{WHERE}: {leaf.term}: column", column, rest)
+            named.add(column)
+    return rest if all_of_them else [name for name in table.columns if name in named]
+
+
+def _complete(
+    table: pd.DataFrame, used: list[str], missing: str, arrays: dict[str, Any]
+) -> pd.DataFrame:
+    """The rows without a missing cell in the columns used; ``arrays`` are cut to them, too."""
+    used = list(dict.fromkeys(used))
+    gaps = table[used].isna()
+    counts = gaps.sum()
+    rows = gaps.any(axis=1).to_numpy()
+    if rows.any():
+        cells = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
+        found = f"{rows.sum()} of {len(table)} rows have missing cells: {cells}"
+        if missing == "error":
+            raise InputError(
+                f'{WHERE}: {found}; fill them in, or write missing="drop" to leave these rows out'
+            )
+        if rows.all():
+            raise InputError(f"{WHERE}: {found}, and no row is left; fill some in")
+        log.warning("%s: %s; they are left out", WHERE, found)
+    for name, value in arrays.items():
+        if np.ndim(value):
+            arrays[name] = np.asarray(value)[~rows]
+    return table[~rows]
+
+
+def _with_constants(stated: Likelihood | str, arrays: Mapping[str, Any]) -> Likelihood:
+    """The likelihood with what is known by case, such as exposure."""
+    kind = LIKELIHOODS[stated] if isinstance(stated, str) else type(stated)
+    for name in arrays:
+        allowed = {field.name for field in fields(kind)} if isinstance(stated, str) else ()
+        if name not in (*kind.constants, *allowed):
+            hint = {
+                "offset": "; a log link takes exposure=exp(offset)",
+                "weights": "; a Gaussian takes noise_sd= of each row, a binomial trials=",
+            }.get(name, "")
+            own = ", ".join((*kind.constants, *allowed)) or "none"
+            raise InputError(
+                f"{WHERE}: the {kind.name} likelihood has no {name}; allowed: {own}{hint}"
+            )
+    plain = {name: np.asarray(v) if np.ndim(v) else v for name, v in arrays.items()}
+    if isinstance(stated, str):
+        return likelihood(stated, **plain)
+    changed: Any = stated
+    return replace(changed, **plain) if plain else stated

@@ -1,0 +1,125 @@
+"""Terms of additive models against closed forms, and coefficients of mixed models against their terms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpmcflow as gp
+from gpmcflow.contrasts.terms import term_names
+from gpmcflow.covariances.expressions import short_text
+
+N = 30
+rng = np.random.default_rng(11)
+FRAME = pd.DataFrame({
+    "x": rng.uniform(0.0, 3.0, N),
+    "dose": rng.uniform(1.0, 5.0, N),
+    "g": rng.choice(list("abc"), N),
+})  # fmt: skip
+Y = np.sin(2.0 * FRAME.x) + 0.4 * FRAME.dose + 0.2 * rng.normal(size=N)
+NEW = pd.DataFrame(
+    {"x": [0.5, 1.1, 2.9], "dose": [1.0, 2.0, 4.0], "g": ["a", "new", "new"]}, index=list("uvw")
+)
+SLOPE, GROUP = gp.Linear(0.6, columns="dose"), gp.Group(0.7, columns="g")
+DENSE = gp.Matern32(0.8, 1.0, columns="x") + SLOPE + GROUP * gp.Matern12(1.0, columns="x")
+FEW = SLOPE + GROUP + gp.Constant(0.4) + gp.Categorical(1.0, 0.5, columns="g")
+SMOOTH = gp.SquaredExponential(0.8, 1.0, columns="x") + GROUP
+KINDS = {"dense": (DENSE, "dense"), "few": (FEW, "auto"), "basis": (SMOOTH, "basis"),
+         "one": (gp.Matern32(0.8, 1.0, columns="x"), "dense")}  # fmt: skip
+QUESTIONS = {"unseen": "new", "seed": 1}
+
+
+def model_of(name, likelihood=None, y=Y):
+    covariance, structure = KINDS[name]
+    return gp.GPModel(
+        FRAME, y, covariance, likelihood or gp.Gaussian(0.3), mean=0.2, structure=structure
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_terms_of_a_fit_sum_to_the_whole_and_have_its_spread(name):
+    fit = gp.approximate(model_of(name))
+    parts = gp.decompose(fit, NEW, n_draws=20_000, **QUESTIONS)
+    told = gp.predict(fit, NEW, unseen="new")
+    np.testing.assert_allclose(parts["mean"].sum("term"), told.latent_mean, rtol=1e-9)
+    assert list(parts.new_case.values) == list("uvw")
+    drawn = gp.decompose(fit, NEW, summary=False, n_draws=20_000, **QUESTIONS).latent
+    np.testing.assert_allclose(drawn.sum("term").std("draw")[0], told.latent_sd, rtol=0.03)
+    np.testing.assert_allclose(drawn.std("draw")[0], parts["sd"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dense", "few"])
+def test_each_term_is_that_of_the_closed_form(name):
+    covariance = KINDS[name][0]
+    fit = gp.approximate(model_of(name))
+    n = 20_000
+    drawn = gp.decompose(fit, NEW, summary=False, n_draws=n, **QUESTIONS).latent.values[0]
+    parts = gp.decompose(fit, NEW, n_draws=50, **QUESTIONS)
+    both = pd.concat([FRAME, NEW], ignore_index=True)
+    K = covariance(both)[:N, :N] + 0.3**2 * np.eye(N)
+    terms = [term(both) for term in covariance.operands()]
+    cross = np.concatenate([k[N:, :N] for k in terms])
+    prior = np.zeros((len(cross), len(cross)))
+    for j, k in enumerate(terms):
+        prior[3 * j : 3 * j + 3, 3 * j : 3 * j + 3] = k[N:, N:]
+    mean = cross @ np.linalg.solve(K, Y - 0.2)
+    posterior = prior - cross @ np.linalg.solve(K, cross.T)
+    told = parts["mean"].values[:-1].ravel()
+    np.testing.assert_allclose(told, mean, atol=2e-5)  # but for the jitter
+    flat = drawn[:, :-1].reshape(n, -1)
+    sd = np.sqrt(np.diag(posterior))
+    np.testing.assert_allclose(
+        np.cov(flat.T) / np.outer(sd, sd), posterior / np.outer(sd, sd), atol=0.035
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_terms_over_posterior_draws_sum_to_what_predict_says(name):
+    counts = np.random.default_rng(2).poisson(np.exp(0.5 * Y))
+    draws = gp.sample(model_of(name, gp.Poisson(), counts), n_chains=2, n_draws=15, seed=1)
+    parts = gp.decompose(draws, NEW, **QUESTIONS)
+    told = gp.predict(draws, NEW, unseen="new")
+    np.testing.assert_allclose(parts["mean"].sum("term"), told.latent_mean, rtol=1e-8)
+
+
+def test_names_of_terms():
+    model = gp.GPModel(
+        FRAME, Y, gp.Matern32(columns="x", name="trend") + GROUP * gp.Linear(columns=("x", "dose"))
+        + gp.Matern12(columns="x") + gp.Matern12(columns="x", name="matern12(x)"), gp.Gaussian(0.3),
+    )  # fmt: skip
+    assert term_names(model) == [
+        "trend",
+        "group(g) * linear(x, dose)",
+        "matern12(x)",
+        "matern12(x) #2",
+    ]
+    assert (
+        short_text((gp.White() + gp.Constant()) * SLOPE) == "(white() + constant()) * linear(dose)"
+    )
+
+
+@pytest.mark.parametrize("structure", ["auto", "dense"])
+def test_coefficients_are_those_of_ridge_regression(structure):
+    covariance = SLOPE + GROUP + gp.Constant(0.4)
+    model = gp.GPModel.from_frame(
+        FRAME.assign(y=Y), "y", covariance, gp.Gaussian(0.3), mean=0.2, structure=structure
+    )
+    n = 20_000
+    table = gp.coefficients(gp.approximate(model), n_draws=n)
+    dose = FRAME.dose.mean()
+    levels = ["a", "b", "c"]
+    of_group = (group[:, None] == np.array(list("abcd"))).astype(float)
+    Z = np.hstack([of_group, of_group * day[:, None]])
+    X = np.column_stack([np.ones(24), day])
+    V = Z @ np.diag([4.0] * 4 + [0.49] * 4) @ Z.T + 0.25 * np.eye(24)
+    beta = np.linalg.solve(X.T @ np.linalg.solve(V, X), X.T @ np.linalg.solve(V, y))
+    u = np.diag([4.0] * 4 + [0.49] * 4) @ Z.T @ np.linalg.solve(V, y - X @ beta)
+    names = [
+        "intercept",
+        "day",
+        *(f"group[{g}]" for g in "abcd"),
+        *(f"day:group[{g}]" for g in "abcd"),
+    ]
+    np.testing.assert_allclose(table[names], [*beta, *u], atol=0.12)  # of 4000 draws
+    assert table["sd(day:group)"] == pytest.approx(0.7)
