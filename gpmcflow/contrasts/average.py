@@ -130,6 +130,10 @@ def effects(
         raise InputError('effects: kind is "response"; allowed: "mean" or "latent"')
     if compare is not None:
         require_scale("effects", compare, (*SCALES, "slope"))
+    if n_rows is not None and (
+        isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1
+    ):
+        raise InputError(f"effects: n_rows is {n_rows!r}; allowed: a whole number >= 1")
     rng = np.random.default_rng(seed)
     grids: list[_Grid] = []
     used: list[int] = []
@@ -194,13 +198,19 @@ def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any
     is_number = column not in model.inputs.levels
     is_date = column in model.inputs.dates
     if values is not None:
-        stated = pd.Series(list(values))
-        if is_date:
-            days = pd.to_datetime(stated, utc=True) - pd.Timestamp(0, tz="UTC")
-            stated = days / pd.Timedelta(days=1)
+        stated = pd.Series(list(values), dtype=object)
         if not len(stated):
             raise InputError(f"effects: no values for {column!r}; give one or more")
-        kept = stated.astype(float if is_number else str)
+        try:
+            if is_date:
+                days = pd.to_datetime(stated, utc=True) - pd.Timestamp(0, tz="UTC")
+                stated = days / pd.Timedelta(days=1)
+            kept = stated.astype(float if is_number else str)
+        except (TypeError, ValueError):
+            kind = "dates" if is_date else "numbers"
+            raise InputError(
+                f"effects: values of {column!r} are {list(values)!r}; allowed: {kind}"
+            ) from None
         return _Grid(
             column, kept.to_numpy(dtype=float if is_number else object), is_number, is_date
         )

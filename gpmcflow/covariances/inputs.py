@@ -72,7 +72,7 @@ def inputs_of(X: Any) -> Inputs:
         columns, levels, dates = [], {}, []
         for k, name in enumerate(names):
             column = X.iloc[:, k]
-            if _holds(column, DATES):
+            if holds(column, DATES):
                 dates.append(name)
                 column = days_of(f"X: column {name!r}", column)
             require_plain(f"X: column {name!r}", column)
@@ -183,7 +183,9 @@ def _pandas_column(column: Any) -> pd.Series:
     """A column of narwhals: categories stay categories, and what is no plain number is held as objects."""
     import narwhals as nw
 
-    if column.dtype in (nw.Categorical, nw.Enum):
+    if column.dtype == nw.Enum:
+        return pd.Series(pd.Categorical(column.to_list(), column.dtype.categories, ordered=True))
+    if column.dtype == nw.Categorical:
         return pd.Series(pd.Categorical(column.to_list()))
     plain = (column.dtype.is_integer() or column.dtype.is_float()) and not column.is_null().any()
     return pd.Series(
@@ -218,13 +220,13 @@ def require_plain(name: str, values: Any) -> None:
         where = np.argwhere(np.ma.getmaskarray(values))[0]
         raise InputError(f"{name}{[int(i) for i in where]} is masked; drop the row, or fill it in")
     values = values if hasattr(values, "dtype") else np.asarray(values)
-    if _holds(values, DATES + SPANS):
+    if holds(values, DATES + SPANS):
         raise InputError(f"{name} holds dates; convert it to a number, such as days")
-    if _holds(values, (complex, np.complexfloating)):
+    if holds(values, (complex, np.complexfloating)):
         raise InputError(f"{name} holds complex numbers; give real ones")
 
 
-def _holds(values: Any, kinds: tuple[type, ...]) -> bool:
+def holds(values: Any, kinds: tuple[type, ...]) -> bool:
     """Whether any cell of an array or a column is of one of these kinds, whatever its type says."""
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype | pd.StringDtype) or dtype.kind in "biufUS":
@@ -274,7 +276,7 @@ def new_inputs(
         if list(frame.columns).count(name) > 1:
             raise InputError(f"new inputs: two columns are named {name!r}; rename one")
         column, where = frame[name], f"new inputs: column {name!r}, row"
-        if name in like.dates and _holds(column, DATES):
+        if name in like.dates and holds(column, DATES):
             column = days_of(f"new inputs: column {name!r}", column)
         require_plain(f"new inputs: column {name!r}", column)
         if column.isna().any():

@@ -42,8 +42,12 @@ class BinaryLikelihood(Likelihood):
         labels = np.unique(y)
         if not np.isin(labels, (-1.0, 1.0)).all():
             shown = ", ".join(f"{v:g}" for v in labels[:5]) + (", ..." if len(labels) > 5 else "")
+            remedy = (
+                "write 2 * y - 1" if np.isin(labels, (0.0, 1.0)).all() else "recode the classes"
+            )
             raise InputError(
-                f"{self.name} likelihood: labels {shown}; allowed: -1 and +1; recode the two classes"
+                f"{self.name} likelihood: labels {shown}; allowed: -1 and +1; {remedy}, or take "
+                "GPModel.from_frame, which codes two labels"
             )
 
     def gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:

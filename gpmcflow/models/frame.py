@@ -73,7 +73,10 @@ def statement(
     if missing not in ("error", "drop"):
         raise unknown_name(f"{WHERE}: missing", missing, ("error", "drop"))
     _require_column(table, y, "y")
-    named = {name: value for name, value in constants.items() if isinstance(value, str)}
+    if table.empty:
+        raise InputError(f"{WHERE}: the frame has no rows, or no columns; give both")
+    by_case = _by_case(likelihood_)
+    named = {n: v for n, v in constants.items() if isinstance(v, str) and n in by_case}
     for name, column in named.items():
         _require_column(table, column, name)
     inputs = _input_columns(covariance, table, y, set(named.values()))
@@ -98,6 +101,13 @@ def statement(
             covariance = covariance + Constant(width)
         mean = default_mean(made, coded, width, covariance)
     return Statement(X, values, covariance, made, mean, outcome)
+
+
+def _by_case(stated: Any) -> tuple[str, ...]:
+    """What a likelihood may know by case; nothing of one that is found by the outcome."""
+    if isinstance(stated, str) and stated in LIKELIHOODS:
+        return LIKELIHOODS[stated].constants
+    return stated.constants if isinstance(stated, Likelihood) else ()
 
 
 def _require_column(table: pd.DataFrame, column: Any, what: str) -> None:
@@ -137,6 +147,12 @@ def _input_columns(
             if isinstance(column, str) and column not in table.columns:
                 raise unknown_name(f"{WHERE}: {leaf.term}: column", column, rest)
             named.add(column)
+    if not all_of_them and not named:
+        raise InputError(
+            f"{WHERE}: the covariance names no column; add a term of one, such as matern32({rest[0]})"
+            if rest
+            else f"{WHERE}: the frame has no column beside the outcome; give one"
+        )
     return rest if all_of_them else [name for name in table.columns if name in named]
 
 
@@ -174,7 +190,7 @@ def _with_constants(stated: Likelihood | str, arrays: Mapping[str, Any]) -> Like
                 "offset": "; a log link takes exposure=exp(offset)",
                 "weights": "; a Gaussian takes noise_sd= of each row, a binomial trials=",
             }.get(name, "")
-            own = ", ".join((*kind.constants, *allowed)) or "none"
+            own = ", ".join(dict.fromkeys((*kind.constants, *allowed))) or "none"
             raise InputError(
                 f"{WHERE}: the {kind.name} likelihood has no {name}; allowed: {own}{hint}"
             )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gpmcflow.covariances.inputs import DATES, holds
 from gpmcflow.data.outcome_kinds import YES_WORDS
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, Logistic, Ordinal
@@ -46,6 +47,8 @@ def read_outcome(
         raise InputError(
             f'{WHERE}: likelihood is {stated!r}; allowed: a name such as "poisson", or one such as Poisson()'
         )
+    if holds(column, DATES):
+        raise InputError(f"{where} holds dates; give numbers, such as days since the first one")
     levels = _ordered_levels(column)
     if len(levels) > 2 and kind in (None, "ordinal") and positive is None:
         words = column.astype(str).to_numpy(dtype=object)
@@ -111,10 +114,10 @@ def _labels(column: pd.Series) -> list[str] | None:
 
 def _numeric(column: pd.Series, where: str) -> np.ndarray:
     numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64)
-    wrong = np.flatnonzero(np.isnan(numbers))
+    wrong = np.flatnonzero(~np.isfinite(numbers))
     if wrong.size:
         raise InputError(
-            f"{where}, row {column.index[wrong[0]]} is {str(column.iloc[wrong[0]])!r}; give numbers"
+            f"{where}, row {column.index[wrong[0]]} is {str(column.iloc[wrong[0]])!r}; give finite numbers"
         )
     return numbers
 
@@ -152,8 +155,9 @@ def _two_classes(
         return ("-1", "1") if classes[0] == "-1" else ("0", "1")
     if len(classes) != 2:
         one = f'; or positive="{classes[0]}" for one against the rest' if len(classes) > 2 else ""
+        found = f"{len(classes)} different labels" if len(classes) > 1 else "one label"
         raise InputError(
-            f"{where} has {len(classes)} different labels ({shown}); allowed: two, or ordered categories, "
+            f"{where} has {found} ({shown}); allowed: two, or ordered categories, "
             f"pd.Categorical(.., ordered=True){one}"
         )
     yes = [label for label in classes if label.lower() in YES_WORDS]

@@ -167,6 +167,8 @@ def test_dates_and_grids():
         (lambda fit: gp.effects(fit, "agee"), "unknown name 'agee'; did you mean 'age'"),
         (lambda fit: gp.effects(fit, "drug", compare="slope"), "holds words, which have no slope"),
         (lambda fit: gp.effects(fit, "drug", by="drug"), "set twice"),
+        (lambda fit: gp.effects(fit, "age", n_rows=0), "n_rows is 0; allowed: a whole number"),
+        (lambda fit: gp.effects(fit, "age", values=["old"]), r"are \['old'\]; allowed: numbers"),
         (lambda fit: gp.effects(fit, "drug", values=["aspirin"]), None),
     ],
 )  # fmt: skip

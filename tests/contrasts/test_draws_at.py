@@ -88,6 +88,32 @@ def test_given_latents_the_cases_keep_their_own_values(counts):
     np.testing.assert_allclose(eta, counts.posterior.latent, atol=1e-4)  # but for the jitter
 
 
+FREE = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+
+
+@pytest.mark.parametrize("structure", ["dense", "kronecker", "basis"])
+def test_at_free_hyperparameters_the_cases_keep_their_own_values(structure):
+    x, z = (axis.ravel() for axis in np.meshgrid(np.arange(4.0), np.arange(3.0), indexing="ij"))
+    cases = pd.DataFrame({"x": x, "z": z})
+    covariance = gp.Matern32(1.5, FREE, columns="x") * gp.Matern12(2.0, columns="z")
+    if structure == "basis":
+        covariance = (
+            gp.Linear(FREE, columns=("x", "z")) + gp.Group(FREE, columns="z") + gp.Constant(1.0)
+        )
+    counts = np.random.default_rng(3).poisson(3.0, len(x))
+    model = gp.GPModel(
+        cases, counts, covariance, gp.Poisson(), mean=FREE, structure=structure,
+        jitter=None if structure == "basis" else 1e-8,
+    )  # fmt: skip
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(40, 60)), n_chains=2, n_draws=10, seed=2)
+    own = draws.posterior_predictive["eta"].values
+    eta = gp.draws_at(draws, cases, kind="latent").latent
+    np.testing.assert_allclose(eta, own, atol=5e-3)
+    told = gp.predict(draws, cases.iloc[:2] + 0.25, unseen="new")
+    parts = gp.decompose(draws, cases.iloc[:2] + 0.25, unseen="new")
+    np.testing.assert_allclose(parts["mean"].sum("term"), told.latent_mean, rtol=1e-8)
+
+
 def test_kinds_are_made_of_the_same_latents(counts):
     settings = {"unseen": "new", "seed": 4, "n_draws": 40}
     eta = gp.draws_at(counts, NEW, kind="latent", **settings).latent

@@ -98,6 +98,23 @@ def test_ordered_categories_are_grades():
     np.testing.assert_array_equal(model.y, np.arange(N) % 3 + 1.0)
 
 
+def test_an_enum_of_polars_is_ordered():
+    import polars as pl
+
+    grade = pl.Series("grade", ["low", "mid", "high", "mid"] * 3, pl.Enum(["low", "mid", "high"]))
+    model = of("grade", "matern32(x)", frame=pl.DataFrame({"x": np.arange(12.0), "grade": grade}))
+    assert model.likelihood.levels == ("low", "mid", "high")
+
+
+def test_settings_of_a_likelihood_by_name_are_not_columns():
+    model = of("visits", likelihood="zero_inflated", base="poisson")
+    assert model.likelihood.base.name == "poisson"
+    assert of("score", likelihood="gaussian", noise_sd=0.5).likelihood.noise_sd == 0.5
+    np.testing.assert_array_equal(
+        of("score", likelihood="gaussian", noise_sd="hours").likelihood.noise_sd, FRAME.hours
+    )
+
+
 def test_a_mean_left_out_lies_where_the_response_is_the_average_of_y():
     assert expit(of().mean.parameters["loc"]) == pytest.approx(FRAME.well.mean(), rel=1e-9)
     counts = of("visits", likelihood="poisson", exposure="hours").mean.parameters
@@ -218,6 +235,11 @@ def test_frames_of_other_libraries(library):
         ({"frame": FRAME.to_numpy()}, r"frame is ndarray; allowed: a frame of pandas"),
         ({"missing": "skip"}, r"missing: unknown name 'skip'"),
         ({"y": 3}, r"y is 3; allowed: the name of a column"),
+        ({"y": "day"}, r"holds dates; give numbers"),
+        ({"frame": FRAME.iloc[:0]}, r"the frame has no rows"),
+        ({"frame": FRAME.assign(well="no")}, r"has one label \(no\); allowed: two"),
+        ({"y": "score", "frame": FRAME.assign(score=[np.inf] + [0.5] * (N - 1))}, r"is 'inf'; give finite"),
+        ({"covariance": "constant()"}, r"names no column; add a term of one, such as matern32\(age\)"),
     ],
 )  # fmt: skip
 def test_messages_say_what_to_write(settings, message):
