@@ -109,12 +109,61 @@ def test_coefficients_are_those_of_ridge_regression(structure):
     table = gp.coefficients(gp.approximate(model), n_draws=n)
     dose = FRAME.dose.mean()
     levels = ["a", "b", "c"]
+    Z = np.column_stack(
+        [np.ones(N), FRAME.dose - dose, *[(FRAME.g == level).astype(float) for level in levels]]
+    )
+    precision = Z.T @ Z / 0.3**2 + np.diag(1.0 / np.array([0.4, 0.6, 0.7, 0.7, 0.7]) ** 2)
+    mean = np.linalg.solve(precision, Z.T @ (Y - 0.2) / 0.3**2)
+    cov = np.linalg.inv(precision)
+    to_zero = np.eye(5)  # the intercept where the dose is 0
+    to_zero[0, 1] = -dose
+    mean, cov = to_zero @ mean + 0.2 * np.eye(5)[0], to_zero @ cov @ to_zero.T
+    sd = np.sqrt(np.diag(cov))
+    assert list(table.coefficient.values) == [
+        "intercept", "dose", "g[a]", "g[b]", "g[c]", "sd(group(g))", "noise_sd",
+    ]  # fmt: skip
+    assert list(table.kind.values) == [
+        "intercept", "slope", "level", "level", "level", "sd", "likelihood",
+    ]  # fmt: skip
+    np.testing.assert_allclose(table["mean"][:5], mean, atol=5 * sd.max() / np.sqrt(n))
+    np.testing.assert_allclose(table["sd"][:5], sd, rtol=0.03)
+    np.testing.assert_allclose(table["mean"][5:], [0.7, 0.3])
+    assert len(table.to_dataframe()) == 7
+
+
+def test_coefficients_of_posterior_draws_hold_the_parameters_of_the_posterior():
+    model = gp.GPModel.from_frame(
+        FRAME.assign(y=Y), "y", "linear(dose) + group(g) + matern32(x, length_scale=0.8)", mean=0.2
+    )
+    draws = gp.sample(model, gp.UnivariateSlice(), n_chains=2, n_draws=25, seed=2)
+    table = gp.coefficients(draws)
+    by_name = table["mean"].to_series()
+    assert "sd(matern32(x))" in by_name.index
+    for name, own in (("sd(group(g))", "group.signal_sd"), ("noise_sd", "noise_sd")):
+        assert by_name[name] == pytest.approx(float(draws.posterior[own].mean()))
+    slope = gp.effects(draws, "dose", values=[1, 2], compare="slope", n_draws=400)
+    assert by_name["dose"] == pytest.approx(float(slope["mean"][0]), abs=0.05)
+
+
+def test_coefficients_of_slopes_by_group_are_those_of_generalised_least_squares():
+    """Random intercepts and slopes with all variances known: best linear unbiased predictions."""
+    rng = np.random.default_rng(11)
+    group, day = np.repeat(list("abcd"), 6), np.tile(np.arange(6.0), 4)
     of_group = (group[:, None] == np.array(list("abcd"))).astype(float)
     Z = np.hstack([of_group, of_group * day[:, None]])
-    X = np.column_stack([np.ones(24), day])
-    V = Z @ np.diag([4.0] * 4 + [0.49] * 4) @ Z.T + 0.25 * np.eye(24)
+    y = 3.0 + 1.5 * day + Z @ rng.normal(0.0, [2.0] * 4 + [0.7] * 4) + 0.5 * rng.standard_normal(24)
+    text = (
+        "constant(signal_sd=1000.0) + linear(day, sd=1000.0) + group(group, signal_sd=2.0)"
+        " + linear(day, sd=0.7) * group(group, signal_sd=1.0)"
+    )
+    frame = {"y": y, "day": day, "group": group}
+    model = gp.GPModel.from_frame(frame, "y", text, gp.Gaussian(0.5), mean=0.0)
+    assert model.structure_name == "basis"
+    table = gp.coefficients(gp.approximate(model), n_draws=4000).to_dataframe()["mean"]
+    X, prior = np.column_stack([np.ones(24), day]), np.diag([4.0] * 4 + [0.49] * 4)
+    V = Z @ prior @ Z.T + 0.25 * np.eye(24)
     beta = np.linalg.solve(X.T @ np.linalg.solve(V, X), X.T @ np.linalg.solve(V, y))
-    u = np.diag([4.0] * 4 + [0.49] * 4) @ Z.T @ np.linalg.solve(V, y - X @ beta)
+    u = prior @ Z.T @ np.linalg.solve(V, y - X @ beta)
     names = [
         "intercept",
         "day",
