@@ -171,8 +171,11 @@ def test_a_dropped_site_evidence_on_a_grid_is_caught(name, monkeypatch):
     monkeypatch.setattr(
         KroneckerStructure, "place", lambda self, full, z: 0.0 * place(self, full, z)
     )
-    narrow = partial(sites_of, precision=15.0)  # whose evidence moves more with theta
-    assert largest_z(name, n=N // 2, moves=2, until=CAUGHT, sites_of=narrow) > CAUGHT
+    moves, precision = {"grid of counts": (8, 3.0), "grid of labels": (2, 15.0)}[
+        name
+    ]  # that show it
+    sites = partial(sites_of, precision=precision)
+    assert largest_z(name, n=N // 2, moves=moves, until=CAUGHT, sites_of=sites) > CAUGHT
 
 
 def test_a_dropped_log_determinant_on_a_grid_is_caught(monkeypatch):
