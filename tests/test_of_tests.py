@@ -35,14 +35,18 @@ def test_a_fixture_shared_by_tests_counts_in_each_of_them(pytester):
         "    config.pluginmanager.register(tiers.Durations('seconds.csv', True))\n"
     )
     pytester.makepyfile(
-        "import time, pytest\n"
+        test_here="import time, pytest\n"
         "@pytest.fixture(scope='module')\n"
         "def shared(): time.sleep(0.4)\n"
         "def test_first(shared): pass\n"
         "def test_second(shared): pass\n"
-        "def test_alone(): pass\n"
+        "def test_alone(): pass\n",
+        test_there="import pytest\n"
+        "@pytest.fixture\n"
+        "def shared(): pass\n"
+        "def test_with_another_of_that_name(shared): pass\n",
     )
-    pytester.runpytest_inprocess("-p", "no:xdist").assert_outcomes(passed=3)
+    pytester.runpytest_inprocess("-p", "no:xdist").assert_outcomes(passed=4)
     found = tiers.read_durations(pytester.path / "seconds.csv")
     (file,) = {test.partition("::")[0] for test in found}
     assert set(found) == {f"{file}::test_first", f"{file}::test_second"}

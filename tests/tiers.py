@@ -79,7 +79,9 @@ class Durations:
 
     def __init__(self, path: str, complete: bool) -> None:
         self.path, self.complete = path, complete
-        self.shared: dict[str, float] = {}  # by name, of the file that is being run
+        self.shared: dict[
+            object, float
+        ] = {}  # by definition, as folders use one name for other things
         self.set_up_now = 0.0
         self.measured: defaultdict[str, float] = defaultdict(float)
 
@@ -90,13 +92,15 @@ class Durations:
             return (yield)
         finally:
             if fixturedef.scope != "function":
-                self.shared[fixturedef.argname] = time.perf_counter() - began
-                self.set_up_now += self.shared[fixturedef.argname]
+                self.shared[fixturedef] = time.perf_counter() - began
+                self.set_up_now += self.shared[fixturedef]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item, call):
         if call.when == "setup":
-            of_others = sum(self.shared.get(name, 0.0) for name in item.fixturenames)
+            known = item._fixtureinfo.name2fixturedefs
+            used = {known[name][-1] for name in item.fixturenames if name in known}
+            of_others = sum(self.shared.get(each, 0.0) for each in used)
             item.user_properties.append(("shared_setup", of_others - self.set_up_now))
             self.set_up_now = 0.0
         return (yield)

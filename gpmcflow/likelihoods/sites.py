@@ -67,23 +67,29 @@ def laplace_sites(
 
     There f / k = l'(f + offset); w is `majorising_precision`, b = mu (1 / k + w).
 
-    Newton steps with that precision inside a bracket, which grows from 0 until the slope changes sign. A
-    step that leaves the bracket or is not half the one before is replaced by half the bracket.
+    Newton steps inside a bracket, which grows from 0 until the slope changes sign; where l is convex they
+    take that precision for -l''. A step that leaves the bracket or is not half the one before is replaced
+    by half the bracket.
     """
     k = np.full(len(y), k, dtype=np.float64)
 
-    def slope(f: np.ndarray) -> np.ndarray:
+    def slope(f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with np.errstate(over="ignore"):
-            return f / k - likelihood.derivatives(f + offset, y)[1]
+            _, first, second = likelihood.derivatives(f + offset, y)[:3]
+            return f / k - first, -second
 
     f = np.zeros(len(k))
-    low, high = bracket(slope, f, k)
+    low, high = bracket(lambda f: slope(f)[0], f, k)
     last = high - low
     for _ in range(200):
-        here = slope(f)
+        here, precision = slope(f)
         low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
+        convex = precision < 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite rate has no Newton step
-            step = -here / (1.0 / k + likelihood.majorising_precision(f + offset, y))
+            if convex.any():
+                majorising = likelihood.majorising_precision(f + offset, y)
+                precision = np.where(convex, majorising, precision)
+            step = -here / (1.0 / k + precision)
         done = last <= 1e-14 * (1.0 + np.abs(f))  # rounding would send these off again
         inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
         following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))

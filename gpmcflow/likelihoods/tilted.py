@@ -69,7 +69,7 @@ def tilted_shape(
     """
     factors = likelihood.factor_loop(y)
     if factors is not None:
-        places = likelihood.places(y)
+        places = _places(likelihood, y)
         log_z, alpha, shrink, flat = shapes(
             factors, likelihood.log_concave, places, y, mean, variance
         )
@@ -96,6 +96,19 @@ def tilted_shape(
     return log_z, alpha, shrink, np.where(by_variance, np.nan, flat)
 
 
+_last_places: tuple = (None, np.empty(0), None)  # likelihood, outcomes, places
+
+
+def _places(likelihood: Likelihood, y: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """`Likelihood.places`, kept until the next question: EP asks the same at every one of its steps."""
+    global _last_places
+    of, outcomes, places = _last_places
+    if of is not likelihood or not np.array_equal(outcomes, y):
+        places = likelihood.places(y)
+        _last_places = likelihood, np.array(y), places
+    return places
+
+
 def tilted_cumulants(
     likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray, order: int
 ) -> np.ndarray:
@@ -110,7 +123,7 @@ def tilted_nodes(
     likelihood: Likelihood, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Log Z (n,), weights that sum to one and nodes (m, n) of the tilted distribution, and l', l''."""
-    places = likelihood.places(y)
+    places = _places(likelihood, y)
     one_bend = likelihood.log_concave and places is None
     with np.errstate(over="ignore", under="ignore"):
         if one_bend:

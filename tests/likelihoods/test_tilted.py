@@ -561,3 +561,19 @@ def test_cavity_and_data_of_others_that_are_not_log_concave(name, variance, dist
     assert log_z == pytest.approx(want[0], rel=1e-9, abs=1e-9)
     assert alpha == pytest.approx(want[1], rel=1e-7, abs=1e-7 / sd)
     assert found == pytest.approx(want[2], rel=1e-6, abs=1e-7 / variance)
+
+
+def test_places_are_found_once_for_the_same_outcomes_and_anew_for_others(monkeypatch):
+    """Data that change in place, as of joint tests, and a parameter that moves ask for other places."""
+    asked, places = [], Beta.places
+    monkeypatch.setattr(Beta, "places", lambda self, y: asked.append(1) or places(self, y))
+    y, mean, variance = np.array([0.2, 0.9]), np.array([0.3, -0.5]), np.array([4.0, 1.0])
+    likelihood = Beta(30.0)
+    first = np.array(likelihood.tilted(y, mean, variance))
+    np.testing.assert_array_equal(likelihood.tilted(y, mean, variance), first)
+    assert len(asked) == 1
+    y[:] = y[::-1]
+    swapped = likelihood.tilted(y, mean[::-1], variance[::-1])
+    np.testing.assert_array_equal(np.array(swapped)[:, ::-1], first)
+    Beta(300.0).tilted(y, mean, variance)
+    assert len(asked) == 3

@@ -43,8 +43,9 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
+from gpmcflow.samplers.adaptation import fitted_proposal
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
-from gpmcflow.samplers.joint import split_dynamics
+from gpmcflow.samplers.joint import fitted_independence, split_dynamics
 from gpmcflow.samplers.joint.fitted_independence import JointIndependenceTransition
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
@@ -250,7 +251,11 @@ def test_the_walk_is_whole():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LIKELIHOODS)
-def test_pairs_run_or_are_refused_in_one_line(name, kind):
+def test_pairs_run_or_are_refused_in_one_line(name, kind, monkeypatch):
+    for module in (fitted_proposal, fitted_independence):
+        monkeypatch.setattr(
+            module, "N_JUDGED", 10
+        )  # an EP fit each, for a warning about a poor pilot
     ran, refusals = set(), []
     for label, sampler in samplers().items():
         start = free_model(name).prior_median() if kind == "density" else None

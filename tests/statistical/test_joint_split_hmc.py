@@ -5,6 +5,8 @@ False alarms are those of `test_joint_samplers`, whose statistics and limit thes
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -50,12 +52,12 @@ def grid_model(name):
     return GPModel(X, np.ones(6), covariance, GRIDS[name], mean, structure="kronecker")
 
 
-def sites_of(model):
+def sites_of(model, precision=3.0):
     """One case at a time, at the median of the hyperprior, but narrower: any function of y is valid."""
     full = model.full(model.prior_median())
     k, c = float(model.prior_variance(full, model.X).mean()), model.mean_at(full)
     w, b, _ = StandardSites()(model.likelihood_at(full), model.y, k, c)
-    w, b = 3.0 * w, 3.0 * (b + w * c)  # in f + c
+    w, b = precision * w, precision * (b + w * c)  # in f + c
     if model.kronecker:
         product = np.outer(*rank_one(w.reshape(3, 2))).ravel()
         w, b = product, b / w * product
@@ -72,7 +74,9 @@ def statistics(model, state):
     return np.concatenate([theta, products, g, np.tanh(y[[0, 3]] / 3) * g, more])
 
 
-def largest_z(name, density_type=JointDensity, n=N, seed=0, moves=1, until=np.inf):
+def largest_z(
+    name, density_type=JointDensity, n=N, seed=0, moves=1, until=np.inf, sites_of=sites_of
+):
     """Largest |z| of mean changes of the statistics over ``moves`` transitions from n exact draws."""
     rng, model = np.random.default_rng(seed), (grid_model if name in GRIDS else small_model)(name)
     d = model.dim
@@ -167,8 +171,11 @@ def test_a_dropped_site_evidence_on_a_grid_is_caught(name, monkeypatch):
     monkeypatch.setattr(
         KroneckerStructure, "place", lambda self, full, z: 0.0 * place(self, full, z)
     )
-    n = N // 2 if GRIDS[name].counts else N  # counts show it more
-    assert largest_z(name, n=n, moves=8, until=CAUGHT) > CAUGHT
+    moves, precision = {"grid of counts": (8, 3.0), "grid of labels": (2, 15.0)}[
+        name
+    ]  # that show it
+    sites = partial(sites_of, precision=precision)
+    assert largest_z(name, n=N // 2, moves=moves, until=CAUGHT, sites_of=sites) > CAUGHT
 
 
 def test_a_dropped_log_determinant_on_a_grid_is_caught(monkeypatch):

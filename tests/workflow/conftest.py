@@ -1,4 +1,4 @@
-"""Snakemake without the start of a Python each time, and all jobs of a config in one process."""
+"""Snakemake and its jobs without the start of a Python each time, and all jobs of a config in one process."""
 
 from __future__ import annotations
 
@@ -15,21 +15,14 @@ import yaml
 ROOT = Path(__file__).parents[2]
 FORKS = multiprocessing.get_context("forkserver")
 LOADED = ["snakemake.cli", "gpmcflow.pipeline.plan", "gpmcflow.jobs.stated_models"]
-CALL = """
-import os, sys
-from snakemake.cli import main
-os.environ.clear()
-os.environ.update(environment)
-for number, path in enumerate(paths, start=1):
-    os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
-main(arguments)
-"""
+FORKED = Path(__file__).with_name("forked_snakemake.py")
+CALL = "import runpy; runpy.run_path(path)['command'](*arguments)"
 ALL_JOBS = Path(__file__).with_name("all_jobs.py")
 
 
 @pytest.fixture(scope="session")
 def snakemake(tmp_path_factory) -> Callable[..., subprocess.CompletedProcess]:
-    """Snakemake's command on a config, a path or a mapping; only its imports are shared between calls."""
+    """Snakemake's command on a config, a path or a mapping; only imports are shared."""
     FORKS.set_forkserver_preload(LOADED)
     messages = tmp_path_factory.mktemp("messages")
 
@@ -44,11 +37,13 @@ def snakemake(tmp_path_factory) -> Callable[..., subprocess.CompletedProcess]:
         paths = [messages / "out", messages / "err"]
         for path in paths:
             path.write_text("")
-        names = {"arguments": command, "environment": environment, "paths": list(map(str, paths))}
-        process = FORKS.Process(target=exec, args=(CALL, names))
+        call = {"path": str(FORKED), "arguments": (command, environment, list(map(str, paths)))}
+        process = FORKS.Process(target=exec, args=(CALL, call))
         process.start()
-        process.join(600)
-        assert process.exitcode is not None
+        process.join(1800)
+        if process.exitcode is None:
+            process.kill()
+            pytest.fail("Snakemake took more than half an hour")
         return subprocess.CompletedProcess(
             command, process.exitcode, *(path.read_text() for path in paths)
         )

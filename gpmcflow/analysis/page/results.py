@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ class Analysis:
             return f"median {self.target}"
         return f"expected {self.target}"
 
-    @property
+    @cached_property
     def models(self) -> pd.DataFrame:
         """Rows of the models, the shown one first, then by their score."""
         frame = self["models"][self["models"]["role"] == "model"]
@@ -149,7 +150,7 @@ class Analysis:
         )
         return frame.iloc[order]
 
-    @property
+    @cached_property
     def shown(self) -> pd.Series:
         """Row of the model that the page shows."""
         return self.models.iloc[0]
@@ -175,7 +176,7 @@ class Analysis:
         loo = self["predictions_loo"]
         return loo if self.by_loo and not loo.empty else self["predictions_test"]
 
-    @property
+    @cached_property
     def alarms(self) -> pd.DataFrame:
         """Rows of checks that failed."""
         checks = self["checks"]

@@ -146,7 +146,8 @@ def _short_pilots():
     patch, sample = pytest.MonkeyPatch(), fitting.sample
 
     def short(model, method, **run):
-        method = gp.JointSplitHMC(rounds=(6, 6)) if method == "joint_split_hmc" else method
+        if isinstance(method, gp.JointSplitHMC):
+            method = gp.JointSplitHMC(rounds=(6, 6))
         return sample(model, method, **run)
 
     class _Patched:
