@@ -442,11 +442,9 @@ def test_little_overlap_rings_and_takes_the_ladder(monkeypatch):
         )
 
     monkeypatch.setattr(joint_path.JointPath, "__init__", far)
-    short = gp.JointSplitHMC(rounds=(20, 30, 20))
-    settings = {"seed": 1, "execution": QUIET}
-    alone = gp.model_evidence(counts(), short, route="two_ended", n_draws=200, **settings)
+    alone = gp.model_evidence(counts(), route="two_ended", n_draws=200, seed=1, execution=QUIET)
     assert "overlap" in str(alone.evidence["alarm"].values)
-    run = gp.model_evidence(counts(), short, n_draws=300, target_error=0.1, **settings)
+    run = gp.model_evidence(counts(), n_draws=300, target_error=0.1, seed=1, execution=QUIET)
     assert run.evidence.attrs["route"] == "ladder"
     assert run.tempered.sizes["temperature"] > 3
     (a, ea), (b, eb) = at_bridge(own_run()), at_bridge(run)
