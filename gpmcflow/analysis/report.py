@@ -312,8 +312,23 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "usual": usual,
         "separated": separated(whole),
         "score_by": score_kind(data),
+        "groups": groups_scored(data),
         "ids": [beside_predictions(name) for name in data.encoding.ids],
     }
+
+
+def groups_scored(data: Data) -> list[dict[str, Any]]:
+    """Whether rows held out, and rows left out, have others of their group to learn from, for each column."""
+    found = []
+    for column in data.encoding.groups:
+        (name,) = data.encoding.inputs_of(column)
+        levels = data.learning.X[name]
+        held_out = () if data.held_out is None else data.held_out.X[name]
+        known = bool(set(held_out) & set(levels))
+        found.append(
+            {"name": column, "held_out": known, "left_out": bool(levels.duplicated().any())}
+        )
+    return found
 
 
 def season_of(covariance: Covariance, data: Data) -> dict[str, Any] | None:

@@ -156,6 +156,21 @@ def test_leave_one_out_is_said_first_without_held_out_rows(finished):
     assert "588 + 12 = 600." in section_of(page, "data")
 
 
+@pytest.mark.parametrize(
+    ("held_out", "said"),
+    [(True, "the scores are for new rows of a known one"), (False, "the scores are for a new one")],
+)
+def test_scores_are_said_to_be_of_known_or_of_new_groups(finished, held_out, said):
+    groups = [{"name": "doctor", "held_out": held_out, "left_out": True}]
+    folder, info = finished("patients", groups=groups)
+    page = build_page(folder, info)
+    assert said in section_of(page, "score")
+    assert "with the same doctor" in section_of(page, "score")
+    assert ("unlike those of the rows held out" in page) is not held_out
+    info["groups"] = []
+    assert "with the same" not in section_of(build_page(folder, info), "score")
+
+
 def test_errors_are_compared_only_where_the_model_has_one(finished):
     folder, info = finished("machine", score_by="leave-one-out")
     assert "typical error" in section_of(build_page(folder, info), "score")

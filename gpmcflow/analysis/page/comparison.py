@@ -219,6 +219,18 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
     ]
     models = analysis.models
     parts += _left_out_by(models.iloc[0])
+    other = [
+        name
+        for name in analysis.groups("held_out", False)
+        if name in analysis.groups("left_out", True)
+    ]
+    if other and not analysis.by_loo:
+        parts.append(
+            Markup(
+                "Rows with the same {} as a row that is left out stay among those to learn from, unlike "
+                "those of the rows held out."
+            ).format(words.series(other, "or"))
+        )
     doubtful = [
         italic(label(row["name"])) for _, row in models.iterrows() if _doubtful(analysis, row)
     ]

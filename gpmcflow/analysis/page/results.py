@@ -165,6 +165,10 @@ class Analysis:
         """Whether scores are of leave-one-out for want of held-out rows."""
         return self.info.get("score_by") == "leave-one-out"
 
+    def groups(self, scored: str, known: bool) -> list[str]:
+        """Columns of groups whose rows "held_out" or "left_out" are of known groups, or are of new ones."""
+        return [group["name"] for group in self.info.get("groups", ()) if group[scored] == known]
+
     @property
     def n_scored(self) -> int:
         """Rows that the scores are of."""

@@ -57,6 +57,27 @@ def _has_errors(analysis: Analysis) -> bool:
     return math.isfinite(analysis.shown.get("error", math.nan))
 
 
+def _whose(analysis: Analysis) -> Markup:
+    """Whether the scored rows are new rows of known groups, such as subjects, or rows of new ones."""
+    scored = "left_out" if analysis.by_loo else "held_out"
+    known, new = (analysis.groups(scored, whether) for whether in (True, False))
+    return sentences(
+        [
+            Markup(
+                "Other rows with the same {} are among those to learn from: the scores are for new rows of a "
+                "known one."
+            ).format(words.series(known, "or"))
+            if known
+            else "",
+            Markup(
+                "The model has seen no other row with the same {}: the scores are for a new one."
+            ).format(words.series(new, "or"))
+            if new
+            else "",
+        ]
+    )
+
+
 def _introduction(analysis: Analysis) -> Markup:
     n = analysis.n_scored
     if analysis.by_loo:
@@ -70,6 +91,7 @@ def _introduction(analysis: Analysis) -> Markup:
         opening = f"Scores on the {words.rows(n)} held out."
         if n < ENOUGH_ROWS:
             opening += " These are too few to tell."
+    whose = _whose(analysis)
     meaning: Markup | str = {
         "binary": Markup(
             "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
@@ -118,7 +140,7 @@ def _introduction(analysis: Analysis) -> Markup:
         if len(analysis.models) > 1 and is_best(analysis)
         else "",
     )
-    return sentences([opening, meaning, exposed, shown])
+    return sentences([opening, whose, meaning, exposed, shown])
 
 
 def _guessing(analysis: Analysis) -> tuple[str, str]:

@@ -8,6 +8,7 @@ import pytest
 
 from gpmcflow.analysis.data import data_of, data_tree
 from gpmcflow.analysis.reading import cells_of, prepare, tree_of, write_rows
+from gpmcflow.analysis.report import groups_scored
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.scikit_tables import scikit_table
 from gpmcflow.errors import InputError, InputErrors
@@ -54,6 +55,22 @@ def test_units_go_by_the_name_of_the_likelihood(data):
     assert list(binomial.units("binomial")) == ["trials"]
     np.testing.assert_array_equal(counts.units("counts")["exposure"], counts.unit)
     assert data("binary").learning.units("binary") == {}
+
+
+@pytest.mark.parametrize(
+    ("by", "known"), [({}, True), ({"test_by": "subject"}, False)], ids=["at random", "by subject"]
+)
+def test_scored_rows_are_of_known_or_of_new_groups(tmp_path, by, known):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"subject": np.repeat([f"s{k}" for k in range(30)], 4), "dose": rng.random(120)}
+    )
+    frame.assign(gain=rng.standard_normal(120)).to_csv(tmp_path / "file.csv", index=False)
+    stated = {"csv": "file.csv", "target": "gain", "groups": ["subject"], **by}
+    prepared = prepare_table(stated, tmp_path)
+    settings = {"data": stated}
+    found = groups_scored(data_of(tree_of("mine", settings, prepared, 1)))
+    assert found == [{"name": "subject", "held_out": known, "left_out": True}]
 
 
 def test_a_file_without_optional_parts(data):
