@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logit, ndtri
 
 from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
 from gpmcflow.covariances.leaves import Constant, Linear, Periodic
 from gpmcflow.data.codes import CategoryCode, Encoding, GroupCode, NumberCode
@@ -203,6 +204,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
             f"{where}.covariance: found categorical({', '.join(columns)}); columns of categories are inputs "
             "of any other covariance; write, say, squared_exponential(..) or group(..) of them"
         )
+    if isinstance(leaf, Areal):
+        return _areal_over_inputs(leaf, columns, encoding, where)
     if leaf.term == "group":
         for column in columns if leaf.columns else ():
             if isinstance(encoding.code(column), NumberCode):
@@ -216,7 +219,7 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     elif groups := [c for c in columns if isinstance(encoding.code(c), GroupCode)]:
         raise InputError(
             f"{where}.covariance: found {leaf.term}({groups[0]}), and data.groups has {groups[0]}; allowed: "
-            f"group({groups[0]}); or name it under data.categorical instead"
+            f"group({groups[0]}) or areal({groups[0]}, graph=..); or name it under data.categorical instead"
         )
     elif not columns:
         raise InputError(
@@ -247,6 +250,21 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     for factor in factors[1:]:
         product = Product(product, factor)
     return product
+
+
+def _areal_over_inputs(leaf: Areal, columns: list[str], encoding: Encoding, where: str) -> Areal:
+    """The term over the codes of its column, which stand for the areas' names in the file."""
+    code = encoding.code(columns[0])
+    if len(columns) > 1 or leaf.columns is None or not isinstance(code, GroupCode):
+        raise InputError(
+            f"{where}.covariance: found areal({', '.join(columns)}); allowed: one column of names; write "
+            f"groups: [{yaml_text(columns[0])}] under data"
+        )
+    areas = dict.fromkeys(area for pair in leaf.graph for area in pair)
+    names = dict.fromkeys([*map(str, code.levels), *areas])
+    codes = {name: str(place) for place, name in enumerate(names)}
+    pairs = tuple((codes[first], codes[second]) for first, second in leaf.graph)
+    return replace(leaf, columns=tuple(encoding.inputs_of(columns[0])), graph=pairs)
 
 
 def _periodic_over_inputs(

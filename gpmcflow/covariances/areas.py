@@ -196,10 +196,13 @@ class Areal(GivenLeaf):
         return self._structure  # type: ignore[attr-defined]
 
     def matrix(self, X: np.ndarray, X2: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """k / s^2."""
+        """k / s^2; an area that is neither in the data nor in the graph is an island."""
         a, b, phi = self.areas_of(X), self.areas_of(X2), expit(own[0])
-        same = a[:, None] == b
-        return (1.0 - phi) * same + phi * self.structure[np.ix_(a, b)]
+        same = X[:, [0]] == X2[:, 0]
+        known = (a[:, None] < self.n_areas) & (b < self.n_areas)
+        last = self.n_areas - 1
+        structure = self.structure[np.ix_(np.minimum(a, last), np.minimum(b, last))]
+        return (1.0 - phi) * same + phi * np.where(known, structure, same)
 
     def slopes(self, X: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
         """The derivative by logit mix."""
@@ -209,18 +212,15 @@ class Areal(GivenLeaf):
     def diagonal_of(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         """k(x, x) / s^2, (n,)."""
         phi = expit(own[0])
-        return 1.0 - phi + phi * np.diag(self.structure)[self.areas_of(X)]
+        return 1.0 - phi + phi * np.append(np.diag(self.structure), 1.0)[self.areas_of(X)]
+
+    @property
+    def n_areas(self) -> int:
+        """Number of areas in the data or the graph."""
+        return len(self.codes)
 
     def areas_of(self, X: np.ndarray) -> np.ndarray:
-        """Places of the areas of its column (n, 1) among `codes`, (n,)."""
+        """Places of the areas of its column (n, 1) among `codes`, ``n_areas`` for another, (n,)."""
         places = np.searchsorted(self.codes, X[:, 0])
-        unknown = self.codes[np.minimum(places, len(self.codes) - 1)] != X[:, 0]
-        if unknown.any():
-            raise InputError(
-                "Areal: an area is neither in the data nor in the graph; allowed: " + self._known()
-            )
-        return places
-
-    def _known(self) -> str:
-        areas = sorted({area for pair in self.graph for area in pair})
-        return ", ".join(areas[:12]) + (", .." if areas[12:] else "")
+        unknown = self.codes[np.minimum(places, self.n_areas - 1)] != X[:, 0]
+        return np.where(unknown, self.n_areas, places)

@@ -244,7 +244,25 @@ class AreaBlock(Block):
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """The eigenvectors at each row's area (n, size)."""
-        return self.vectors[self.leaf.areas_of(X[:, [self.column]])]
+        vectors = np.vstack([self.vectors, np.zeros(self.size)])
+        return vectors[self.leaf.areas_of(X[:, [self.column]])]
+
+    def unknown(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, p) are of an area that is neither in the data nor in the graph."""
+        return self.leaf.areas_of(X[:, [self.column]]) == self.size
+
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Square of the amplitude times the diagonal, (n,)."""
+        own = self.leaf.diagonal_of(X[:, [self.column]], full[[self.mix]])
+        return np.exp(2.0 * full[self.amplitude]) * own
+
+    def unknown_draws(
+        self, full: np.ndarray, X: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """A value for each island, at its rows (n, m)."""
+        area = np.unique(X[:, self.column], return_inverse=True)[1]
+        scale = np.exp(full[self.amplitude])
+        return scale * rng.standard_normal((n, area.max() + 1))[:, area]
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,6 +188,19 @@ def test_an_area_without_rows_is_predicted_and_an_unknown_one_refused():
         gp.predict(fit, pd.DataFrame({"area": ["a5"]}))
 
 
+@pytest.mark.parametrize("structure", ["dense", "basis"])
+def test_a_new_area_is_an_island(structure):
+    frame = pd.concat([FRAME] * 3)
+    leaf = gp.Areal(RING + CHAIN, 0.7, 1.5, columns="area")
+    model = gp.GPModel(frame, np.ones(75), leaf, gp.Gaussian(0.3), structure=structure)
+    new = pd.DataFrame({"area": ["new", "new", "other", "a00"]})
+    draws = gp.draws_at(gp.approximate(model.at()), new, n_draws=8000, seed=1, unseen="new")
+    values = next(iter(draws.data_vars.values())).values.reshape(-1, 4)
+    np.testing.assert_allclose(values[:, :3].std(0), 1.5, rtol=0.05)
+    np.testing.assert_array_equal(values[:, 0], values[:, 1])
+    assert abs(np.corrcoef(values[:, 0], values[:, 2])[0, 1]) < 0.05
+
+
 def test_numbers_name_areas_too():
     table = pd.DataFrame({"code": [3.0, 1.0, 2.0, 1.0]})
     by_number = gp.Areal([(1, 2), (2, 3)], 0.6, 1.0, columns="code")(table)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit, ndtr
 
+import gpmcflow as gp
 from gpmcflow.analysis.data import Rows
 from gpmcflow.analysis.models import overall_level
 from gpmcflow.errors import InputError, InputErrors
@@ -43,6 +45,18 @@ def test_without_columns_all_inputs_count(data, model):
     made = model(own, "linear() + constant(signal_sd=2.0)")
     X = own.learning.X.to_numpy()
     np.testing.assert_allclose(matrix(made, **{"linear.sd": 3.0}), 9.0 * X @ X.T + 4.0, atol=1e-10)
+
+
+def test_areas_are_the_names_of_the_file(data, model, table):
+    """North and south are neighbours, harbour has no rows, west has no neighbours."""
+    own = data("binary", groups=["ward"])
+    pairs = "(('south', 'north'), ('south', 'harbour'))"
+    K = matrix(model(own, f"areal(ward, graph={pairs}, mix=0.6)"))
+    names = table("binary")["ward"].to_numpy()[own.learning.row - 2]
+    alike = gp.Areal([("south", "north"), ("south", "harbour")], 0.6, 1.0, columns="ward")
+    np.testing.assert_allclose(K, alike(pd.DataFrame({"ward": names.astype(str)})), atol=1e-7)
+    with pytest.raises(InputError, match=r"allowed: one column of names; write groups: \[ward\]"):
+        model(data("binary"), f"areal(ward, graph={pairs})")
 
 
 @pytest.mark.parametrize("column", ["ward", "smoker"])
