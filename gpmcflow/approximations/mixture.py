@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from gpmcflow.approximations.stand_ins import array_text
 from gpmcflow.diagnostics.importance_weights import normalised_weights
@@ -198,12 +198,17 @@ class Mixture:
         self.locations, self.scales = locations, scales
         floored = np.maximum(self.masses, FLOOR)
         self.weights = floored / floored.sum()
+        shares = np.append(DEFENSIVE, (1.0 - DEFENSIVE) * self.weights)
+        self._ends = np.cumsum(shares)[
+            :-1
+        ]  # of the uniform numbers that ask for the prior, or a component
         self._factors = np.linalg.cholesky(scales)
         self._inverses = np.linalg.inv(self._factors)
         d = self.dim
         log_dets = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(1)
         of_student = math.lgamma(0.5 * (DOF + d)) - math.lgamma(0.5 * DOF)
-        self._constants = of_student - 0.5 * d * math.log(DOF * math.pi) - log_dets
+        of_student -= 0.5 * d * math.log(DOF * math.pi)
+        self._constants = np.log(self.weights) + of_student - log_dets
 
     @classmethod
     def at_modes(cls, modes: Sequence[Mode]) -> Mixture:
@@ -224,23 +229,24 @@ class Mixture:
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent draws x (n, d)."""
-        shares = np.append(DEFENSIVE, (1.0 - DEFENSIVE) * self.weights)
-        component = rng.choice(len(shares), n, p=shares) - 1
+        component = np.searchsorted(self._ends, rng.random(n), side="right") - 1
         z = rng.standard_normal((n, self.dim))
         stretch = np.sqrt(DOF / rng.chisquare(DOF, n))
-        moved = np.einsum("nij,nj->ni", self._factors[component], z * stretch[:, None])
+        moved = (self._factors[component] @ (z * stretch[:, None])[..., None])[..., 0]
         return np.where(component[:, None] < 0, z, self.locations[component] + moved)
 
     def log_components(self, x: np.ndarray) -> np.ndarray:
         """log w_k t_5(x; m_k, S_k), (n, K), at x (n, d)."""
         distances = self._distances(x)
         tails = 0.5 * (DOF + self.dim) * np.log1p(distances / DOF)
-        return np.log(self.weights) + self._constants - tails
+        return self._constants - tails
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log q(x), (n,), at x (n, d)."""
         prior = -0.5 * (np.square(x).sum(1) + self.dim * _LOG_2PI)
-        of_modes = logsumexp(self.log_components(x), axis=1)
+        terms = self.log_components(x)
+        highest = terms.max(1)
+        of_modes = highest + np.log(np.exp(terms - highest[:, None]).sum(1))
         return np.logaddexp(math.log(DEFENSIVE) + prior, math.log1p(-DEFENSIVE) + of_modes)
 
     def nearest(self, x: np.ndarray) -> np.ndarray:
@@ -275,7 +281,7 @@ class Mixture:
     def _distances(self, x: np.ndarray) -> np.ndarray:
         """Squared distances (n, K) from the locations, in units of the scales."""
         way = x[:, None] - self.locations
-        return np.square(np.einsum("kij,nkj->nki", self._inverses, way)).sum(-1)
+        return np.square((self._inverses @ way[..., None])[..., 0]).sum(-1)
 
 
 class ModeProposal:
@@ -291,15 +297,20 @@ class ModeProposal:
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, float]:
         """An independent draw theta (d,), and its log density."""
-        return self._at(self.mixture.draw(rng, 1)[0])
+        thetas, values = self.draws(rng, 1)
+        return thetas[0], float(values[0])
+
+    def draws(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Independent draws theta (n, d), and their log densities (n,)."""
+        return self._at(self.mixture.draw(rng, n))
 
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta (d,)."""
-        return self._at(self.parameters.to_normal(theta))[1]
+        return float(self._at(self.parameters.to_normal(theta)[None])[1][0])
 
-    def _at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        theta, slopes = self.parameters.normal.theta(x)
-        return theta, float(self.mixture.log_density(x[None])[0] - np.log(slopes).sum())
+    def _at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        thetas, slopes = self.parameters.normal.theta(x)
+        return thetas, self.mixture.log_density(x) - np.log(slopes).sum(1)
 
 
 def log_weights(density: LogDensity, mixture: Mixture, x: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ from gpmcflow.execution import (
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
-from gpmcflow.samplers.modes_group import modes_of_chains, suits
+from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning, suits
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -211,9 +211,11 @@ def model_evidence(
     missed: list[str] = []
     if suits(model):
         rng = chain_generators(seed, *key, "modes", chains=[0]).generator(0)
-        searched = modes_of_chains(model, ends.theta, rng)
-        if searched is not None:
-            groups["modes"], missed = searched
+        modes = modes_or_warning(model, rng)
+        if modes is not None:
+            groups["modes"], missed = modes_of_chains(
+                model, ends.theta, modes.mixture, modes.masses
+            )
     groups["evidence"] = evidence_group(ends, ladder, spent, missed)
     settings = {
         "sampler": repr(sampler),
