@@ -12,7 +12,8 @@ from scipy.special import ndtri
 
 from gpmcflow.approximations.stand_ins import array_text
 from gpmcflow.diagnostics.importance_weights import normalised_weights
-from gpmcflow.errors import NumericalError
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.parameters.space import ParameterSpace
 
@@ -25,6 +26,7 @@ from gpmcflow.parameters.space import ParameterSpace
 #
 # Source: Boender & Rinnooy Kan (1987), Math. Program. 37, for clustered starts.
 
+MOST_COORDINATES = 8  # of more, a mixture has few effective draws
 SCREENED = 256  # Sobol points
 CENTRAL = 0.98  # share of each coordinate's prior that they fill
 OTHERS = 4  # climbs from points that are no local maxima
@@ -36,6 +38,16 @@ MOST_STEPS = 100  # of a climb
 NOWHERE = (
     1e10  # stands for the negative log density where there is none: a line search needs a number
 )
+
+
+def suits(model: GPModel) -> bool:
+    """Whether a search is cheap and a mixture good: latents integrated out, up to 8 hyperparameters."""
+    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
+        return False
+    try:
+        return bool(model.parameters.normal)
+    except InputError:  # a hyperprior that has no transform to a normal
+        return False
 
 
 class Mode(NamedTuple):

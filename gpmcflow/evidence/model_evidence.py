@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.mixture import suits
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.evidence.given_draws import LEAST_DRAWS, as_drawn, draws_of
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
@@ -39,7 +40,7 @@ from gpmcflow.execution import (
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
-from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning, suits
+from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count

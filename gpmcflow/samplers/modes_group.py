@@ -9,27 +9,16 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.samplers.variables import in_own_units
 
 log = logging.getLogger(__name__)
-MOST_COORDINATES = 8  # of more, a mixture has few effective draws
 WEIGHED = 1000  # draws of the mixture that tell the masses
 LEAST_MASS = 0.01  # of a mode that every chain should visit
 EXPECTED = 5.0  # visits of a chain below which none may be chance
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def suits(model: GPModel) -> bool:
-    """Whether a mixture at the modes is cheap and good: latents integrated out, up to 8 hyperparameters."""
-    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
-        return False
-    try:
-        return bool(model.parameters.normal)
-    except InputError:  # a hyperprior that has no transform to a normal
-        return False
 
 
 class StartingModes(NamedTuple):

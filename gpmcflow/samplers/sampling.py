@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
-from gpmcflow.approximations.mixture import ModeProposal
+from gpmcflow.approximations.mixture import ModeProposal, suits
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
@@ -24,7 +24,7 @@ from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.choice import choose
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.latent.problem import LatentProblem
-from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning, suits
+from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import predictive_groups
 from gpmcflow.samplers.problem import Problem
 from gpmcflow.samplers.program import ChainProgram, Summary

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpmcflow.approximations.mixture import ModeProposal
+from gpmcflow.approximations.mixture import ModeProposal, suits
 from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.execution import chain_generators
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
-from gpmcflow.samplers.modes_group import Modes, modes_or_warning, suits
+from gpmcflow.samplers.modes_group import Modes, modes_or_warning
 from gpmcflow.samplers.protocol import Sampler
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster

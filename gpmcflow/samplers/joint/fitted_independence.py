@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from gpmcflow.approximations.evidence_density import EvidenceDensity
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.mixture import ModeProposal
+from gpmcflow.approximations.mixture import ModeProposal, suits
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.collapsed_density import density_of
@@ -28,7 +28,7 @@ from gpmcflow.samplers.adaptation.fitted_proposal import (
 )
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.joint.problem import JointProblem
-from gpmcflow.samplers.modes_group import search_modes, suits
+from gpmcflow.samplers.modes_group import search_modes
 from gpmcflow.samplers.problem import pilot_starts
 from gpmcflow.samplers.protocol import (
     JOINT,
