@@ -27,7 +27,8 @@ from gpmcflow.parameters.space import ParameterSpace
 # Source: Boender & Rinnooy Kan (1987), Math. Program. 37, for clustered starts.
 
 MOST_COORDINATES = 8  # of more, a mixture has few effective draws
-SCREENED = 256  # Sobol points
+MOST_FITTED = 300  # rows up to which 2,000 EP fits take less than minutes
+SCREENED, FEW_SCREENED = 256, 128  # Sobol points, and of a dear density
 CENTRAL = 0.98  # share of each coordinate's prior that they fill
 OTHERS = 4  # climbs from points that are no local maxima
 CLOSE = 0.5  # standard deviations from a known mode at which a climb ends
@@ -42,7 +43,22 @@ NOWHERE = (
 
 def suits(model: GPModel) -> bool:
     """Whether a search is cheap and a mixture good: latents integrated out, up to 8 hyperparameters."""
-    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
+    return model.likelihood.conjugate and _has_few_coordinates(model)
+
+
+def suits_by_ep(model: GPModel) -> bool:
+    """Whether a search by EP's evidence is: log-concave factors, up to 8 hyperparameters and 300 rows.
+
+    Of other factors EP takes many sweeps; on a grid a fit is far slower than a gradient.
+    """
+    own = model.likelihood
+    quick = own.log_concave and not own.conjugate and not model.kronecker
+    quick &= model.n_cases <= MOST_FITTED
+    return quick and _has_few_coordinates(model)
+
+
+def _has_few_coordinates(model: GPModel) -> bool:
+    if not 0 < model.dim <= MOST_COORDINATES:
         return False
     try:
         return bool(model.parameters.normal)
@@ -95,7 +111,7 @@ def find_modes(density: LogDensity, rng: np.random.Generator) -> list[Mode]:
     >>> len(modes), modes[0].x.round(1)
     (1, array([-1.3, -0.1]))
     """
-    points = _screen(density.dim, rng)
+    points = _screen(density.dim, FEW_SCREENED if density.dear else SCREENED, rng)
     values = density.values(points)
     if not np.isfinite(values).any():
         raise NumericalError(
@@ -130,10 +146,10 @@ def more_modes(
     return sorted(modes, key=lambda mode: -mode.log_mass)
 
 
-def _screen(dim: int, rng: np.random.Generator) -> np.ndarray:
+def _screen(dim: int, n: int, rng: np.random.Generator) -> np.ndarray:
     from scipy.stats import qmc  # takes long to load
 
-    uniform = qmc.Sobol(dim, rng=rng).random(SCREENED)
+    uniform = qmc.Sobol(dim, rng=rng).random(n)
     return ndtri(0.5 + CENTRAL * (uniform - 0.5))
 
 
@@ -192,7 +208,7 @@ DEFENSIVE = 0.1  # share of the prior
 DOF = 5.0
 NEGLIGIBLE = 0.001  # mass of a mode below which it has no component
 FLOOR = 0.02  # weight of a component
-REFITS, REFIT_DRAWS = 2, 300
+REFITS, REFIT_DRAWS, FEW_REFIT_DRAWS = 2, 300, 150  # the last of a dear density
 LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
 HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
 MOST_FITS = 4
@@ -314,13 +330,14 @@ class ModeProposal:
 
     def draws(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Independent draws theta (n, d), and their log densities (n,)."""
-        return self._at(self.mixture.draw(rng, n))
+        return self.at(self.mixture.draw(rng, n))
 
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta (d,)."""
-        return float(self._at(self.parameters.to_normal(theta)[None])[1][0])
+        return float(self.at(self.parameters.to_normal(theta)[None])[1][0])
 
-    def _at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Theta (n, d) at x (n, d), and log densities (n,)."""
         thetas, slopes = self.parameters.normal.theta(x)
         return thetas, self.mixture.log_density(x) - np.log(slopes).sum(1)
 
@@ -360,7 +377,7 @@ def fit_mixture(
     for _ in range(MOST_FITS):
         mixture = Mixture.at_modes(known)
         for _ in range(REFITS):
-            x = mixture.draw(rng, REFIT_DRAWS)
+            x = mixture.draw(rng, FEW_REFIT_DRAWS if density.dear else REFIT_DRAWS)
             weights = log_weights(density, mixture, x)
             found = missed_modes(density, known, x, weights)
             if len(found) > len(known):

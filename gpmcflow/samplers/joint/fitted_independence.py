@@ -199,7 +199,12 @@ class JointIndependenceTransition:
 
     def propose(self, rng: np.random.Generator) -> IndependenceState | None:
         """A state drawn from the proposal, None where it has no EP fit."""
-        theta, log_proposal = self.proposal.draw(rng)
+        return self.propose_at(rng, *self.proposal.draw(rng))
+
+    def propose_at(
+        self, rng: np.random.Generator, theta: np.ndarray, log_proposal: float
+    ) -> IndependenceState | None:
+        """A state whose latents are drawn from the EP fit at theta, None where there is none."""
         try:
             return self._at(theta, log_proposal, rng, None)
         except NumericalError:
