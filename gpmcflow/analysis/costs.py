@@ -22,7 +22,9 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.approximations.hyperparameters import MOST_SEARCHED
 from gpmcflow.approximations.leave_one_out import at_theta
+from gpmcflow.approximations.mixture import suits
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.roles import leak_words
 from gpmcflow.errors import InputError
@@ -36,13 +38,13 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
-from gpmcflow.samplers.modes_group import suits
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
 
 DENSE_MATRICES = 10  # n x n arrays alive at once
 BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
 SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitted to a regression
+MODES_OF_A_FIT = (260, 300)  # values and gradients, until a fit of a regression knows all modes
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
@@ -199,6 +201,8 @@ def fit_cost(context: Context, job: PlannedJob) -> Cost:
         seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit
     else:
         seconds = (FITS[0] + FITS[1] * unit.dim) * unit.fit
+        if suits(model) and unit.n <= MOST_SEARCHED:
+            seconds += MODES_OF_A_FIT[0] * unit.draw + MODES_OF_A_FIT[1] * unit.gradient
     seconds += unit.predictor + unit.effects + _response_seconds(context, job)
     if not model.likelihood.conjugate and not too_much_annealing(model, evidence):
         n = unit.n if model.basis else min(unit.n, LARGEST_TIMED)

@@ -15,10 +15,13 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.execution import text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.site_adjoint import site_factor
 from gpmcflow.models.weight_posterior import WeightPosterior
 from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, in_place
 
+_HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+TOLERANCE = 1e-3  # of fits that stand in for the evidence in a search
 STEP = 1e-3  # of differences in the log of a likelihood's parameter
 
 
@@ -27,6 +30,8 @@ class EvidenceDensity(LogDensity):
 
     -inf, and counted as failed, where EP does not converge. ``of_fits`` are settings of the fits.
     """
+
+    dear = True
 
     def __init__(self, model: GPModel, **of_fits: float) -> None:
         self.model, self.names, self.of_fits = model, model.names, of_fits
@@ -67,6 +72,45 @@ class EvidenceDensity(LogDensity):
         scores = np.array([prior.score(value) for prior, value in priors])
         value = fit.log_evidence + self.log_prior(theta)
         return value, evidence_gradient(model, theta, fit) + scores
+
+
+class NormalEvidenceDensity(EvidenceDensity):
+    """log N(x; 0, I) + log Z_EP(theta(x)), theta(x) with the hyperprior where x (d,) is standard normal."""
+
+    def __repr__(self) -> str:
+        return f"NormalEvidenceDensity(n={self.model.n_cases}, names={self.names})"
+
+    def log_prior(self, x: np.ndarray) -> float:
+        """log N(x; 0, I)."""
+        return -0.5 * float(x @ x) - len(x) * _HALF_LOG_2PI
+
+    def theta(self, x: np.ndarray) -> np.ndarray:
+        """Coordinates theta (..., d) of the model at x (..., d)."""
+        return self.model.parameters.normal.theta(x)[0]
+
+    def evaluate(self, x: np.ndarray) -> float:
+        """Log density at x (d,)."""
+        try:
+            return self._quick(self.theta(x)).log_evidence + self.log_prior(x)
+        except NumericalError:
+            return -np.inf
+
+    def evaluate_gradient(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Log density and its gradient (d,), at the fixed point of EP."""
+        theta, slopes = self.model.parameters.normal.theta(x)
+        try:
+            fit = self._quick(theta)
+        except NumericalError:
+            return -np.inf, np.zeros(self.dim)
+        gradient = evidence_gradient(self.model, theta, fit) * slopes - x
+        return fit.log_evidence + self.log_prior(x), gradient
+
+
+def normal_density(model: GPModel) -> NormalDensity | NormalEvidenceDensity:
+    """log N(x; 0, I) + log p(y | theta(x)) of a regression; of other models EP stands in for the second."""
+    if model.likelihood.conjugate:
+        return NormalDensity(model)
+    return NormalEvidenceDensity(model, tolerance=TOLERANCE)
 
 
 def evidence_gradient(

@@ -136,3 +136,8 @@ class FittedStudent(LogDensity):
         z = rng.standard_normal(self.dim) / math.sqrt(rng.chisquare(self.dof) / self.dof)
         theta = self.location + self.scale_factor @ z
         return theta, self(theta)
+
+    def draws(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Independent draws theta (n, d), and their log densities (n,)."""
+        thetas, values = zip(*(self.draw(rng) for _ in range(n)), strict=True)
+        return np.stack(thetas), np.array(values)

@@ -18,11 +18,13 @@ from gpmcflow.approximations.expectation_propagation import (
     quick_fit,
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
+from gpmcflow.approximations.mixture import find_modes, suits
 from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.regression_density import NormalDensity
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,9 @@ MIN_RADIUS = 0.01  # of the box around the best point: fits fail beside it
 HIGHER = 1e-3  # nats by which a maximum from another start has to be higher to be taken
 DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
 TOLERANCE = 1e-5  # of EP fits on the way
+MOST_SEARCHED = 500  # rows, up to which a search for all modes takes less than some seconds
+MOST_MODES = 8  # that searches start at
+SEED = 0  # of the points of that search, so that a model has one maximum
 FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
 
@@ -48,15 +53,17 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences; with
     Gaussian noise, where both are exact, the marginal likelihood itself.
 
-    Hyperpriors do not count, but for their support, if it is finite: there the search stays. Searches start
-    at several places, and the highest maximum counts. Length scales start around the median distance,
-    amplitudes and noise around the spread of y (around 1 where the latents have other units than y), slopes
-    around that over the size of their columns, the others at the median of their hyperprior: the fit does
-    not depend on units. A maximum at the edge of the search is logged, with what it means. Where an EP fit
-    fails the search steps back: it goes on from the best point inside a box of half the distance, which grows
-    again while its edge holds the maximum; failures are logged. With basis functions the search is that of
-    `maximise_basis_evidence`, in the share of the hyperpriors that they are made for, whatever ``method``;
-    where they are exact it is where the search of ``method`` starts.
+    Hyperpriors do not count, but for their support, if it is finite: there the search stays. Searches
+    start at several places, and the highest maximum counts. Length scales start around the median
+    distance, amplitudes and noise around the spread of y (around 1 where the latents have other units
+    than y), slopes around that over the size of their columns, the others at the median of their
+    hyperprior: the fit does not depend on units. A regression (latents integrated out) of up to 500 rows
+    and 8 free parameters also starts at all modes of the hyperparameters' posterior that a search finds.
+    A maximum at the edge of the search is logged, with what it means. Where an EP fit fails the search
+    steps back: it goes on from the best point inside a box of half the distance, which grows again while
+    its edge holds the maximum; failures are logged. With basis functions the search is that of
+    `maximise_basis_evidence`, in the share of the hyperpriors that they are made for, whatever
+    ``method``; where they are exact it is where the search of ``method`` starts.
 
     Source: Rasmussen & Williams (2006), section 5.5.
 
@@ -154,6 +161,18 @@ class _Search:
         self.range = search_range(model)
         if start is not None:
             self.range = self.range._replace(starts=start[None])
+        elif suits(model) and model.n_cases <= MOST_SEARCHED:
+            starts = np.clip(self._modes(), self.range.low, self.range.high)
+            self.range = self.range._replace(starts=np.concatenate([self.range.starts, starts]))
+
+    def _modes(self) -> np.ndarray:
+        """Modes (k, d) of a regression's hyperparameters, at most `MOST_MODES`, those of most mass."""
+        density = NormalDensity(self.model)
+        try:
+            modes = find_modes(density, np.random.default_rng(SEED))[:MOST_MODES]
+        except NumericalError:  # the density is zero wherever it was tried
+            return np.empty((0, self.model.dim))
+        return density.theta(np.array([mode.x for mode in modes]))
 
     def objective(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """-log Z and its gradient; `_FailedFitError` where a fit does not converge."""

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from gpmcflow.approximations.stand_ins import array_text
 from gpmcflow.diagnostics.importance_weights import normalised_weights
-from gpmcflow.errors import NumericalError
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.parameters.space import ParameterSpace
 
@@ -25,7 +26,9 @@ from gpmcflow.parameters.space import ParameterSpace
 #
 # Source: Boender & Rinnooy Kan (1987), Math. Program. 37, for clustered starts.
 
-SCREENED = 256  # Sobol points
+MOST_COORDINATES = 8  # of more, a mixture has few effective draws
+MOST_FITTED = 300  # rows up to which 2,000 EP fits take less than minutes
+SCREENED, FEW_SCREENED = 256, 128  # Sobol points, and of a dear density
 CENTRAL = 0.98  # share of each coordinate's prior that they fill
 OTHERS = 4  # climbs from points that are no local maxima
 CLOSE = 0.5  # standard deviations from a known mode at which a climb ends
@@ -36,6 +39,31 @@ MOST_STEPS = 100  # of a climb
 NOWHERE = (
     1e10  # stands for the negative log density where there is none: a line search needs a number
 )
+
+
+def suits(model: GPModel) -> bool:
+    """Whether a search is cheap and a mixture good: latents integrated out, up to 8 hyperparameters."""
+    return model.likelihood.conjugate and _has_few_coordinates(model)
+
+
+def suits_by_ep(model: GPModel) -> bool:
+    """Whether a search by EP's evidence is: log-concave factors, up to 8 hyperparameters and 300 rows.
+
+    Of other factors EP takes many sweeps; on a grid a fit is far slower than a gradient.
+    """
+    own = model.likelihood
+    quick = own.log_concave and not own.conjugate and not model.kronecker
+    quick &= model.n_cases <= MOST_FITTED
+    return quick and _has_few_coordinates(model)
+
+
+def _has_few_coordinates(model: GPModel) -> bool:
+    if not 0 < model.dim <= MOST_COORDINATES:
+        return False
+    try:
+        return bool(model.parameters.normal)
+    except InputError:  # a hyperprior that has no transform to a normal
+        return False
 
 
 class Mode(NamedTuple):
@@ -83,7 +111,7 @@ def find_modes(density: LogDensity, rng: np.random.Generator) -> list[Mode]:
     >>> len(modes), modes[0].x.round(1)
     (1, array([-1.3, -0.1]))
     """
-    points = _screen(density.dim, rng)
+    points = _screen(density.dim, FEW_SCREENED if density.dear else SCREENED, rng)
     values = density.values(points)
     if not np.isfinite(values).any():
         raise NumericalError(
@@ -118,10 +146,10 @@ def more_modes(
     return sorted(modes, key=lambda mode: -mode.log_mass)
 
 
-def _screen(dim: int, rng: np.random.Generator) -> np.ndarray:
+def _screen(dim: int, n: int, rng: np.random.Generator) -> np.ndarray:
     from scipy.stats import qmc  # takes long to load
 
-    uniform = qmc.Sobol(dim, rng=rng).random(SCREENED)
+    uniform = qmc.Sobol(dim, rng=rng).random(n)
     return ndtri(0.5 + CENTRAL * (uniform - 0.5))
 
 
@@ -180,7 +208,7 @@ DEFENSIVE = 0.1  # share of the prior
 DOF = 5.0
 NEGLIGIBLE = 0.001  # mass of a mode below which it has no component
 FLOOR = 0.02  # weight of a component
-REFITS, REFIT_DRAWS = 2, 300
+REFITS, REFIT_DRAWS, FEW_REFIT_DRAWS = 2, 300, 150  # the last of a dear density
 LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
 HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
 MOST_FITS = 4
@@ -198,12 +226,17 @@ class Mixture:
         self.locations, self.scales = locations, scales
         floored = np.maximum(self.masses, FLOOR)
         self.weights = floored / floored.sum()
+        shares = np.append(DEFENSIVE, (1.0 - DEFENSIVE) * self.weights)
+        self._ends = np.cumsum(shares)[
+            :-1
+        ]  # of the uniform numbers that ask for the prior, or a component
         self._factors = np.linalg.cholesky(scales)
         self._inverses = np.linalg.inv(self._factors)
         d = self.dim
         log_dets = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(1)
         of_student = math.lgamma(0.5 * (DOF + d)) - math.lgamma(0.5 * DOF)
-        self._constants = of_student - 0.5 * d * math.log(DOF * math.pi) - log_dets
+        of_student -= 0.5 * d * math.log(DOF * math.pi)
+        self._constants = np.log(self.weights) + of_student - log_dets
 
     @classmethod
     def at_modes(cls, modes: Sequence[Mode]) -> Mixture:
@@ -224,23 +257,24 @@ class Mixture:
 
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent draws x (n, d)."""
-        shares = np.append(DEFENSIVE, (1.0 - DEFENSIVE) * self.weights)
-        component = rng.choice(len(shares), n, p=shares) - 1
+        component = np.searchsorted(self._ends, rng.random(n), side="right") - 1
         z = rng.standard_normal((n, self.dim))
         stretch = np.sqrt(DOF / rng.chisquare(DOF, n))
-        moved = np.einsum("nij,nj->ni", self._factors[component], z * stretch[:, None])
+        moved = (self._factors[component] @ (z * stretch[:, None])[..., None])[..., 0]
         return np.where(component[:, None] < 0, z, self.locations[component] + moved)
 
     def log_components(self, x: np.ndarray) -> np.ndarray:
         """log w_k t_5(x; m_k, S_k), (n, K), at x (n, d)."""
         distances = self._distances(x)
         tails = 0.5 * (DOF + self.dim) * np.log1p(distances / DOF)
-        return np.log(self.weights) + self._constants - tails
+        return self._constants - tails
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """log q(x), (n,), at x (n, d)."""
         prior = -0.5 * (np.square(x).sum(1) + self.dim * _LOG_2PI)
-        of_modes = logsumexp(self.log_components(x), axis=1)
+        terms = self.log_components(x)
+        highest = terms.max(1)
+        of_modes = highest + np.log(np.exp(terms - highest[:, None]).sum(1))
         return np.logaddexp(math.log(DEFENSIVE) + prior, math.log1p(-DEFENSIVE) + of_modes)
 
     def nearest(self, x: np.ndarray) -> np.ndarray:
@@ -275,7 +309,7 @@ class Mixture:
     def _distances(self, x: np.ndarray) -> np.ndarray:
         """Squared distances (n, K) from the locations, in units of the scales."""
         way = x[:, None] - self.locations
-        return np.square(np.einsum("kij,nkj->nki", self._inverses, way)).sum(-1)
+        return np.square((self._inverses @ way[..., None])[..., 0]).sum(-1)
 
 
 class ModeProposal:
@@ -291,15 +325,21 @@ class ModeProposal:
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, float]:
         """An independent draw theta (d,), and its log density."""
-        return self._at(self.mixture.draw(rng, 1)[0])
+        thetas, values = self.draws(rng, 1)
+        return thetas[0], float(values[0])
+
+    def draws(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Independent draws theta (n, d), and their log densities (n,)."""
+        return self.at(self.mixture.draw(rng, n))
 
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta (d,)."""
-        return self._at(self.parameters.to_normal(theta))[1]
+        return float(self.at(self.parameters.to_normal(theta)[None])[1][0])
 
-    def _at(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        theta, slopes = self.parameters.normal.theta(x)
-        return theta, float(self.mixture.log_density(x[None])[0] - np.log(slopes).sum())
+    def at(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Theta (n, d) at x (n, d), and log densities (n,)."""
+        thetas, slopes = self.parameters.normal.theta(x)
+        return thetas, self.mixture.log_density(x) - np.log(slopes).sum(1)
 
 
 def log_weights(density: LogDensity, mixture: Mixture, x: np.ndarray) -> np.ndarray:
@@ -337,7 +377,7 @@ def fit_mixture(
     for _ in range(MOST_FITS):
         mixture = Mixture.at_modes(known)
         for _ in range(REFITS):
-            x = mixture.draw(rng, REFIT_DRAWS)
+            x = mixture.draw(rng, FEW_REFIT_DRAWS if density.dear else REFIT_DRAWS)
             weights = log_weights(density, mixture, x)
             found = missed_modes(density, known, x, weights)
             if len(found) > len(known):

@@ -1,6 +1,8 @@
-"""The evidence of a regression by importance sampling from a mixture at the modes of its hyperparameters.
+"""The evidence of a model by importance sampling from a mixture at the modes of its hyperparameters.
 
-log p(y) = log E_q[t(x) / q(x)], t(x) = N(x; 0, I) p(y | theta(x)), latents integrated out, q a `Mixture`.
+log p(y) = log E_q[t(x) / q(x)], t(x) = N(x; 0, I) p(y | theta(x)), q a `Mixture`. Latents of a regression are
+integrated out. Others are drawn from the EP fit N(f; m, V) at theta(x), with the weight N(x; 0, I) N(f; 0, K)
+p(y | f, theta) / [q(x) N(f; m, V)]: the mean is p(y) whatever EP does.
 """
 
 from __future__ import annotations
@@ -12,7 +14,14 @@ import numpy as np
 import xarray as xr
 from scipy.special import logsumexp
 
-from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights, missed_modes
+from gpmcflow.approximations.evidence_density import NormalEvidenceDensity, normal_density
+from gpmcflow.approximations.mixture import (
+    Mixture,
+    ModeProposal,
+    fit_mixture,
+    log_weights,
+    missed_modes,
+)
 from gpmcflow.diagnostics.importance_weights import (
     effective_size,
     normalised_weights,
@@ -26,11 +35,13 @@ from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.samplers.adaptation.pilot import systematic_resample
+from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.modes_group import modes_group
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.variables import in_own_units
 
 FIRST_DRAWS = 2000
+FIRST_FITS = 1000  # of a model whose draws take an EP fit each
 WITH_LATENTS = (
     200  # evenly spaced draws of the posterior that get latents, which cost more than a weight
 )
@@ -44,11 +55,14 @@ _STREAM = "mixture"
 class Weighted:
     """Draws x (N, d) of a mixture with their log weights log t / q (N,), and what they cost."""
 
-    density: NormalDensity
+    model: GPModel
+    density: NormalDensity | NormalEvidenceDensity
     mixture: Mixture
     x: np.ndarray
     log_weights: np.ndarray
     late: bool  #: whether these draws found a mode that the mixture lacks
+    latents: np.ndarray | None  #: (N, n) that were drawn from EP fits
+    log_likelihood: np.ndarray | None  #: log p(y | latents, theta) (N,)
 
     @property
     def estimate(self) -> Estimate:
@@ -88,21 +102,23 @@ class Weighted:
 def weighted_draws(
     model: GPModel, most: int, target_error: float, seed: int, key: tuple
 ) -> Weighted:
-    """Draws of a mixture fitted to a regression: 2,000, or twice as many while they are too few, to ``most``.
+    """2,000 draws of a mixture fitted to a model, or twice as many while they are too few, to ``most``.
 
-    They are too few with an error above ``target_error``, an alarming Pareto k, or fewer than 200 effective
-    ones; the mixture is then refitted to them, and all draws are new. Where climbs from the heaviest draws
-    find another mode, the search is not over: the mixture is fitted anew.
+    It begins with 1,000 where each takes an EP fit. They are too few with an error above
+    ``target_error``, an alarming Pareto k, or fewer than 200 effective ones; the mixture is then refitted
+    to them, and all draws are new. Where climbs from the heaviest draws find another mode, the search is
+    not over: the mixture is fitted anew.
     """
-    density = NormalDensity(model)
+    density = normal_density(model)
     rng = chain_generators(seed, *key, _STREAM, chains=[0]).generator(0)
     modes, mixture = fit_mixture(density, rng)
-    length, fits = FIRST_DRAWS, 1
+    first = FIRST_DRAWS if model.likelihood.conjugate else FIRST_FITS
+    length, fits = min(first, most), 1
     while True:
         x = mixture.draw(rng, length)
-        weights = log_weights(density, mixture, x)
+        weights, *latents = _weigh(model, density, mixture, x, rng)
         found = missed_modes(density, modes, x, weights)
-        draws = Weighted(density, mixture, x, weights, late=len(found) > len(modes))
+        draws = Weighted(model, density, mixture, x, weights, len(found) > len(modes), *latents)
         if draws.late and fits < MOST_FITS:
             fits += 1
             modes, mixture = fit_mixture(density, rng, found)
@@ -114,6 +130,28 @@ def weighted_draws(
         mixture = mixture.refitted(x, weights)
 
 
+def _weigh(
+    model: GPModel,
+    density: NormalDensity | NormalEvidenceDensity,
+    mixture: Mixture,
+    x: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Log weights (N,) of draws x (N, d), and latents (N, n) from EP fits with their log likelihoods (N,)."""
+    if model.likelihood.conjugate:
+        return log_weights(density, mixture, x), None, None
+    proposal = ModeProposal(mixture, model.parameters)
+    transition = JointIndependence(proposal=proposal).bind(model)
+    weights, likelihood = np.full((2, len(x)), -np.inf)
+    latents = np.full((len(x), model.n_latents), np.nan)
+    for k, (theta, log_proposal) in enumerate(zip(*proposal.at(x), strict=True)):
+        state = transition.propose_at(rng, theta, log_proposal)
+        if state is not None and np.isfinite(state.log_weight):
+            weights[k], likelihood[k] = state.log_weight, state.log_likelihood
+            latents[k] = state.latent
+    return weights, latents, likelihood
+
+
 def mixture_groups(
     model: GPModel, draws: Weighted, predictive: bool, seed: int, key: tuple
 ) -> dict[str, xr.Dataset]:
@@ -122,12 +160,10 @@ def mixture_groups(
     places, density = draws.resampled(rng), draws.density
     theta, n = density.theta(draws.x[places])[None], len(places)
     kept = np.arange(0, n, -(-n // WITH_LATENTS))
-    latents, likelihood = np.full((len(kept), model.n_latents), np.nan), np.full(n, np.nan)
-    for row, k in enumerate(kept):
-        try:
-            latents[row], likelihood[k] = density.draw_latents(rng, theta[0, k])
-        except NumericalError:  # the covariance without noise does not factorise
-            continue
+    if draws.latents is None or draws.log_likelihood is None:
+        latents, likelihood = _latents_of_regression(draws, rng, theta[0], kept)
+    else:
+        latents, likelihood = draws.latents[places[kept]], draws.log_likelihood[places]
     along = ("chain", "draw")
     coords = {"chain": [0], "draw": np.arange(n)}
     posterior = {
@@ -160,8 +196,24 @@ def mixture_groups(
     return groups
 
 
+def _latents_of_regression(
+    draws: Weighted, rng: np.random.Generator, theta: np.ndarray, kept: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Latents (kept, n) given y and theta (N, d), and log likelihoods (N,), nan where there are none."""
+    density: Any = draws.density
+    latents = np.full((len(kept), draws.model.n_latents), np.nan)
+    likelihood = np.full(len(theta), np.nan)
+    for row, k in enumerate(kept):
+        try:
+            latents[row], likelihood[k] = density.draw_latents(rng, theta[k])
+        except NumericalError:  # the covariance without noise does not factorise
+            continue
+    return latents, likelihood
+
+
 def _evidence(draws: Weighted, fit: float) -> xr.Dataset:
     estimate, density, n = draws.estimate, draws.density, len(draws.x)
+    n_fits = 0 if draws.latents is None else n
     scalars = {
         "effective_size": draws.effective_size,
         "fit": fit,
@@ -170,7 +222,7 @@ def _evidence(draws: Weighted, fit: float) -> xr.Dataset:
         "pareto_k": smooth_weights(draws.log_weights)[1],
         "n_gradient": float(density.n_gradients),
         "n_gradient_pilot": float(density.n_gradients),
-        "n_likelihood": float(density.n_gradients + density.n_calls),
+        "n_likelihood": float(density.n_gradients + density.n_calls + n_fits),
         "n_factorisation": 0.0,
         "acceptance_rate": np.nan,
         "diverging": 0.0,

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.approximations.mixture import suits, suits_by_ep
+from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.evidence.given_draws import LEAST_DRAWS, as_drawn, draws_of
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
     FIRST_DRAWS,
+    FIRST_FITS,
+    Weighted,
     mixture_groups,
     weighted_draws,
 )
@@ -39,7 +42,7 @@ from gpmcflow.execution import (
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
-from gpmcflow.samplers.modes_group import modes_of_chains, suits
+from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -73,10 +76,14 @@ def model_evidence(
 
     p(y) = int p(y | f, theta) p(f | theta) p(theta) df dtheta.
 
-    Regressions of up to 8 free hyperparameters (likelihoods "gaussian" and "log_normal", whose latents are
-    integrated out exactly) take the mixture: a search finds the modes of the hyperparameters' posterior, and
-    the estimate is the log mean of p(y | theta) p(theta) / q(theta) over draws of q, Student-t densities at
-    the modes with a tenth of the prior. It runs no chains.
+    Regressions of up to 8 free hyperparameters (likelihoods "gaussian" and "log_normal", whose latents
+    are integrated out exactly) take the mixture: a search finds the modes of the hyperparameters'
+    posterior, and the estimate is the log mean of p(y | theta) p(theta) / q(theta) over draws of q,
+    Student-t densities at the modes with a tenth of the prior. It runs no chains. So do log-concave
+    likelihoods, such as those of labels and counts, with up to 8 free hyperparameters and 300 rows: EP's
+    evidence stands in for p(y | theta) in the search, each draw of theta comes with a draw of f from the
+    EP fit, and its weight is p(y | f, theta) p(f | theta) p(theta) over both densities, so that the mean
+    is p(y) whatever EP does. Where these weights raise an alarm chains follow.
 
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
@@ -97,15 +104,16 @@ def model_evidence(
         replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along. Where they are too
         few for ``target_error``, new and longer chains follow, up to ``n_draws``.
     route:
-        "mixture", "two_ended", "ladder", or "auto". That takes the mixture for regressions as above, unless a
-        sampler or draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
+        "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
+        draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
     n_replicates:
         Independent estimates, whose mean is the result. The mixture makes one.
     n_draws:
-        Most draws of a replicate, and most iterations of a ladder; None for 2000, and up to 8000 where these
-        leave the error above ``target_error``, or fewer than 100 effective draws in a replicate. The mixture
-        takes 2000, and doubles them up to ``n_replicates * n_draws`` (None: 8000) where its error is above
-        ``target_error``, fewer than 200 draws are effective, or their weights have a heavy tail.
+        Most draws of a replicate, and most iterations of a ladder; None for 2000, and up to 8000 where
+        these leave the error above ``target_error``, or fewer than 100 effective draws in a replicate.
+        The mixture takes 2000, and doubles them up to ``n_replicates * n_draws`` (None: 8000) where its
+        error is above ``target_error``, fewer than 200 draws are effective, or their weights have a heavy
+        tail; of EP fits 1000, and None for up to 2000; for fewer than 1000 in all "auto" runs chains.
     target_error:
         Standard error, in nats, at which no further round of draws is made.
     predictive:
@@ -115,18 +123,19 @@ def model_evidence(
 
     Returns
     -------
-    Group ``evidence``, by ``estimator``, of which the first is the result ("importance" for the mixture, else
-    "bridge", with stepping stones and thermodynamic integration as checks of a ladder): log_evidence,
-    standard_error, the larger of what the spread of the replicates and their own errors say, a 95 % interval,
-    and the estimates of each ``replicate``; fit, the posterior mean of log p(y | f), and complexity, fit -
-    log p(y), the Kullback-Leibler divergence of the posterior from the prior; costs; overlap, the largest
-    variance of a bridge's terms, or of the mixture's weights; ``alarm``, a text that is empty where nothing
-    speaks against the estimate; attribute ``route``. Group ``posterior``: hyperparameters (chain, draw),
-    equally weighted. Group ``sample_stats``: log_ratio u and sum_log_likelihood, for the mixture of every
-    tenth draw alone; ``reference``: u at draws of the reference, or log weights of the mixture; ``tempered``,
-    of a ladder: u (chain, temperature, draw), swaps and statistics. Of regressions of up to 8 hyperparameters
-    ``modes``: parameters and mass of each mode, and of chains their visits. With ``predictive``
-    ``log_likelihood`` and the other groups of `sample`.
+    Group ``evidence``, by ``estimator``, of which the first is the result ("importance" for the mixture,
+    else "bridge", with stepping stones and thermodynamic integration as checks of a ladder):
+    log_evidence, standard_error, the larger of what the spread of the replicates and their own errors
+    say, a 95 % interval, and the estimates of each ``replicate``; fit, the posterior mean of log p(y |
+    f), and complexity, fit - log p(y), the Kullback-Leibler divergence of the posterior from the prior;
+    costs; overlap, the largest variance of a bridge's terms, or of the mixture's weights; ``alarm``, a
+    text that is empty where nothing speaks against the estimate; attribute ``route``. Group
+    ``posterior``: hyperparameters (chain, draw), equally weighted. Group ``sample_stats``: log_ratio u
+    and sum_log_likelihood, for the mixture of every tenth draw alone; ``reference``: u at draws of the
+    reference, or log weights of the mixture; ``tempered``, of a ladder: u (chain, temperature, draw),
+    swaps and statistics. Of the mixture, and of regressions of up to 8 hyperparameters, ``modes``:
+    parameters and mass of each mode, and of chains their visits. With ``predictive`` ``log_likelihood``
+    and the other groups of `sample`.
 
     Raises
     ------
@@ -152,13 +161,17 @@ def model_evidence(
     most = USUAL_DRAWS if n_draws is None else n_draws
     _check(model, sampler, route, n_replicates, most, target_error)
     alone = sampler is None and draws is None
-    if route == "mixture" or (route == "auto" and alone and suits(model)):
+    weighted, by_ep = None, not model.likelihood.conjugate
+    first = FIRST_FITS if by_ep else FIRST_DRAWS
+    total = (2 if by_ep else 4) * first if n_draws is None else n_replicates * n_draws
+    suited = suits(model) or (suits_by_ep(model) and total >= first)
+    if route == "mixture" or (route == "auto" and alone and suited):
         _require_mixture(model, alone)
-        total = 4 * FIRST_DRAWS if n_draws is None else n_replicates * n_draws
-        weighted = weighted_draws(model, total, target_error, seed, tuple(key))
-        groups = mixture_groups(model, weighted, predictive, seed, tuple(key))
-        settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
-        return _results(model, groups, settings, seed)
+        weighted = _weighted(model, total, target_error, route, seed, tuple(key))
+        if weighted is not None and (not by_ep or route == "mixture" or not weighted.alarms()):
+            groups = mixture_groups(model, weighted, predictive, seed, tuple(key))
+            settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
+            return _results(model, groups, settings, seed)
     sampler = default_sampler(model) if sampler is None else sampler
     if draws is not None:
         model = as_drawn(model, draws)
@@ -211,9 +224,15 @@ def model_evidence(
     missed: list[str] = []
     if suits(model):
         rng = chain_generators(seed, *key, "modes", chains=[0]).generator(0)
-        searched = modes_of_chains(model, ends.theta, rng)
-        if searched is not None:
-            groups["modes"], missed = searched
+        modes = modes_or_warning(model, rng)
+        if modes is not None:
+            groups["modes"], missed = modes_of_chains(
+                model, ends.theta, modes.mixture, modes.masses
+            )
+    elif weighted is not None:
+        groups["modes"], missed = modes_of_chains(
+            model, ends.theta, weighted.mixture, weighted.masses
+        )
     groups["evidence"] = evidence_group(ends, ladder, spent, missed)
     settings = {
         "sampler": repr(sampler),
@@ -236,13 +255,25 @@ def _results(
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 
+def _weighted(
+    model: GPModel, most: int, target_error: float, route: str, seed: int, key: tuple
+) -> Weighted | None:
+    """Draws of the mixture; None where no mode is found by EP, and route "auto" has another way."""
+    try:
+        return weighted_draws(model, most, target_error, seed, key)
+    except NumericalError:
+        if route == "mixture" or model.likelihood.conjugate:
+            raise
+        return None
+
+
 def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
-    if not model.likelihood.conjugate:
+    if not (model.likelihood.conjugate or model.likelihood.log_concave):
         raise InputError(
-            f"{where}: the {model.likelihood.name} likelihood; allowed: gaussian and log_normal, whose "
-            'latents can be integrated out; take route "two_ended" or "ladder"'
+            f"{where}: the {model.likelihood.name} likelihood, which is not log-concave, so that EP fits "
+            'take long; take route "two_ended" or "ladder"'
         )
     if not alone:
         raise InputError(f"{where} runs no chains; leave out sampler and draws")

@@ -138,13 +138,18 @@ class ParameterSpace:
 
     def log_prior(self, theta: np.ndarray) -> float:
         """Log density of theta (d,), -inf outside the support."""
-        total, theta = 0.0, np.asarray(theta, dtype=np.float64)
+        return float(self.log_priors(theta))
+
+    def log_priors(self, thetas: np.ndarray) -> np.ndarray:
+        """Log densities (...) of thetas (..., d), -inf outside the support."""
+        thetas = np.asarray(thetas, dtype=np.float64)
+        total, inside = np.zeros(thetas.shape[:-1]), np.ones(thetas.shape[:-1], dtype=bool)
         for density, places, low, high in self._densities:
-            values = theta[places]
-            if not ((values >= low) & (values <= high)).all():
-                return -np.inf
-            total += density(values).sum()
-        return float(total)
+            values = thetas[..., places]
+            within = (values >= low) & (values <= high)
+            inside &= within.all(-1)
+            total += density(np.where(within, values, np.nan)).sum(-1)
+        return np.where(inside, total, -np.inf)
 
     @cached_property
     def _densities(self) -> list[tuple]:

@@ -3,57 +3,85 @@
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.mixture import Mixture, fit_mixture, log_weights
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.samplers.variables import in_own_units
 
 log = logging.getLogger(__name__)
-MOST_COORDINATES = 8  # of more, a mixture has few effective draws
 WEIGHED = 1000  # draws of the mixture that tell the masses
 LEAST_MASS = 0.01  # of a mode that every chain should visit
 EXPECTED = 5.0  # visits of a chain below which none may be chance
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def suits(model: GPModel) -> bool:
-    """Whether a mixture at the modes is cheap and good: latents integrated out, up to 8 hyperparameters."""
-    if not (model.likelihood.conjugate and 0 < model.dim <= MOST_COORDINATES):
-        return False
+class StartingModes(NamedTuple):
+    """Modes that chains start in, those of most mass first."""
+
+    theta: np.ndarray  #: (K, d)
+    mass: np.ndarray  #: share of the posterior (K,)
+
+    def of_chains(self, n_chains: int) -> np.ndarray:
+        """The mode (n_chains,) that each chain starts in: one in each mode, then as many as it has mass."""
+        counts = np.zeros(len(self.mass))
+        chosen = []
+        for k in range(n_chains):
+            wanted = self.mass * (k + 1) - counts
+            chosen.append(k if k < len(counts) else int(wanted.argmax()))
+            counts[chosen[-1]] += 1
+        return np.array(chosen)
+
+
+class Modes(NamedTuple):
+    """A mixture at the modes of a posterior, and weighted draws of it that tell how good it is."""
+
+    mixture: Mixture
+    log_weights: np.ndarray  #: (1000,)
+    masses: np.ndarray  #: share of the posterior by component (K,)
+
+    def starting(self, model: GPModel) -> StartingModes:
+        """Those of more than 1 % of the posterior, or the heaviest."""
+        order = np.argsort(-self.masses, kind="stable")
+        order = order[self.masses[order] > min(LEAST_MASS, 0.5 * self.masses.max())]
+        theta = model.parameters.normal.theta(self.mixture.locations[order])[0]
+        return StartingModes(theta, self.masses[order])
+
+
+def search_modes(model: GPModel, rng: np.random.Generator) -> Modes:
+    """The modes of a regression's hyperparameters. Raises `NumericalError` where none is found."""
+    density = NormalDensity(model)
+    _, mixture = fit_mixture(density, rng)
+    x = mixture.draw(rng, WEIGHED)
+    weights = log_weights(density, mixture, x)
+    return Modes(mixture, weights, mixture.shares_of(x, weights))
+
+
+def modes_or_warning(model: GPModel, rng: np.random.Generator) -> Modes | None:
+    """As `search_modes`; None where no mode is found, with a warning."""
     try:
-        return bool(model.parameters.normal)
-    except InputError:  # a hyperprior that has no transform to a normal
-        return False
-
-
-def modes_of_chains(
-    model: GPModel, theta: np.ndarray, rng: np.random.Generator, mixture: Mixture | None = None
-) -> tuple[xr.Dataset, list[str]] | None:
-    """Group ``modes`` of a regression beside chains theta (chain, draw, d), and what the chains missed.
-
-    ``mixture`` is the one that the chains drew from, if any: their own visits then tell the masses. Without
-    it there is a search; where that fails, None, with a warning.
-    """
-    density, own = NormalDensity(model), mixture
-    try:
-        mixture = fit_mixture(density, rng)[1] if own is None else own
+        return search_modes(model, rng)
     except NumericalError as error:
         log.warning("the search for modes failed: %s", error)
         return None
+
+
+def modes_of_chains(
+    model: GPModel, theta: np.ndarray, mixture: Mixture, masses: np.ndarray | None = None
+) -> tuple[xr.Dataset, list[str]]:
+    """Group ``modes`` of a regression beside chains theta (chain, draw, d), and what the chains missed.
+
+    ``masses`` (K,) are shares of the posterior by component; None for chains that drew from the mixture,
+    whose own visits tell them.
+    """
     visits = visits_of(model, mixture, theta)
-    if own is None:
-        x = mixture.draw(rng, WEIGHED)
-        masses = mixture.shares_of(x, log_weights(density, mixture, x))
-    else:
-        masses = visits.sum(0) / visits.sum()
-    group = modes_group(model, mixture, masses, visits)
-    group.attrs["n_gradient"] = density.n_gradients
-    return group, missed_by_chains(masses, visits)
+    masses = visits.sum(0) / visits.sum() if masses is None else masses
+    return modes_group(model, mixture, masses, visits), missed_by_chains(masses, visits)
 
 
 def modes_group(

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
-from gpmcflow.approximations.mixture import ModeProposal
+from gpmcflow.approximations.mixture import ModeProposal, suits
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
@@ -21,9 +21,10 @@ from gpmcflow.samplers import SAMPLERS, make_sampler
 from gpmcflow.samplers.adaptation.pilot import find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.density.problem import DensityProblem
+from gpmcflow.samplers.joint.choice import choose
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.latent.problem import LatentProblem
-from gpmcflow.samplers.modes_group import modes_of_chains, suits
+from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import predictive_groups
 from gpmcflow.samplers.problem import Problem
 from gpmcflow.samplers.program import ChainProgram, Summary
@@ -70,11 +71,15 @@ def sample(
         hyperparameters; samplers then move in coordinates standardised by that Gaussian, of a model by its
         EP fit. A `LogDensity` of a few coordinates, or a list of the exact one and its stand-ins.
     sampler:
-        A sampler or its name in `gpmcflow.SAMPLERS`; by default joint split Hamiltonian Monte Carlo,
-        preconditioned split Hamiltonian Monte Carlo and univariate slice sampling for the three kinds.
+        A sampler or its name in `gpmcflow.SAMPLERS`. By default a `GPModel` takes joint split Hamiltonian
+        Monte Carlo, latents alone the preconditioned one, a log density univariate slice sampling. A
+        regression (latents integrated out) of up to 8 free parameters takes `JointIndependence`, whose chains
+        visit all modes of the posterior, where its proposals are good; else `JointSplitHMC` starts chains in
+        every mode of more than 1 %, unless ``start`` is given.
     n_chains, n_draws, n_warmup:
-        Chains; draws of each that are kept; draws before them that are dropped, by default 100, and none of
-        joint split Hamiltonian Monte Carlo, whose chains begin with 60 transitions that are dropped.
+        Chains; draws of each that are kept; draws before them that are dropped, by default 100; 30 of
+        `JointIndependence`, and none of joint split Hamiltonian Monte Carlo, whose chains begin with 60
+        transitions that are dropped.
     thin:
         Transitions of a draw; of those that are thinned out group ``trace`` keeps a few numbers.
     start:
@@ -83,7 +88,7 @@ def sample(
         "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default
         draws of the Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins
         the search of its pilot at theta, and draws where chains start; so does `FittedIndependence`, but for
-        regressions of up to 8 free parameters, whose modes it finds by itself.
+        regressions of up to 8 free parameters, whose modes it and `JointIndependence` find by themselves.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
@@ -145,11 +150,11 @@ def sample(
     if isinstance(model, GPModel) and _asks_for_cases(model, chosen, summary, start):
         model = model.dense_if_exact()
     target, kind = _target(model, chosen)
+    undecided = chosen is None and kind == JOINT
     chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen
     _require_kind(chosen, kind, model)
     if keep_latents is not True:
         _require_latents(kind, target, summary)
-    n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     if tuning is None and by_name and kind == LATENTS:
         tuning = TuningSettings()
     if tuning is not None and kind != LATENTS:
@@ -168,7 +173,11 @@ def sample(
         start = pilot.latents if start is None else start
     if kind == JOINT:
         advise(target)
-    problem = _problem(target, kind, chosen, start, bool(keep_latents))
+    problem, modes = _problem(target, kind, chosen, start, bool(keep_latents)), None
+    if undecided:
+        assert isinstance(problem, JointProblem)
+        chosen, problem, modes = choose(problem, **streams)
+    n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     tuned = chosen.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
     if (
@@ -192,18 +201,19 @@ def sample(
         groups |= predictive_groups(problem.predictive(), own, seed, key_of_groups)
     explained: dict[str, str] = {}
     if how.compute and isinstance(model, GPModel) and model.dim and suits(model):
-        rng = chain_generators(seed, *key, problem.stream, "modes", chains=[0]).generator(0)
-        theta = tree["posterior/theta"].transpose("chain", "draw", "theta_dim")
         proposal = getattr(tuned.sampler, "proposal", None)
-        mixture = proposal.mixture if isinstance(proposal, ModeProposal) else None
-        searched = modes_of_chains(model, theta.values, rng, mixture)
-        if searched is not None:
-            groups["modes"], missed = searched
-            explained["modes"] = groups["modes"].attrs["in_words"]
-            for message in missed:
-                log.warning(
-                    "sample: %s; take FittedIndependence(), which draws from all modes", message
-                )
+        theta = tree["posterior/theta"].transpose("chain", "draw", "theta_dim").values
+        missed: list[str] = []
+        if isinstance(proposal, ModeProposal):
+            groups["modes"], missed = modes_of_chains(model, theta, proposal.mixture)
+        elif modes is None and not undecided:
+            rng = chain_generators(seed, *key, problem.stream, "modes", chains=[0]).generator(0)
+            modes = modes_or_warning(model, rng)
+        if "modes" not in groups and modes is not None:
+            groups["modes"], missed = modes_of_chains(model, theta, modes.mixture, modes.masses)
+        explained = {"modes": groups["modes"].attrs["in_words"]} if "modes" in groups else {}
+        for message in missed:
+            log.warning("sample: %s; take JointIndependence(), which draws from all modes", message)
     for name, group in groups.items():
         tree[name] = xr.DataTree(group)
     described = problem.described()

@@ -254,6 +254,31 @@ def test_the_higher_of_two_maxima_is_found():
     assert maximise_evidence(model).fit.log_evidence > highest
 
 
+def test_the_highest_tooth_of_a_comb_is_found():
+    """Aliases of a period are maxima of their own: from the usual starts 7 nats are lost."""
+    rng = np.random.default_rng([9, 25])
+    x = np.sort(rng.uniform(0.0, 10.0, 25))
+    y = np.sin(2.0 * np.pi * x / 0.83) + 0.6 * rng.standard_normal(25)
+    period, noise = (
+        Hyperprior.log_uniform(0.4, 2.0),
+        Hyperprior("norm", {"loc": -0.7, "scale": 0.5}),
+    )
+    model = GPModel(x, y, Periodic(1.5, period=period, signal_sd=1.0), Gaussian(noise))
+    density = RegressionDensity(model)
+    axes = np.linspace(np.log(0.4), np.log(2.0), 600), np.linspace(-1.2, 0.0, 5)
+    grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
+    highest = max(density.log_likelihood(theta) for theta in grid)
+    found = maximise_evidence(model).fit.log_evidence
+    assert highest < found < highest + 1.0
+
+
+def test_no_search_for_modes_where_it_takes_long(monkeypatch):
+    monkeypatch.setattr(hyperparameters, "find_modes", lambda *_: pytest.fail("a search"))
+    monkeypatch.setattr(hyperparameters, "MOST_SEARCHED", 29)
+    x = np.linspace(0.0, 1.0, 30)
+    maximise_evidence(GPModel(x, np.sin(6.0 * x), SquaredExponential(), Gaussian()))
+
+
 def test_nothing_is_free(data):
     model = GPModel(*data, SquaredExponential(1.0, 1.5), Probit())
     theta, fit = maximise_evidence(model)

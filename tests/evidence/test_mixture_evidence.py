@@ -7,10 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
-from scipy.special import logsumexp
+from scipy.integrate import quad
+from scipy.special import gammaln, logsumexp
 
 import gpmcflow as gp
 from gpmcflow.approximations import mixture as mixtures
+from gpmcflow.approximations.evidence_density import NormalEvidenceDensity
 from gpmcflow.approximations.mixture import Mixture
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import mixture_evidence
@@ -53,17 +55,17 @@ def teeth(n: int = 25) -> gp.GPModel:
     return gp.GPModel(x, y, gp.Periodic(1.5, period=period, signal_sd=1.0), gp.Gaussian(0.6))
 
 
-def over_theta(model: gp.GPModel, n_nodes: int) -> float:
+def over_theta(model: gp.GPModel, n_nodes: int, log_likelihood=None) -> float:
     """Log evidence under log-uniform hyperpriors by Gauss and Legendre."""
     nodes, weights = leggauss(n_nodes)
-    density = gp.RegressionDensity(model)
+    log_likelihood = log_likelihood or gp.RegressionDensity(model).log_likelihood
     axes = [
         low + 0.5 * (nodes + 1.0) * (high - low)
         for low, high in (prior.support for prior in model.parameters.free_priors)
     ]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, model.dim)
     each = np.stack(np.meshgrid(*[0.5 * weights] * model.dim, indexing="ij"), -1).prod(-1).ravel()
-    return float(logsumexp([density.log_likelihood(theta) for theta in grid], b=each))
+    return float(logsumexp([log_likelihood(theta) for theta in grid], b=each))
 
 
 def estimate(run) -> tuple[float, float]:
@@ -226,9 +228,102 @@ def test_draws_of_chains_that_miss_a_mode_ring():
     assert "a mode that has" not in alarm(own)
 
 
+# -- latents drawn from EP fits --------------------------------------------------------------------
+
+
+def three_labels() -> tuple[gp.GPModel, float]:
+    """Probit: p(y | theta) is an orthant probability, which three dimensions have in closed form."""
+    x, y = np.array([0.1, 0.35, 0.9]), np.array([1.0, 1.0, -1.0])
+    model = gp.GPModel(x, y, gp.SquaredExponential(LENGTH, SIGNAL), gp.Probit())
+
+    def orthant(theta: np.ndarray) -> float:
+        K = model.covariance_matrix(theta) + np.eye(3)
+        sd = np.sqrt(np.diagonal(K))
+        r = K / np.outer(sd, sd) * np.outer(y, y)
+        return float(np.log(0.125 + np.arcsin(r[np.triu_indices(3, 1)]).sum() / (4.0 * np.pi)))
+
+    return model, over_theta(model, 40, orthant)
+
+
+def counts_without_a_signal() -> tuple[gp.GPModel, float]:
+    """Poisson with a level alone, by an integral."""
+    y = np.random.default_rng(1).poisson(3.0, 60)
+    mean = gp.Hyperprior("uniform", {"loc": -2.0, "scale": 6.0})
+    model = gp.GPModel(
+        np.linspace(0.0, 1.0, 60), y, gp.SquaredExponential(0.3, 1e-6), gp.Poisson(), mean
+    )
+
+    def likelihood(c: float) -> float:
+        return np.exp(y.sum() * c - 60 * np.exp(c) - gammaln(y + 1.0).sum() + 120.0)
+
+    whole = quad(likelihood, -2.0, 4.0, points=[np.log(y.mean())], limit=200)[0]
+    return model, float(np.log(whole / 6.0)) - 120.0
+
+
+@pytest.mark.parametrize("case", [three_labels, counts_without_a_signal])
+def test_labels_and_counts_against_integrals(case):
+    model, exact = case()
+    run = gp.model_evidence(model, seed=1, predictive=False)
+    value, error = estimate(run)
+    assert run.evidence.attrs["route"] == "mixture"
+    assert error < 0.05
+    assert abs(value - exact) < 4.0 * error
+    assert not alarm(run)
+
+
+@cache
+def ordered_labels() -> gp.GPModel:
+    x = np.sort(np.random.default_rng(2).random(12))
+    return gp.GPModel(
+        x,
+        np.where(np.sin(6.0 * x) > 0.0, 1, -1),
+        gp.SquaredExponential(LENGTH, SIGNAL),
+        gp.Probit(),
+    )
+
+
+def test_draws_of_labels_have_latents_and_groups_of_the_other_routes():
+    run = gp.model_evidence(ordered_labels(), route="mixture", n_draws=250, seed=3)
+    chains = gp.model_evidence(
+        ordered_labels(), route="two_ended", n_draws=250, target_error=1.0, seed=3, execution=QUIET
+    )
+    assert set(run.children) - {"modes"} == set(chains.children) - {"pilot"}
+    (a, ea), (b, eb) = estimate(run), estimate(chains)
+    assert abs(a - b) < 4.0 * np.hypot(ea, eb)
+    fits = [float(own.evidence["fit"]) for own in (run, chains)]
+    assert fits[0] == pytest.approx(fits[1], abs=0.6)
+    kept = run.log_likelihood["draw"].values
+    total = run.log_likelihood["y"].sum("case").values[0]
+    stats = run.sample_stats["sum_log_likelihood"].sel(draw=kept).values[0]
+    np.testing.assert_allclose(total, stats, rtol=1e-9)
+
+
+def test_an_alarm_of_the_weights_is_followed_by_chains(monkeypatch):
+    monkeypatch.setattr(mixture_evidence, "LEAST_EFFECTIVE", 1e9)
+    settings = {"n_draws": 500, "n_replicates": 2, "target_error": 9.0, "predictive": False}
+    run = gp.model_evidence(ordered_labels(), seed=1, execution=QUIET, **settings)
+    assert run.evidence.attrs["route"] in ("two_ended", "ladder")
+    assert run.modes["visits"].sum("mode").values.tolist() == [run.posterior.sizes["draw"]] * 2
+    few = gp.model_evidence(ordered_labels(), n_draws=100, n_replicates=1, target_error=9.0, seed=1)
+    assert "modes" not in few.children  # too few draws for a mixture to be tried
+    forced = gp.model_evidence(ordered_labels(), route="mixture", seed=1, **settings)
+    assert "effective draws of the mixture" in alarm(forced)
+
+
+def test_the_gradient_of_the_stand_in():
+    density = NormalEvidenceDensity(ordered_labels(), tolerance=1e-10)
+    x, step = np.array([0.3, -0.4]), 1e-5
+    value, gradient = density.value_and_gradient(x)
+    assert value == pytest.approx(density(x), abs=1e-8)
+    differences = [(density(x + h) - density(x - h)) / (2.0 * step) for h in step * np.eye(2)]
+    np.testing.assert_allclose(gradient, differences, rtol=1e-4)
+    own = gp.approximate(ordered_labels().at(density.theta(x))).log_evidence
+    assert value == pytest.approx(own - 0.5 * x @ x - np.log(2.0 * np.pi), abs=1e-6)
+
+
 def test_what_the_mixture_cannot_do_is_refused():
-    labels = gp.GPModel([0.1, 0.6], [1, -1], gp.SquaredExponential(), gp.Probit())
-    with pytest.raises(InputError, match="the probit likelihood; allowed: gaussian and log_normal"):
-        gp.model_evidence(labels, route="mixture")
+    tails = gp.GPModel([0.1, 0.6], [1.0, -1.0], gp.SquaredExponential(), gp.StudentT())
+    with pytest.raises(InputError, match="the student_t likelihood, which is not log-concave"):
+        gp.model_evidence(tails, route="mixture")
     with pytest.raises(InputError, match="leave out sampler and draws"):
         gp.model_evidence(curve(), gp.JointSplitHMC(), route="mixture")

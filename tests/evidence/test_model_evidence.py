@@ -68,6 +68,11 @@ def at_bridge(tree) -> tuple[float, float]:
     return float(group["log_evidence"]), float(group["standard_error"])
 
 
+def chains(model: gp.GPModel, **settings):
+    """By chains: without a route the mixture comes first."""
+    return gp.model_evidence(model, route="two_ended", execution=QUIET, **settings)
+
+
 def tuned(model: gp.GPModel, seed: int = 1):
     sampler = gp.JointSplitHMC(rounds=(60, 100, 60))
     return sampler.tune(JointProblem.of(model, None), 1, seed=seed, key=(), execution=QUIET)[0]
@@ -176,7 +181,7 @@ def test_counts_without_a_signal_against_an_integral():
     exact = (
         np.log(quad(likelihood, -2.0, 4.0, points=[np.log(y.mean())], limit=200)[0] / 6.0) - 120.0
     )
-    run = gp.model_evidence(model, n_draws=800, target_error=0.004, seed=2, execution=QUIET)
+    run = chains(model, n_draws=800, target_error=0.004, seed=2)
     value, error = at_bridge(run)
     assert error < 0.01
     assert abs(value - exact) < 4.0 * error
@@ -193,7 +198,7 @@ def test_three_labels_against_quadrature_over_all_dimensions():
         r = K / np.outer(sd, sd) * np.outer(y, y)
         return float(np.log(0.125 + np.arcsin(r[np.triu_indices(3, 1)]).sum() / (4.0 * np.pi)))
 
-    run = gp.model_evidence(model, n_draws=2000, target_error=0.004, seed=4, execution=QUIET)
+    run = chains(model, n_draws=2000, target_error=0.004, seed=4)
     value, error = at_bridge(run)
     assert error < 0.01
     assert abs(value - over_theta(model, orthant, 40)) < max(4.0 * error, 1e-2)
@@ -212,9 +217,7 @@ def test_structures_of_one_prior_agree():
     grid = gp.GPModel(X, rng.poisson(np.exp(np.sin(X[:, 0]))), covariance, gp.Poisson(), 0.3)
     for model, other in ((lines, "basis"), (grid.with_structure("dense"), "kronecker")):
         runs = [
-            gp.model_evidence(
-                m, n_replicates=2, n_draws=300, target_error=0.06, seed=k, execution=QUIET
-            )
+            chains(m, n_replicates=2, n_draws=300, target_error=0.06, seed=k)
             for k, m in enumerate((model, model.with_structure(other)))
         ]
         (a, ea), (b, eb) = (at_bridge(run) for run in runs)
@@ -294,7 +297,7 @@ def counts() -> gp.GPModel:
 
 @cache
 def own_run():
-    return gp.model_evidence(counts(), n_draws=800, target_error=0.03, seed=1, execution=QUIET)
+    return chains(counts(), n_draws=800, target_error=0.03, seed=1)
 
 
 @pytest.mark.parametrize("sampler", ["joint_split_hmc", "surrogate_slice"])
@@ -444,7 +447,8 @@ def test_little_overlap_rings_and_takes_the_ladder(monkeypatch):
     monkeypatch.setattr(joint_path.JointPath, "__init__", far)
     alone = gp.model_evidence(counts(), route="two_ended", n_draws=200, seed=1, execution=QUIET)
     assert "overlap" in str(alone.evidence["alarm"].values)
-    run = gp.model_evidence(counts(), n_draws=300, target_error=0.1, seed=1, execution=QUIET)
+    given = model_evidence.default_sampler(counts())  # else the mixture comes first
+    run = gp.model_evidence(counts(), given, n_draws=300, target_error=0.1, seed=1, execution=QUIET)
     assert run.evidence.attrs["route"] == "ladder"
     assert run.tempered.sizes["temperature"] > 3
     (a, ea), (b, eb) = at_bridge(own_run()), at_bridge(run)

@@ -219,7 +219,7 @@ def test_chains_that_miss_an_explanation_are_told(caplog):
     )
     visits = draws.modes["visits"].values
     assert visits[:, 1].min() == 0
-    assert "of the posterior; take FittedIndependence()" in caplog.text
+    assert "of the posterior; take JointIndependence()" in caplog.text
 
 
 def test_hyperpriors_without_a_transform_keep_one_student():

@@ -46,7 +46,10 @@ from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.adaptation import fitted_proposal
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
 from gpmcflow.samplers.joint import fitted_independence, split_dynamics
-from gpmcflow.samplers.joint.fitted_independence import JointIndependenceTransition
+from gpmcflow.samplers.joint.fitted_independence import (
+    ExactTransition,
+    JointIndependenceTransition,
+)
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.latent import hamiltonian
@@ -627,3 +630,15 @@ def test_a_joint_independence_with_a_wrong_weight_is_caught(dropped, n, monkeypa
 
     monkeypatch.setattr(JointIndependenceTransition, "_at", wrong)
     assert joint_p_value("joint_independence", "poisson", n, 0, ALPHA) < ALPHA
+
+
+@pytest.mark.parametrize("dropped", ["log_prior", "log_proposal"])
+def test_a_joint_independence_of_a_regression_with_a_wrong_weight_is_caught(dropped, monkeypatch):
+    exact = ExactTransition._log_weight
+
+    def wrong(self, theta, log_proposal, log_prior):
+        part = {"log_prior": -log_prior, "log_proposal": log_proposal}[dropped]
+        return exact(self, theta, log_proposal, log_prior) + part
+
+    monkeypatch.setattr(ExactTransition, "_log_weight", wrong)
+    assert joint_p_value("joint_independence", "gaussian", 800, 0, ALPHA) < ALPHA

@@ -196,8 +196,12 @@ class PilotProgram:
     def start(self, rng) -> dict[str, np.ndarray]:
         """First stage of each pilot: centre, scale and sites at a mode that it climbs to."""
         density = density_of(self.model, plain_sites(self.model))
-        generators = [rng.generator(k) for k in range(len(rng.chains))]
-        return stacked([first_stage(density, self.problem.pilot_starts(g), g) for g in generators])
+        stages = []
+        for k, pilot in enumerate(rng.chains):
+            generator = rng.generator(k)
+            starts = self.problem.pilot_starts(generator, pilot)
+            stages.append(first_stage(density, starts, generator))
+        return stacked(stages)
 
     def advance(self, rng, carry, start: int, stop: int):
         """Stages start..stop-1, the first of which is the mode that `start` gave."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.mixture import ModeProposal, fit_mixture, log_weights
+from gpmcflow.approximations.mixture import ModeProposal, fit_mixture, log_weights, suits
 from gpmcflow.errors import InputError
 from gpmcflow.execution.randomness import chain_generators
 from gpmcflow.models.log_density import LogDensity
@@ -29,7 +29,6 @@ from gpmcflow.samplers.density.protocol import (
     require_densities,
     start_values,
 )
-from gpmcflow.samplers.modes_group import suits
 from gpmcflow.samplers.protocol import Tuned, require_count, require_positive
 
 N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo

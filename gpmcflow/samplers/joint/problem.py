@@ -13,6 +13,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.modes_group import StartingModes
 from gpmcflow.samplers.predictive import ModelPredictive
 from gpmcflow.samplers.problem import (
     Outputs,
@@ -35,6 +36,7 @@ class JointProblem(Problem):
     target: GPModel
     starts: Mapping[str, np.ndarray]
     keep_latents: bool = True
+    modes: StartingModes | None = None  #: of which each has a pilot of its own
 
     samples = JOINT
     stream = "sample_joint"
@@ -59,7 +61,10 @@ class JointProblem(Problem):
 
     def digest(self) -> str:
         """SHA-256 of model and starts."""
-        return text_digest(self.target.digest(), array_digest(dict(self.starts)))
+        parts = [array_digest(dict(self.starts))]
+        if self.modes is not None:
+            parts.append(array_digest(self.modes._asdict()))
+        return text_digest(self.target.digest(), *parts)
 
     @property
     def recorded(self) -> Outputs:
@@ -79,9 +84,10 @@ class JointProblem(Problem):
             start["theta"] = self.target.draw_prior(rng, central=0.5)
         return start
 
-    def pilot_starts(self, rng: np.random.Generator) -> list[np.ndarray]:
+    def pilot_starts(self, rng: np.random.Generator, pilot: int = 0) -> list[np.ndarray]:
         """Normal coordinates (d,) at which a pilot begins its search."""
-        thetas = pilot_starts(self.target, rng, self.starts.get("theta"))
+        given = self.starts.get("theta") if self.modes is None else self.modes.theta[[pilot]]
+        thetas = pilot_starts(self.target, rng, given)
         return [self.target.parameters.to_normal(theta) for theta in thetas]
 
     @property

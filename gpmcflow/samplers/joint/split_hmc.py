@@ -128,8 +128,14 @@ class JointSplitHMC(Sampler):
         return sum(round_lengths(self, model.dim)) + n_chains * SETTLING
 
     def adapt(self, problem: JointProblem, *, n_chains: int, **run: Any) -> Tuned:
-        """Run the pilot, and go on with what it found."""
-        tuned, stages = self.tune(problem, 1, **run)
+        """Run the pilot, or one in each mode that chains start in, and go on with what they found."""
+        if problem.modes is None:
+            tuned, stages = self.tune(problem, 1, **run)
+        else:
+            own = problem.modes.of_chains(n_chains)
+            tuned, stages = self.tune(problem, int(own.max()) + 1, **run)
+            last = {name: values[own] for name, values in tuned.last.items()}
+            tuned = TunedSplitHMC(self, tuned.tuned_by, last)
         return Tuned(tuned, problem, {"pilot": pilot_group(problem.target, stages)})
 
     def tune(
