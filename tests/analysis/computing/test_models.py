@@ -281,10 +281,15 @@ def test_mean_as_stated(data, model):
     assert free.natural(free.prior_median())["mean"] == pytest.approx(-2.0)
 
 
-def test_auto_takes_basis_functions_for_straight_lines_alone(data, model):
+def test_auto_takes_basis_functions_for_straight_lines_and_their_products_alone(data, model):
     own = data("binary")
     assert model(own, "linear() + constant(signal_sd=2.0)").basis is not None
-    for text in ("linear() + squared_exponential(age)", "linear(age) * linear(ward)", "matern32()"):
+    assert model(own, "linear(age) * linear(ward)").basis is not None
+    for text in (
+        "linear() + squared_exponential(age)",
+        "linear(age) * matern32(day)",
+        "matern32()",
+    ):
         assert model(own, text).basis is None
     first = np.arange(2 * len(ALL))
     few = Rows(
