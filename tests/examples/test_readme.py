@@ -1,4 +1,4 @@
-"""README's Python, as printed."""
+"""Python of the README and of the page on models, as printed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,23 @@ import gpmcflow as gp
 ROOT = Path(__file__).parents[2]
 
 
+def python_of(*path: str) -> list[str]:
+    text = ROOT.joinpath(*path).read_text()
+    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+
+
 def test_the_python_of_the_readme_runs_as_printed(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    """Eight lines that say what the data were made with: a slope of -0.4 a day, and its week."""
+    (block,) = python_of("README.md")
+    exec(block, names := {})
+    table = gp.coefficients(names["draws"]).to_dataframe()
+    assert table.low["day"] < -0.4 < table.high["day"]
+    low, high = map(float, capsys.readouterr().out.splitlines()[-1].split()[4:6])
+    assert low < -7 * 0.4 < high
+
+
+def test_the_python_of_the_page_on_models_runs_as_printed(capsys):
+    blocks = python_of("docs", "models.md")
     assert len(blocks) == 5
     exec("\n".join(blocks), names := {})
     length, probabilities, evidence, *models, rates = capsys.readouterr().out.splitlines()
