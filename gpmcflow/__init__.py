@@ -11,6 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "analyse": "pipeline.analyse",
     "approximate": "approximations.approximate",
     "AR1": "covariances.walks",
     "Areal": "covariances.areas",
@@ -72,6 +73,7 @@ _HOME = {
     "NegativeBinomial": "likelihoods",
     "nested_annealing": "evidence.nested_annealing",
     "Nystrom": "approximations.stand_ins",
+    "open_analysis": "pipeline.analyse",
     "open_results": "storage",
     "Ordinal": "likelihoods",
     "Parameter": "parameters.parameter",

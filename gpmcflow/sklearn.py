@@ -181,10 +181,10 @@ class GPClassifier(ClassifierMixin, _Estimator):
     >>> from gpmcflow.sklearn import GPClassifier
     >>> x = np.linspace(-2.0, 2.0, 40)[:, None]
     >>> fitted = GPClassifier().fit(x, np.where(x.ravel() > 0.1, "high", "low"))
-    >>> fitted.predict([[-1.0], [1.0]])
-    array(['low', 'high'], dtype='<U4')
-    >>> fitted.classes_
-    array(['high', 'low'], dtype='<U4')
+    >>> fitted.predict([[-1.0], [1.0]]).tolist()
+    ['low', 'high']
+    >>> fitted.classes_.tolist()
+    ['high', 'low']
     """
 
     _default_likelihood = "logistic"

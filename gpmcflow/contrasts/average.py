@@ -121,8 +121,8 @@ def effects(
     >>> slope = gp.effects(draws, "dose", compare="slope")
     >>> bool(0.9 < slope["mean"] < 1.1)
     True
-    >>> gp.effects(draws, "sex").sex.values
-    array(['f', 'm'], dtype=object)
+    >>> list(gp.effects(draws, "sex").sex.values)
+    ['f', 'm']
     """
     require_kind("effects", kind)
     require_interval("effects", interval)

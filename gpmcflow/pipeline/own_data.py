@@ -85,7 +85,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     return lines
 
 
-def results_folder(name: str) -> Path:
+def results_folder(name: str, who: str = "predict") -> Path:
     """Folder of the results of an analysis, by its name, its config file or the folder itself.
 
     Raises `StorageError` where no finished analysis is there.
@@ -99,7 +99,7 @@ def results_folder(name: str) -> Path:
             return folder
     there = sorted(path.parent.name for path in Path("results").glob("*/info.json"))
     raise StorageError(
-        f"predict: no finished analysis {name!r}: {candidates[0]}/info.json is not there; allowed: "
+        f"{who}: no finished analysis {name!r}: {candidates[0]}/info.json is not there; allowed: "
         f"{', '.join(there) or 'none in results/ here'}; run gpmcflow run first"
     )
 

@@ -277,7 +277,7 @@ def joint(**problem) -> dict:
 WRONG_MODELS = {
     "unknown covariance": (
         {"covariance": "linear() + mattern32(age)"},
-        ".covariance: covariance: unknown name 'mattern32'; did you mean 'matern32'? (allowed: cat",
+        ".covariance: covariance: unknown name 'mattern32'; did you mean 'matern32'? (allowed: ar1",
     ),
     "unknown parameter": (
         {"covariance": "matern32(lenght_scale=2.0)"},
