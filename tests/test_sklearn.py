@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import pickle
 
 import numpy as np
@@ -96,3 +97,9 @@ def test_exact_draws_follow_the_seed():
     np.testing.assert_array_equal(first.predict(X[:3]), second.predict(X[:3]))
     assert "posterior" in first.fit_.children
     assert gp.sklearn.GPRegressor is GPRegressor
+
+
+def test_examples_of_the_docstrings():
+    found = doctest.testmod(gp.sklearn)
+    assert found.attempted > 8
+    assert found.failed == 0

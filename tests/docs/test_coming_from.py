@@ -7,10 +7,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text()
 
 
 def column(heading: str) -> list[str]:
-    """Last cells of the rows of a table, without code marks."""
+    """Second cells of the rows of a table, without code marks."""
     table = PAGE.partition(f"## {heading}")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ") and "`" in line]
-    return [re.split(r"(?<!\\)\|", row)[-2].strip().replace("`", "") for row in rows]
+    return [re.split(r"(?<!\\)\|", row)[2].strip().replace("`", "") for row in rows]
 
 
 def test_every_term_of_the_table_is_made_into_a_model():
