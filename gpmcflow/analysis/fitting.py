@@ -232,3 +232,8 @@ def summarise(
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
         latents = every[:, rows].values
     return with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)
+
+
+def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
+    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
+    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))

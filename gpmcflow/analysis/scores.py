@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
 import xarray as xr
+from scipy import stats
 
 from gpmcflow.analysis.baselines import Baseline, baselines
 from gpmcflow.analysis.convergence import convergence
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.evidence_tables import bridge_row
+from gpmcflow.analysis.fitting import best_left_out
 from gpmcflow.analysis.grades import most_probable
 from gpmcflow.approximations.leave_one_out import BAD_K
 from gpmcflow.data.layout import permutation
@@ -190,7 +191,7 @@ def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[st
         "base_difference": density - base,
     }
     means = {name: values.mean() for name, values in scores.items()}
-    error = scipy.stats.sem if len(density) > 1 else lambda values: np.nan
+    error = stats.sem if len(density) > 1 else lambda values: np.nan
     return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
 
 
@@ -201,10 +202,10 @@ def _constant(data: Data, likelihood: str) -> np.ndarray:
     """
     if data.target.kind == "real" and likelihood != "student_t":
         outcome = data.learning.outcome
-        return scipy.stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
+        return stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
     if data.target.kind == "positive" and likelihood != "gamma":
         logs = np.log(data.learning.outcome)
-        return scipy.stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
+        return stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
     seen = baselines(data, data.learning, likelihood)
     return next(other for other in seen if other.role == "base").log_density
 
@@ -222,7 +223,7 @@ def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
     value = float(model.fit["evidence/approximate_log_evidence"])
     return {
         "evidence_beyond": value - constant,
-        "evidence_limit": 0.5 * float(scipy.stats.chi2.ppf(0.95, more)),
+        "evidence_limit": 0.5 * float(stats.chi2.ppf(0.95, more)),
     }
 
 
@@ -267,10 +268,10 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
         }
     if kind in ("counts", "positive"):
         apart = np.abs(outcome - mean)
-        return {"error": apart.mean(), "error_se": scipy.stats.sem(apart)}
+        return {"error": apart.mean(), "error_se": stats.sem(apart)}
     squares = (outcome - mean) ** 2
     root = np.sqrt(squares.mean())
-    return {"error": root, "error_se": scipy.stats.sem(squares) / (2.0 * root)}
+    return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
 
 
 def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
@@ -296,8 +297,3 @@ def _quick_difference(model: Results, kind: str) -> float:
     apart = np.abs(pair[0] - pair[1])
     sd = 1.0 if KINDS[kind].classified else full["response_sd"].values
     return float(np.nanmax(apart / sd))
-
-
-def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
-    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
-    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))

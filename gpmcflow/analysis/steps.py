@@ -10,7 +10,6 @@ from gpmcflow.analysis import evidence_tables as averaged_evidence
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.models import build_model, model_statement
-from gpmcflow.analysis.scores import best_left_out
 from gpmcflow.execution import Execution
 from gpmcflow.jobs.job import Job
 from gpmcflow.models.gp_model import GPModel
@@ -65,7 +64,7 @@ class _Final(_Step):
 
     def _taken(self, data: Data) -> tuple:
         trees = {Path(path).parent.name: load_results(path) for path in self.job.input.results}
-        return best_left_out(trees), data.whole(), fitting.ALL_ROWS
+        return fitting.best_left_out(trees), data.whole(), fitting.ALL_ROWS
 
 
 def fit(job: Job) -> xr.DataTree:
