@@ -30,7 +30,7 @@ def read_draws(
 ) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
     """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
 
-    The draws are spread evenly. With basis functions weights (draw, m) are in the place of eta.
+    It takes evenly spaced draws. With basis functions it returns weights (draw, m) instead of eta.
     """
     settings = json.loads(tree.attrs.get("settings", "{}"))
     if "posterior" not in tree.children or (model is None and "model" not in settings):

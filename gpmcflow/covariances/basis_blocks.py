@@ -401,7 +401,7 @@ class BasisBlocks:
 
     @property
     def factors(self) -> list[Block]:
-        """The blocks, in the place of products their factors."""
+        """All blocks, with each product replaced by its factors."""
         return [
             factor
             for block in self.blocks

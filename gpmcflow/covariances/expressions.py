@@ -193,7 +193,7 @@ class Leaf(Covariance):
     smoothness: ClassVar[float | None] = (
         None  # nu of its spectral density, if it has basis functions
     )
-    # Loops of those that have an argument, see `leaves`
+    # Compiled loops of a leaf that has an argument; `leaves` describes them
     values_loop: ClassVar[Callable | None] = None
     slopes_loop: ClassVar[Callable | None] = None
     slopes_need_argument: ClassVar[bool] = True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import chdir
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.analysis.study import RESERVED
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import table_of
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
-from gpmcflow.pipeline.own_data import predict_file, results_folder
+from gpmcflow.pipeline.own_data import analysis_name, predict_file, results_folder
 from gpmcflow.pipeline.run import run
 from gpmcflow.storage import load_results, read_csv, write_text
 from gpmcflow.storage.input_files import load_json
@@ -224,8 +223,7 @@ def analyse(
     """
     frame = table_of(data)
     stem = target if frame is not None else Path(data).stem
-    name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-_") or "analysis"
-    name = f"my-{name}" if name in RESERVED else name
+    name = analysis_name(name or stem)
     if folder is None:
         folder = tempfile.mkdtemp(prefix="gpmcflow-") if frame is not None else Path(data).parent
     folder = Path(folder).resolve()
@@ -235,9 +233,8 @@ def analyse(
         _write_once(csv, frame.to_csv(index=False))
     else:
         csv = Path(data).resolve()
-    with chdir(folder):
-        text = suggest(csv, target, positive=positive).text(name, csv=os.path.relpath(csv, folder))
-        _write_once(folder / f"{name}.yaml", text if models is None else _with_models(text, models))
+    text = suggest(csv, target, positive=positive).text(name, csv=os.path.relpath(csv, folder))
+    _write_once(folder / f"{name}.yaml", text if models is None else _with_models(text, models))
     code = run(folder / f"{name}.yaml", cores, quick=quick)
     if code:
         raise GpmcflowError(
@@ -292,5 +289,8 @@ def _with_models(text: str, models: Mapping[str, str | Covariance]) -> str:
     if not models or not isinstance(models, Mapping):
         raise InputError(f"analyse: models are {models!r}; allowed: covariances by names")
     head = text[: re.search(r"^models:", text, re.MULTILINE).start()]  # type: ignore[union-attr]
-    lines = [f'  {name}: {{covariance: "{covariance}"}}' for name, covariance in models.items()]
+    lines = [
+        f"  {json.dumps(str(name))}: {{covariance: {json.dumps(str(covariance))}}}"
+        for name, covariance in models.items()
+    ]
     return "\n".join([head + "models:", *lines, ""])

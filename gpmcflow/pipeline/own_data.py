@@ -44,8 +44,7 @@ def new(
     Raises `InputError` where a config of that name is there already, unless ``force``, and `InputErrors` for
     a file that cannot be read.
     """
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(csv).stem).strip("-_") or "analysis"
-    name = f"my-{name}" if name in RESERVED else name
+    name = analysis_name(Path(csv).stem)
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
         raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
@@ -55,6 +54,12 @@ def new(
         *suggestion.summary().splitlines(),
         f"Wrote {config}. Read it, then: gpmcflow check {config}",
     ]
+
+
+def analysis_name(text: str) -> str:
+    """A name that a folder of results can have, made of that of a file or a column."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_") or "analysis"
+    return f"my-{name}" if name in RESERVED else name
 
 
 def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:

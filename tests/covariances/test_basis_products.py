@@ -74,7 +74,7 @@ def test_finite_products_are_exact_and_chosen(name):
 
 @pytest.mark.parametrize("name", SMOOTH)
 def test_smooth_products_are_as_near_as_their_factors(name):
-    """Within twice the stated error of the amplitude's square; a wrong product is off by order 1."""
+    """Within 2 % of the largest covariance; a wrong product is off by order 1."""
     model = model_of(SMOOTH[name], BasisFunctions(m=(40 if "by" not in name else 18), boundary=3.0))
     full = model.full(model.theta_of({key: 1.0 for key in model.names}))
     s, _ = model.basis.scales(full)

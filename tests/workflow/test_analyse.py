@@ -13,7 +13,7 @@ from gpmcflow.errors import InputErrors, StorageError
 from gpmcflow.pipeline import own_data
 from gpmcflow.pipeline.run import run
 
-MODELS = {"lines": "linear() + constant()", "curve": "matern32(rain)"}
+MODELS = {"lines": "linear() + constant()", "curve": 'matern32("rain")'}
 
 
 @pytest.fixture(scope="module")
