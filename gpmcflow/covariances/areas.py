@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -70,14 +71,15 @@ def _named(area: Any) -> str:
     return f"{area:g}" if isinstance(area, (int, float, np.number)) else str(area)
 
 
-def scaled_structure(n: int, pairs: np.ndarray) -> np.ndarray:
+@lru_cache(maxsize=8)  # a model is made again for each part of its data, of the same map
+def scaled_structure(n: int, pairs: tuple[tuple[int, int], ...]) -> np.ndarray:
     """C (n, n), the generalised inverse of the graph's Laplacian, scaled in each connected component.
 
     There the geometric mean of its diagonal is 1; an area without neighbours has variance 1.
 
     Source: Sorbye & Rue (2014); Freni-Sterrantino, Ventrucci & Rue (2018).
     """
-    i, j = pairs.T
+    i, j = np.array(pairs).T
     W = coo_matrix((np.ones(len(i)), (i, j)), shape=(n, n)).toarray()
     W += W.T
     n_parts, part = connected_components(W)
@@ -177,7 +179,7 @@ class Areal(GivenLeaf):
                 ) from None
             codes |= {f"{code:g}": code for code in np.unique(values).tolist()}
         places_of = {area: k for k, area in enumerate(codes)}
-        pairs = np.array([[places_of[area] for area in pair] for pair in self.graph])
+        pairs = tuple((places_of[first], places_of[second]) for first, second in self.graph)
         bound = replace(self)
         order = np.argsort(list(codes.values()))
         object.__setattr__(bound, "_codes", np.array(list(codes.values()))[order])

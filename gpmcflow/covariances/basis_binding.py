@@ -21,7 +21,6 @@ from gpmcflow.covariances.basis_blocks import (
     ProductBlock,
     WaveBlock,
 )
-from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import (
     LARGEST,
     BasisFunctions,
@@ -53,7 +52,7 @@ def covariance_error(block: EigenBlock, lengths: np.ndarray) -> float:
     points = np.stack(np.meshgrid(*grid, indexing="ij"), -1).reshape(-1, D)
     at = np.empty((len(points), max(block.columns) + 1))
     at[:, block.columns] = points + block.centre
-    functions = BasisDesign(BasisBlocks([block]), at).matrix()
+    functions = block.values(at)
     logs, _ = log_scales(block.nu, block.squares, np.log(lengths))
     functions *= np.exp(logs)
     exact = correlation(block.nu, cdist(points / lengths, points / lengths))

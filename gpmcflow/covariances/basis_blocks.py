@@ -33,9 +33,14 @@ class Block(ABC):
     def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
         """log s (size,) and its derivatives."""
 
+    @property
+    def indicators(self) -> LevelBlock | None:
+        """The levels of which each has columns that are 0 in all other rows; None without them."""
+        return None
+
     @abstractmethod
     def values(self, X: np.ndarray) -> np.ndarray:
-        """The columns at the rows of X (n, p), (n, size)."""
+        """The columns at the rows of X (n, p), (n, size); those of one level, at its rows, if it has any."""
 
     def unknown(self, X: np.ndarray) -> np.ndarray:
         """Which rows of X (n, p) have a part that no weight tells: outside a box, or of another level."""
@@ -188,9 +193,14 @@ class LevelBlock(Block):
         code_of = np.array([known.get(tuple(row), self.size) for row in rows.tolist()], dtype=int)
         return code_of[inverse.ravel()]
 
+    @property
+    def indicators(self) -> LevelBlock:
+        """Itself."""
+        return self
+
     def values(self, X: np.ndarray) -> np.ndarray:
-        """The indicators (n, size)."""
-        return (self.codes(X)[:, None] == np.arange(self.size)).astype(np.float64)
+        """Ones (n, 1)."""
+        return np.ones((len(X), 1))
 
     def unknown(self, X: np.ndarray) -> np.ndarray:
         """Which rows of X (n, p) have a level that is not among them."""
@@ -297,31 +307,36 @@ class ProductBlock(Block):
     ----------
     factors:
         The blocks that are multiplied, none a product itself.
-    levels, others:
-        The combinations of levels as one block of indicators, or None, and the factors without levels.
+    others:
+        The factors without levels.
     """
 
     def __init__(self, factors: Sequence[Block], X: np.ndarray) -> None:
         self.factors = tuple(factors)
         self._of_levels = [block for block in factors if isinstance(block, LevelBlock)]
         self.others = tuple(block for block in factors if not isinstance(block, LevelBlock))
-        self.levels: LevelBlock | None = None
+        self._levels: LevelBlock | None = None
         if self._of_levels:
             columns = tuple(
                 dict.fromkeys(column for block in self._of_levels for column in block.columns)
             )
-            self.levels = LevelBlock(columns, np.unique(X[:, columns], axis=0), -1)
+            self._levels = LevelBlock(columns, np.unique(X[:, columns], axis=0), -1)
         self.width = int(np.prod([block.size for block in self.others]))  #: functions of each level
+
+    @property
+    def indicators(self) -> LevelBlock | None:
+        """The combinations of the factors' levels as one block."""
+        return self._levels
 
     @property
     def size(self) -> int:
         """Number of products."""
-        return self.width * (self.levels.size if self.levels else 1)
+        return self.width * (self._levels.size if self._levels else 1)
 
     def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
         """log s (size,) and its derivatives: sums of those of the factors."""
         value, slopes, sizes = np.zeros(()), [], [block.size for block in self.others]
-        repeats = (self.levels.size if self.levels else 1, *sizes)
+        repeats = (self._levels.size if self._levels else 1, *sizes)
         for level in self._of_levels:
             own, of_block = level.log_scales(full)
             value = value + own[0]
@@ -337,23 +352,16 @@ class ProductBlock(Block):
             ]
         return np.broadcast_to(value, repeats).ravel(), slopes
 
-    def multipliers(self, X: np.ndarray) -> np.ndarray:
-        """Products of the functions of the other factors at the rows of X, (n, width)."""
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """Products of the functions of ``others`` at the rows of X, (n, width)."""
         out = np.ones((len(X), 1))
         for block in self.others:
             out = (out[:, :, None] * block.values(X)[:, None, :]).reshape(len(X), -1)
         return out
 
-    def values(self, X: np.ndarray) -> np.ndarray:
-        """The products (n, size)."""
-        multipliers = self.multipliers(X)
-        if self.levels is None:
-            return multipliers
-        return (self.levels.values(X)[:, :, None] * multipliers[:, None, :]).reshape(len(X), -1)
-
     def unknown(self, X: np.ndarray) -> np.ndarray:
         """Rows of a combination of levels that is not among them, or outside the box of a factor."""
-        blocks = (*self.others, *([self.levels] if self.levels else []))
+        blocks = (*self.others, *([self._levels] if self._levels else []))
         return np.any([block.unknown(X) for block in blocks], axis=0)
 
     def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -367,8 +375,8 @@ class ProductBlock(Block):
         outside = np.any([np.zeros(len(X), bool), *(b.unknown(X) for b in self.others)], axis=0)
         out = super().unknown_draws(full, X, rng, n)
         new = X[~outside]
-        if self.levels and len(new):
-            level, functions = self.levels.numbers(new), self.multipliers(new)
+        if self._levels and len(new):
+            level, functions = self._levels.numbers(new), self.values(new)
             scales = np.exp(
                 self.log_scales(full)[0][: self.width]
             )  # those of each level are the same

@@ -11,8 +11,6 @@ from gpmcflow.covariances.basis_blocks import (
     BasisBlocks,
     Block,
     EigenBlock,
-    LevelBlock,
-    ProductBlock,
 )
 from gpmcflow.covariances.sine_series import TILE, SineSeries
 from gpmcflow.numerics.code_cache import compiled
@@ -101,14 +99,8 @@ class BasisDesign:
         for block, own in zip(blocks.blocks, blocks.slices, strict=True):
             if (rows := block.unknown(X)).any():
                 self.unknown.append((block, rows, X[rows]))
-            if isinstance(block, LevelBlock):
-                ones = np.ones((self.n, 1))
-                self._levels.append(_Levels(own, block.codes(X), block.size, ones))
-            elif isinstance(block, ProductBlock) and block.levels:
-                levels = block.levels
-                self._levels.append(
-                    _Levels(own, levels.codes(X), levels.size, block.multipliers(X))
-                )
+            if levels := block.indicators:
+                self._levels.append(_Levels(own, levels.codes(X), levels.size, block.values(X)))
             elif isinstance(block, EigenBlock):
                 self._series.append((own, block.functions(X)))
             else:

@@ -63,6 +63,8 @@ def given_diagonals(tape, full: np.ndarray, X: np.ndarray) -> np.ndarray:
 def add_given_slopes(tape, full: np.ndarray, adjoints: np.ndarray, slopes: np.ndarray) -> None:
     """Contract the leaves' adjoints, whose lower triangles stand for both, with their derivatives."""
     for adjoint, (leaf, columns, places) in zip(adjoints, _given(tape), strict=True):
+        if not len(places):  # nothing but an amplitude, which the pass over the tape sees to
+            continue
         weight = np.triu(adjoint)  # (column, row): rows at or below the diagonal
         for place, slope in zip(places, leaf.slopes(tape.X[:, columns], full[places]), strict=True):
             slopes[place] += float((weight * slope).sum())

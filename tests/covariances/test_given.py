@@ -102,7 +102,7 @@ def test_the_posterior_mean_is_the_smoothing_spline():
 
 def test_structures_are_scaled_in_each_part():
     places = {area: k for k, area in enumerate(AREAS)}
-    pairs = np.array([[places[a] for a in pair] for pair in RING + CHAIN])
+    pairs = tuple((places[a], places[b]) for a, b in RING + CHAIN)
     C = scaled_structure(len(AREAS), pairs)
     for part in (slice(0, 12), slice(12, 17)):
         own = C[part, part]
