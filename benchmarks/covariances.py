@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 import gpmcflow as gp
+from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
@@ -69,7 +70,7 @@ def passes(n: int, p: int, repeats: int) -> None:
 
     for name, covariance in covariances(p).items():
         model = gp.GPModel(X, y, covariance, gp.Logistic(), structure="dense")
-        buffers, full = model.covariance_buffers(), model.full(model.prior_median())
+        buffers, full = CovarianceBuffers(model._tape), model.full(model.prior_median())
         calls = [
             lambda b=buffers, f=full: b.fill(f, K),
             lambda b=buffers, f=full: b.adjoint(f, S, 0.0, K),
