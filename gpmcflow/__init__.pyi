@@ -54,14 +54,17 @@ from gpmcflow.likelihoods import Binomial as Binomial
 from gpmcflow.likelihoods import CensoredGaussian as CensoredGaussian
 from gpmcflow.likelihoods import Gamma as Gamma
 from gpmcflow.likelihoods import Gaussian as Gaussian
+from gpmcflow.likelihoods import HeteroscedasticGaussian as HeteroscedasticGaussian
 from gpmcflow.likelihoods import Hurdle as Hurdle
 from gpmcflow.likelihoods import Likelihood as Likelihood
 from gpmcflow.likelihoods import Logistic as Logistic
 from gpmcflow.likelihoods import LogNormal as LogNormal
+from gpmcflow.likelihoods import MultiLikelihood as MultiLikelihood
 from gpmcflow.likelihoods import NegativeBinomial as NegativeBinomial
 from gpmcflow.likelihoods import Ordinal as Ordinal
 from gpmcflow.likelihoods import Poisson as Poisson
 from gpmcflow.likelihoods import Probit as Probit
+from gpmcflow.likelihoods import Softmax as Softmax
 from gpmcflow.likelihoods import StudentT as StudentT
 from gpmcflow.likelihoods import Survival as Survival
 from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
@@ -70,6 +73,7 @@ from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel
 from gpmcflow.models.log_density import FunctionDensity as FunctionDensity
+from gpmcflow.models.multi_gp_model import MultiGPModel as MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity as RegressionDensity
 from gpmcflow.models.tempered import Target as Target
 from gpmcflow.monitor.status_diagnostics import partial_results as partial_results

@@ -11,10 +11,12 @@ import numpy as np
 from gpmcflow.approximations.expectation_propagation import ExpectationPropagation
 from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
 from gpmcflow.approximations.laplace import Laplace
+from gpmcflow.approximations.multi_laplace import MultiLaplace, maximise_multi_evidence
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 
 logger = logging.getLogger(__name__)
 TOLD = 0.01  # nats
@@ -33,17 +35,22 @@ class Approximation:
     theta:
         Their coordinates (d,).
     fit:
-        The `ExpectationPropagation` or `Laplace` fit there.
+        The `ExpectationPropagation` or `Laplace` fit there; a `MultiLaplace` fit of several functions.
     """
 
     method: str
     parameters: dict[str, float]
     theta: np.ndarray
-    fit: ExpectationPropagation | Laplace
+    fit: ExpectationPropagation | Laplace | MultiLaplace
 
     @property
     def sites(self) -> GaussianSites:
-        """The Gaussian: prior times sites."""
+        """The Gaussian: prior times sites. Raises `InputError` for several latent functions."""
+        if isinstance(self.fit, MultiLaplace):
+            raise InputError(
+                "approximate: the Gaussian of several latent functions has no sites of single cases, which "
+                "this needs; take sample(model), or model_evidence(model)"
+            )
         return self.fit.sites
 
     @property
@@ -67,7 +74,8 @@ def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> App
         A `GPModel`, whose free parameters go to the maximum of the method's log evidence (hyperpriors do not
         count there, but for their support), or a `LatentGaussianModel`.
     method:
-        "ep", expectation propagation, or "laplace". Both are exact for Gaussian noise.
+        "ep", expectation propagation, or "laplace". Both are exact for Gaussian noise. Models of several
+        latent functions take Laplace's method with full blocks, whatever is stated.
 
     Returns
     -------
@@ -95,6 +103,10 @@ def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> App
         fit = FITS[method](model)
         _tell_jitter(fit)
         return Approximation(method, {}, np.empty(0), fit)
+    if isinstance(model, MultiGPModel):
+        own = maximise_multi_evidence(model)
+        named = model.natural(own.theta)
+        return Approximation("laplace", {name: named[name] for name in model.names}, own.theta, own)
     if not isinstance(model, GPModel):
         raise InputError(
             f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,6 +11,7 @@ import xarray as xr
 from gpmcflow.errors import InputError
 from gpmcflow.models.description import model_of
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.outcome import Outcome
 
 
@@ -26,11 +28,12 @@ def evenly_spaced(tree: xr.DataTree, n_draws: int) -> xr.DataTree:
 
 
 def read_draws(
-    who: str, tree: xr.DataTree, model: GPModel | None, n_draws: int
-) -> tuple[GPModel, np.ndarray, np.ndarray | None]:
+    who: str, tree: xr.DataTree, model: GPModel | MultiGPModel | None, n_draws: int
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
 
-    It takes evenly spaced draws. With basis functions it returns weights (draw, m) instead of eta.
+    It takes evenly spaced draws. With basis functions it returns weights (draw, m) instead of eta, and
+    latents (draw, n_latents) of several functions.
     """
     settings = json.loads(tree.attrs.get("settings", "{}"))
     if "posterior" not in tree.children or (model is None and "model" not in settings):
@@ -40,7 +43,7 @@ def read_draws(
         )
     if model is None and "constant_data" not in tree.children:
         raise InputError(f"{who}: these results hold no data; give draws of sample from a GPModel")
-    if not isinstance(model, GPModel | None):
+    if not isinstance(model, GPModel | MultiGPModel | None):
         raise InputError(f"{who}: model is a {type(model).__name__}; allowed: a GPModel")
     model = model_of(settings["model"], tree) if model is None else model
     posterior = tree["posterior"].to_dataset()
@@ -56,6 +59,8 @@ def read_draws(
 
     thetas = taken("theta")
     latents = taken("latent" if thetas is None else model.latent_variable)
+    if latents is not None and isinstance(model, MultiGPModel):
+        latents = latents.reshape(len(latents), -1)
     if latents is not None and latents.shape[-1] != model.n_latents:
         raise InputError(
             f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
@@ -64,14 +69,14 @@ def read_draws(
     if thetas is None:  # latents at fixed hyperparameters are eta itself
         full = np.array(settings["full"]) if "full" in settings else model.full(np.empty(0))
         return model, full[model.free][None], latents
-    if latents is not None and not model.basis:
+    if latents is not None and isinstance(model, GPModel) and not model.basis:
         latents = latents + np.array([[model.mean_at(model.full(theta))] for theta in thetas])
     return model, thetas, latents
 
 
 def outcome_of(source: object) -> Outcome | None:
     """What y is in the frame that the model of draws, or a model, was made of."""
-    if isinstance(source, GPModel):
+    if isinstance(source, GPModel | MultiGPModel):
         return source.outcome
     if not isinstance(source, xr.DataTree):
         return None

@@ -21,6 +21,7 @@ from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_si
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
@@ -101,11 +102,33 @@ def of_latents(model: GPModel, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
 
     Raises `NumericalError` where the covariance does not factorise.
     """
+    return model.likelihood_at(model.full(theta)).tilted(model.y, *_given_others(model, theta, f))[
+        0
+    ]
+
+
+def of_functions(model: MultiGPModel, theta: np.ndarray, latents: np.ndarray) -> np.ndarray:
+    """As `of_latents`, of several functions, latents (n_latents,); weights of a basis stay as they are."""
+    moments = []
+    own = zip(
+        model.parts, model.thetas_of_parts(theta), np.split(latents, model.splits), strict=True
+    )
+    for part, at, f in own:
+        known = part.predictor(at, f), np.zeros(part.n_cases)
+        moments.append(known if part.basis else _given_others(part, at, f))
+    mean, variance = (np.stack(rows) for rows in zip(*moments, strict=True))
+    return model.likelihood_at(model.full(theta)).log_mean(model.y, mean, variance)
+
+
+def _given_others(
+    model: GPModel, theta: np.ndarray, f: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the predictor of each case given the latents f (n,) of the others."""
     full = model.full(theta)
     inverse = np.tril(lapack.dtrtri(model.cholesky(full), lower=1)[0])
     precision = np.einsum("ji,ji->i", inverse, inverse)
     mean = model.mean_at(full) + f - (inverse.T @ (inverse @ f)) / precision
-    return model.likelihood_at(full).tilted(model.y, mean, 1.0 / precision)[0]
+    return mean, 1.0 / precision
 
 
 def how(model: GPModel) -> str:
@@ -185,6 +208,17 @@ def over_draws(
             "go together with these data"
         )
     return LeaveOneOut(*by_fit, how(model))
+
+
+def over_function_draws(
+    model: MultiGPModel, thetas: np.ndarray, latents: np.ndarray
+) -> LeaveOneOut:
+    """As `over_draws` with the latents (chain, draw, n_latents) of several functions."""
+    values = np.array([
+        [of_functions(model, theta, f) for theta, f in zip(*chains, strict=True)]
+        for chains in zip(thetas, latents, strict=True)
+    ])  # fmt: skip
+    return LeaveOneOut(*_averaged(values), "draws")
 
 
 def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,6 @@ import xarray as xr
 
 from gpmcflow.approximations.conditional import (
     BasisPredictor,
-    Conditional,
     NewDesigns,
     Predictor,
     State,
@@ -21,6 +20,15 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.draws import outcome_of, read_draws
+from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_prediction import (
+    MultiConditional,
+    MultiPredictor,
+    fit_predictor,
+    multi_predictive,
+    multi_predictor,
+    prior_multi_conditionals,
+)
 from gpmcflow.approximations.predictive import (
     QUANTILES,
     by_blocks,
@@ -28,6 +36,7 @@ from gpmcflow.approximations.predictive import (
     predictive,
     responses,
     tell_missing_moments,
+    units_of,
 )
 from gpmcflow.approximations.stacking import run_weights
 from gpmcflow.covariances.inputs import row_labels
@@ -36,6 +45,7 @@ from gpmcflow.execution import Progress, pin_blas
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 
 logger = logging.getLogger(__name__)
 N_DRAWS = 400  # posterior draws that predictions are averaged over: each needs a factorisation
@@ -107,15 +117,23 @@ def predict(
     """
     pin_blas()
     quantiles = _levels(quantiles)
+    parts: Any
     if isinstance(source, dict):
         if model is not None:
             raise InputError("predict: model has no use with several models; leave it out")
         parts = _averaged(source, run_weights(source, weights), X_new, unseen)
+    elif isinstance(source, MultiGPModel) and model is None:
+        parts = prior_multi_conditionals(source, X_new, N_DRAWS, unseen)
     elif isinstance(source, GPModel) and model is None:
         parts = prior_conditionals(source, X_new, N_DRAWS, unseen)
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
-    eta, rng = mixture(parts, exposure=exposure, trials=trials), np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
+    if isinstance(parts[0], MultiConditional):
+        units_of(parts[0].likelihoods[0], 0, "predict", exposure=exposure, trials=trials)
+        prediction = multi_predictive(MultiConditional.joined(parts), rng, quantiles)
+        return prediction.assign_coords(row_labels(X_new, "new_case"))
+    eta = mixture(parts, exposure=exposure, trials=trials)
     tell_missing_moments(eta)
     prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
     unknown = int(np.isnan(prediction["response_mean"]).sum())
@@ -165,7 +183,7 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
     rng = np.random.default_rng(seed)
     if not isinstance(n_draws, int | np.integer) or n_draws < 1:
         raise InputError(f"simulate: n_draws is {n_draws!r}; allowed: a whole number >= 1")
-    if isinstance(source, GPModel):
+    if isinstance(source, GPModel | MultiGPModel):
         group, y = "prior_predictive", source.y
         pairs, report = [], Progress("simulate", n_draws, unit="draws")
         for _ in range(n_draws):
@@ -188,14 +206,17 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
             )
         y = model.y
         for theta, row in zip(np.broadcast_to(thetas, (len(eta), model.dim)), eta, strict=True):
-            if model.basis:
+            if model.basis or isinstance(model, MultiGPModel):
                 row = model.predictor(theta, row)
             pairs.append((model.likelihood_at(model.full(theta)).simulate(rng, row), row))
+    ys, etas = zip(*pairs, strict=True)
+    several = np.ndim(etas[0]) > 1
+    of_eta = ("function", "case") if several else ("case",)
     replicates = {
-        name: (("chain", "draw", "case"), np.stack(values)[None])
-        for name, values in zip(("y", "eta"), zip(*pairs, strict=True), strict=True)
+        "y": (("chain", "draw", "case"), np.stack(ys)[None]),
+        "eta": (("chain", "draw", *of_eta), np.stack(etas)[None]),
     }
-    cases = {"case": np.arange(len(y))}
+    cases: dict[str, Any] = {"case": np.arange(len(y))}
     index = {"chain": [0], "draw": np.arange(len(pairs))}
     data = xr.Dataset({"y": ("case", y)}, cases)
     return xr.DataTree.from_dict(
@@ -210,9 +231,10 @@ def conditionals(
     model: GPModel | None = None,
     unseen: str = "error",
     n_draws: int,
-) -> list[Conditional]:
+) -> list[Any]:
     """Predictors at new inputs, for each setting of the hyperparameters of draws or a fit."""
-    parts, coded = [], None
+    parts: list[Any] = []
+    coded: Any = None
     for predictor in predictors(source, model=model, n_draws=n_draws):
         if coded is None:
             coded = predictor.model.new_inputs(X_new, unseen)
@@ -222,22 +244,24 @@ def conditionals(
 
 def _averaged(
     runs: dict[str, Any], weights: dict[str, float], X_new: Any, unseen: str
-) -> list[Conditional]:
+) -> list[Any]:
     """Predictors of several models, each with its share of the draws, spread evenly over its own."""
-    parts: list[Conditional] = []
+    parts: list[Any] = []
     shares = np.array(list(weights.values()))
     counts = np.diff(np.round(N_DRAWS * np.cumsum([0.0, *shares])).astype(int))
     for source, count in zip(runs.values(), counts.tolist(), strict=True):
         if not count:
             continue
         rows = [
-            Conditional(mean[None], variance[None], part.likelihoods)
+            type(part)(mean[None], variance[None], part.likelihoods)
             for part in conditionals(source, X_new, unseen=unseen, n_draws=count)
             for mean, variance in zip(part.mean, part.variance, strict=True)
         ]
         parts += [rows[k * len(rows) // count] for k in range(count)]
     kinds = {
-        (own.constants, own.binary, own.discrete) for part in parts for own in part.likelihoods
+        (own.constants, own.binary, own.discrete, own.functions)
+        for part in parts
+        for own in part.likelihoods
     }
     if len(kinds) > 1:
         raise InputError(
@@ -248,7 +272,7 @@ def _averaged(
 
 def predictors(
     source: Any, *, model: GPModel | None = None, n_draws: int
-) -> Iterable[Predictor | BasisPredictor]:
+) -> Iterable[Predictor | BasisPredictor | MultiPredictor]:
     """The predictor of each setting of the hyperparameters, of draws or of a fit.
 
     Of draws at most ``n_draws`` are used, spread evenly.
@@ -259,6 +283,9 @@ def predictors(
         return _draw_predictors(source, model, n_draws)
     if model is not None:
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
+    fit = getattr(source, "fit", source)
+    if isinstance(fit, MultiLaplace):
+        return [fit_predictor(fit, N_DRAWS)]
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):
         function: Any = sites.model.covariance_function  # a `CovarianceAt`
@@ -272,12 +299,26 @@ def predictors(
 
 def _draw_predictors(
     tree: xr.DataTree, model: GPModel | None, n_draws: int
-) -> Iterable[Predictor | BasisPredictor]:
+) -> Iterable[Predictor | BasisPredictor | MultiPredictor]:
     """Predictors of posterior draws; those at one setting of theta are one."""
-    model, thetas, eta = read_draws("predict", tree, model, n_draws)
+    drawn_of, thetas, eta = read_draws("predict", tree, model, n_draws)
+    return _of_draws(drawn_of, thetas, eta)
+
+
+def _of_draws(
+    model: Any, thetas: np.ndarray, eta: np.ndarray | None
+) -> Iterable[Predictor | BasisPredictor | MultiPredictor]:
     if eta is None and not model.likelihood.conjugate:
         raise InputError("predict: these draws hold no latents; sample with keep_latents=True")
     report = Progress("predict", len(thetas), unit="draws")
+    if isinstance(model, MultiGPModel):
+        assert eta is not None
+        of_functions: dict[int, NewDesigns] = {}
+        for k, theta in enumerate(thetas):
+            yield multi_predictor(model, theta, eta[k : k + 1], of_functions)
+            report.update()
+        report.close()
+        return
     designs = NewDesigns(model)
     regression = CollapsedBasisDensity(model) if model.basis and eta is None else None
     for k, theta in enumerate(thetas):

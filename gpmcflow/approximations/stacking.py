@@ -11,10 +11,18 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.draws import evenly_spaced, read_draws
-from gpmcflow.approximations.leave_one_out import BAD_K, LeaveOneOut, at_theta, how, over_draws
+from gpmcflow.approximations.leave_one_out import (
+    BAD_K,
+    LeaveOneOut,
+    at_theta,
+    how,
+    over_draws,
+    over_function_draws,
+)
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 
 log = logging.getLogger(__name__)
 N_DRAWS = 100  # each needs a fit
@@ -72,21 +80,30 @@ def leave_one_out(
     if not isinstance(n_draws, int | np.integer) or isinstance(n_draws, bool) or n_draws < 1:
         raise InputError(f"leave_one_out: n_draws is {n_draws!r}; allowed: a whole number >= 1")
     tree = evenly_spaced(draws, n_draws)
-    model, thetas, eta = read_draws("leave_one_out", tree, model, _ALL)
-    if len(thetas) == 1:
-        found = LeaveOneOut(at_theta(model, thetas[0]), np.zeros(model.n_cases), how(model))
+    drawn_of, thetas, eta = read_draws("leave_one_out", tree, model, _ALL)
+    n_chains = tree["posterior"].sizes["chain"]
+    if isinstance(drawn_of, MultiGPModel):
+        if eta is None:
+            raise InputError(
+                "leave_one_out: these draws hold no latents; sample with keep_latents=True"
+            )
+        rows = thetas.reshape(n_chains, -1, drawn_of.dim)
+        found = over_function_draws(drawn_of, rows, eta.reshape(*rows.shape[:2], -1))
+    elif len(thetas) == 1:
+        found = LeaveOneOut(
+            at_theta(drawn_of, thetas[0]), np.zeros(drawn_of.n_cases), how(drawn_of)
+        )
     else:
-        n_chains = tree["posterior"].sizes["chain"]
         latents = None
-        if eta is not None and not (model.basis or model.likelihood.conjugate):
-            c = np.array([[model.mean_at(model.full(theta))] for theta in thetas])
-            latents = (eta - c).reshape(n_chains, -1, model.n_cases)
-        found = over_draws(model, thetas.reshape(n_chains, -1, model.dim), latents)
+        if eta is not None and not (drawn_of.basis or drawn_of.likelihood.conjugate):
+            c = np.array([[drawn_of.mean_at(drawn_of.full(theta))] for theta in thetas])
+            latents = (eta - c).reshape(n_chains, -1, drawn_of.n_cases)
+        found = over_draws(drawn_of, thetas.reshape(n_chains, -1, drawn_of.dim), latents)
     n_bad = int((found.pareto_k > BAD_K).sum())
     if n_bad:
         log.warning(
             "leave_one_out: %d of %d cases have a Pareto k above %g, so that their scores may be wrong; take "
-            "more draws (n_draws), or look at these cases", n_bad, model.n_cases, BAD_K,
+            "more draws (n_draws), or look at these cases", n_bad, drawn_of.n_cases, BAD_K,
         )  # fmt: skip
     elpd = found.log_density
     attributes = {

@@ -64,6 +64,7 @@ def effects(
     values: Sequence[Any] | None = None,
     compare: str | None = None,
     kind: str = "mean",
+    of: str | None = None,
     interval: float = 0.95,
     n_rows: int | None = None,
     n_draws: int = N_DRAWS,
@@ -93,6 +94,8 @@ def effects(
         and the first value; "slope" for the difference of these per unit of the column (per day of dates).
     kind:
         "mean", or "latent" for eta.
+    of:
+        Of classes, the one whose probability the mean is; of several latent functions, which one.
     interval:
         Probability of the interval, between quantiles of equal tails.
     n_rows:
@@ -164,9 +167,9 @@ def effects(
     _, drawn = draw_latents("effects", draws, rows_of, model=model, n_draws=n_draws, rng=rng)
     averages, attributes = [], {}
     for setting, eta in drawn:
-        one = units_of(setting.likelihood, eta.shape[1], "effects", exposure=None, trials=None)
+        one = units_of(setting.likelihood, eta.shape[-1], "effects", exposure=None, trials=None)
         shape = (len(eta), *(len(grid.values) for grid in grids), used[0])
-        averages.append(of_kind(kind, setting.likelihood, eta, one).reshape(shape).mean(-1))
+        averages.append(of_kind(kind, setting.likelihood, eta, one, of=of).reshape(shape).mean(-1))
         attributes = outcome_attributes(setting.model, kind) | {"n_rows": used[0]}
     drawn_averages = np.concatenate(averages)
     beside = {grid.column: grid.coordinate for grid in grids[1:]}

@@ -31,6 +31,7 @@ def contrast(
     *,
     scale: str = "difference",
     kind: str = "mean",
+    of: str | None = None,
     interval: float = 0.95,
     unseen: str = "error",
     n_draws: int = N_DRAWS,
@@ -54,6 +55,8 @@ def contrast(
         "difference", "ratio" or "odds".
     kind:
         "mean", or "latent" for differences of eta, such as log rates.
+    of:
+        Of classes, the one whose probability the mean is; of several latent functions, which one.
     interval:
         Probability of the interval, between quantiles of equal tails.
     unseen, n_draws, model, seed:
@@ -107,8 +110,8 @@ def contrast(
     _, drawn = draw_latents("contrast", draws, rows_of, model=model, n_draws=n_draws, rng=rng)
     values, attributes = [], {}
     for setting, eta in drawn:
-        one = units_of(setting.likelihood, eta.shape[1], "contrast", exposure=None, trials=None)
-        means = of_kind(kind, setting.likelihood, eta, one)
+        one = units_of(setting.likelihood, eta.shape[-1], "contrast", exposure=None, trials=None)
+        means = of_kind(kind, setting.likelihood, eta, one, of=of)
         first, second = means[:, : sizes[0]], means[:, sizes[0] :]
         values.append(compared(first, second, scale, "contrast"))
         attributes = outcome_attributes(setting.model, kind)

@@ -19,6 +19,7 @@ def draws_at(
     X_new: Any,
     *,
     kind: str = "mean",
+    of: str | None = None,
     exposure: Any = None,
     trials: Any = None,
     unseen: str = "error",
@@ -41,6 +42,8 @@ def draws_at(
     kind:
         "latent" for eta = f + c, "mean" for E[y | eta, theta], "response" for new observations. The mean of
         labels is the probability of +1.
+    of:
+        Of classes, the one whose probability the mean is; of several latent functions, which one.
     exposure, trials:
         Of the new rows, as of `predict`.
     unseen:
@@ -88,9 +91,9 @@ def draws_at(
     values, attributes = [], {}
     for setting, eta in drawn:
         units = units_of(
-            setting.likelihood, eta.shape[1], "draws_at", exposure=exposure, trials=trials
+            setting.likelihood, eta.shape[-1], "draws_at", exposure=exposure, trials=trials
         )
-        values.append(of_kind(kind, setting.likelihood, eta, units, rng))
+        values.append(of_kind(kind, setting.likelihood, eta, units, rng, of))
         attributes = outcome_attributes(setting.model, kind)
     by_chain = place.by_chain(np.concatenate(values))
     index = {"chain": place.chain, "draw": place.draw, "new_case": np.arange(by_chain.shape[-1])}

@@ -15,6 +15,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 
 N_DRAWS = 400  # each needs a factorisation
 
@@ -77,7 +78,7 @@ def settings_of(
     pin_blas()
     if not isinstance(n_draws, int | np.integer) or isinstance(n_draws, bool) or n_draws < 1:
         raise InputError(f"{who}: n_draws is {n_draws!r}; allowed: a whole number >= 1")
-    if isinstance(source, GPModel):
+    if isinstance(source, GPModel | MultiGPModel):
         raise InputError(
             f"{who}: found a GPModel; allowed: draws of sample, such as gp.sample(model), or a fit"
         )

@@ -50,7 +50,8 @@ def draws_of(
         raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
     stats = tree["sample_stats"].to_dataset().transpose("chain", "draw", ...)
     own = (values.isel(evenly).values for values in (posterior[name], stats["sum_log_likelihood"]))
-    return GivenDraws(theta, *own), stage
+    latents, log_likelihood = own
+    return GivenDraws(theta, latents.reshape(*theta.shape[:2], -1), log_likelihood), stage
 
 
 def as_drawn(model: GPModel, tree: xr.DataTree) -> GPModel:

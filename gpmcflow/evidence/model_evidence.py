@@ -40,6 +40,7 @@ from gpmcflow.execution import (
     workers,
 )
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
 from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
@@ -288,7 +289,7 @@ def _check(
     model: Any, sampler: Any, route: str, n_replicates: int, n_draws: int, target_error: float
 ) -> None:
     where = "model_evidence"
-    if not isinstance(model, GPModel):
+    if not isinstance(model, GPModel | MultiGPModel):
         raise InputError(f"{where}: model is a {type(model).__name__}; allowed: a GPModel")
     if not model.dim:
         raise InputError(

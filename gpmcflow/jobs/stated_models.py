@@ -8,7 +8,7 @@ from typing import Any
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
+from gpmcflow.likelihoods import LIKELIHOODS, MULTI_LIKELIHOODS, Likelihood, likelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.parameters.parameter import own_units
 
@@ -35,7 +35,7 @@ def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:
     choice, where = problem["likelihood"], f"{path}.likelihood"
     name, settings = (choice, {}) if isinstance(choice, str) else next(iter(choice.items()))
     priors = priors_of(problem, path)
-    kind = LIKELIHOODS.get(name)
+    kind = (LIKELIHOODS | MULTI_LIKELIHOODS).get(name)
     words = kind.options if kind is not None else ()
     stated = _settings(settings, priors, where, words)
     try:

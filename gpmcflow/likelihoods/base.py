@@ -123,6 +123,9 @@ class Likelihood(ABC):
         tuple[str, ...]
     ] = ()  #: parameters in the units of y, which eta has, too
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"
+    functions: tuple[str, ...] = (
+        "latent",
+    )  #: names of the latent functions; see `MultiLikelihood`
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -225,6 +228,10 @@ class Likelihood(ABC):
     def coded(self, y: Any) -> Any:
         """Observations as numbers, where they may come as words."""
         return y
+
+    def with_levels_of(self, y: Any) -> Likelihood:
+        """Return the likelihood with what it leaves to the observations, such as names of classes."""
+        return self
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` for observations this likelihood cannot have; the model has refused nan."""

@@ -45,10 +45,10 @@ class DenseStructure(PriorStructure):
         if not math.isfinite(self._log_det):
             return np.nan
         w, b = self.sites
-        self._scale = math.sqrt(self._trace / n) if model.likelihood.relative_sites else 1.0
-        self._omega, mean = np.sqrt(w) / self._scale, model.mean_at(full)
+        self.amplitude = math.sqrt(self._trace / n) if model.likelihood.relative_sites else 1.0
+        self._omega, mean = np.sqrt(w) / self.amplitude, model.mean_at(full)
         evidence = condition(
-            ROUTINES, self._R, self._L, self._B, self._omega, self._scale * b / w - mean, z[:n], z[n:],
+            ROUTINES, self._R, self._L, self._B, self._omega, self.amplitude * b / w - mean, z[:n], z[n:],
             self._a, self._alpha, self._whitened, self.latents, self._covariance.V,
         )  # fmt: skip
         self.predictor = self.latents + mean
@@ -61,7 +61,7 @@ class DenseStructure(PriorStructure):
 
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
-        (w, b), s = self.sites, self.predictor / self._scale
+        (w, b), s = self.sites, self.predictor / self.amplitude
         return float(s @ (b - 0.5 * w * s))
 
     def log_prior(self) -> float:
@@ -72,7 +72,7 @@ class DenseStructure(PriorStructure):
     def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """By z = (z_1, z_2), and by the covariance's parameters and the mean."""
         (w, b), n, model, full = self.sites, self.n_latents, self.model, self._full
-        rho = slope + (w * self.predictor / self._scale - b) / self._scale
+        rho = slope + (w * self.predictor / self.amplitude - b) / self.amplitude
         slope_z = np.empty(2 * n)
         pull_back(
             ROUTINES, self._L, self._B, self._omega, rho, self._adjoint, slope_z[:n], slope_z[n:]

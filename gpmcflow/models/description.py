@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,29 +16,50 @@ from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance, parse_setting
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, likelihood
+from gpmcflow.likelihoods import Likelihood, is_own, likelihood
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.outcome import Outcome
 
 
-def describe(model: GPModel) -> dict[str, Any]:
+def describe(model: GPModel | MultiGPModel) -> dict[str, Any]:
     """All of a model but its numbers by case, as plain values.
 
     ``covariance`` is None where no text tells it, as it holds a function in Python, and ``likelihood`` for a
     class that is not the package's own.
     """
-    own = LIKELIHOODS.get(model.likelihood.name) is type(model.likelihood)
-    tellable = all(leaf.term in LEAVES for leaf in model.leaves)
+    own = is_own(model.likelihood)
+    if isinstance(model, MultiGPModel):
+        parts = dict(zip(model.covariance, model.parts, strict=False))
+        texts = {name: _covariance_text(part) for name, part in parts.items()}
+        prior = {
+            "covariance": None if None in texts.values() else texts,
+            "mean": {name: setting_text(mean) for name, mean in model.mean.items()},
+            "structure": _structure(model.structure),
+        }
+    else:
+        prior = {
+            "covariance": _covariance_text(model),
+            "mean": setting_text(model.mean),
+            "structure": asdict(model.basis_settings) if model.basis else model.structure_name,
+        }
     return {
-        "covariance": model.covariance.text() if tellable else None,
+        **prior,
         "likelihood": _described(model.likelihood) if own else None,
-        "mean": setting_text(model.mean),
         "jitter": None if model.jitter is None else float(model.jitter),
-        "structure": asdict(model.basis_settings) if model.basis else model.structure_name,
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
         "dates": list(model.inputs.dates),
         **_of_frame(model),
     }
+
+
+def _covariance_text(model: GPModel) -> str | None:
+    tellable = all(leaf.term in LEAVES for leaf in model.leaves)
+    return model.covariance.text() if tellable else None
+
+
+def _structure(stated: str | BasisFunctions) -> Any:
+    return stated if isinstance(stated, str) else asdict(stated)
 
 
 def _of_frame(model: GPModel) -> dict[str, Any]:
@@ -90,7 +111,7 @@ def _likelihood_of(described: Mapping[str, Any], constants: xr.Dataset) -> Likel
     return likelihood(name, **settings)
 
 
-def data_of(model: GPModel) -> dict[str, xr.Dataset]:
+def data_of(model: GPModel | MultiGPModel) -> dict[str, xr.Dataset]:
     """Groups ``observed_data`` and ``constant_data``: y, X, and constants of the likelihood by case."""
     cases = {"case": np.arange(model.n_cases)}
     by_case = {name: ("case", value) for name, value in _arrays(model.likelihood).items()}
@@ -110,7 +131,14 @@ def _setting(text: str, where: str) -> Any:
         return parse_setting(text, where)
 
 
-def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
+def _each(described: Any, parsed: Callable[[str], Any]) -> Any:
+    """What a text says, or the texts of several functions."""
+    if isinstance(described, Mapping):
+        return {name: parsed(text) for name, text in described.items()}
+    return parsed(described)
+
+
+def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel | MultiGPModel:
     """The model of a description, with the data of a tree of results.
 
     Raises `InputError` for a covariance or a likelihood that no text tells.
@@ -132,9 +160,9 @@ def model_of(described: Mapping[str, Any], tree: xr.DataTree) -> GPModel:
     return GPModel(
         inputs._replace(values=np.array(inputs.values - inputs.shifts, order="C")),
         tree["observed_data/y"].values,
-        parse_covariance(described["covariance"]),
+        _each(described["covariance"], parse_covariance),
         _likelihood_of(described["likelihood"], constants),
-        parse_setting(described["mean"], "mean"),
+        _each(described["mean"], lambda text: parse_setting(text, "mean")),
         described["jitter"],
         structure if isinstance(structure, str) else BasisFunctions(**structure),
         Outcome.of(described.get("outcome")),

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from gpmcflow.covariances.expressions import Covariance
+from gpmcflow.covariances.expressions import Covariance, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, table_of
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, Survival, likelihood
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    MULTI_LIKELIHOODS,
+    Likelihood,
+    MultiLikelihood,
+    Survival,
+    likelihood,
+    likelihood_class,
+)
 from gpmcflow.models.outcome import WHERE, Outcome, read_outcome
 from gpmcflow.models.own_units import (
     centred,
@@ -25,6 +34,7 @@ from gpmcflow.models.own_units import (
     named_by_columns,
     vanishes,
 )
+from gpmcflow.parameters.hyperpriors import Hyperprior
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +44,7 @@ class Statement(NamedTuple):
 
     X: Inputs
     y: Any
-    covariance: Covariance
+    covariance: Any  #: a `Covariance`, or one for each latent function by its name
     likelihood: Likelihood
     mean: Any
     outcome: Outcome
@@ -43,7 +53,7 @@ class Statement(NamedTuple):
 def statement(
     frame: Any,
     y: str,
-    covariance: Covariance | str,
+    covariance: Covariance | str | Mapping[str, Covariance | str],
     likelihood_: Likelihood | str | None,
     *,
     mean: Any,
@@ -63,13 +73,13 @@ def statement(
     twice = table.columns[table.columns.duplicated()]
     if len(twice):
         raise InputError(f"{WHERE}: two columns are named {twice[0]!r}; rename one")
-    if isinstance(covariance, str):
-        covariance = parse_covariance(covariance, priors, f"{WHERE}: covariance")
-    if not isinstance(covariance, Covariance):
-        raise InputError(
-            f'{WHERE}: covariance is {covariance!r}; allowed: text such as "matern32(age) + group(ward)", '
-            "or an expression such as Matern32(columns='age')"
-        )
+    if isinstance(covariance, Mapping):
+        each = {
+            name: _covariance(own, priors, f"{WHERE}: covariance: {name}")
+            for name, own in covariance.items()
+        }
+    else:
+        each = {"": _covariance(covariance, priors, f"{WHERE}: covariance")}
     if missing not in ("error", "drop"):
         raise unknown_name(f"{WHERE}: missing", missing, ("error", "drop"))
     _require_column(table, y, "y")
@@ -79,7 +89,8 @@ def statement(
     named = {n: v for n, v in constants.items() if isinstance(v, str) and n in by_case}
     for name, column in named.items():
         _require_column(table, column, name)
-    inputs = _input_columns(covariance, table, y, set(named.values()))
+    wanted = [_input_columns(own, table, y, set(named.values())) for own in each.values()]
+    inputs = [name for name in table.columns if any(name in columns for columns in wanted)]
     arrays = {
         name: table[value] if name in named else _array(name, value, len(table))
         for name, value in constants.items()
@@ -89,6 +100,14 @@ def statement(
     outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
     made = _with_constants(likelihood_, arrays)
     X, width = inputs_of(table[inputs]), 1.0
+    if isinstance(made, MultiLikelihood):
+        return _of_functions(X, values, each, made, mean, outcome)
+    covariance = each.get("") or next(iter(each.values()))
+    if len(each) > 1:
+        raise InputError(
+            f"{WHERE}: covariance is one for each of {', '.join(each)}; allowed: one, as the {made.name} "
+            "likelihood has one latent function"
+        )
     coded = np.asarray(made.coded(values), dtype=np.float64)
     scaled = made.in_units_of_y and not isinstance(made, Survival)
     if scaled:
@@ -103,10 +122,68 @@ def statement(
     return Statement(X, values, covariance, made, mean, outcome)
 
 
+def _covariance(stated: Any, priors: Mapping[str, Any] | None, where: str) -> Covariance:
+    """A covariance, or what its text says."""
+    covariance = parse_covariance(stated, priors, where) if isinstance(stated, str) else stated
+    if not isinstance(covariance, Covariance):
+        raise InputError(
+            f'{where} is {stated!r}; allowed: text such as "matern32(age) + group(ward)", or an expression '
+            "such as Matern32(columns='age')"
+        )
+    return covariance
+
+
+def _of_functions(
+    X: Inputs,
+    values: Any,
+    each: Mapping[str, Covariance],
+    made: MultiLikelihood,
+    mean: Any,
+    outcome: Outcome,
+) -> Statement:
+    """The statement of a likelihood of several latent functions.
+
+    One covariance serves all. Functions of one prior have a mean of 0, so that a covariance without a
+    constant gets one, for classes of other sizes. In the units of y are the function ``mean`` and, as a shift
+    of its logs, ``log_sd``.
+    """
+    functions = ("",) if made.same_prior else made.functions
+    each = dict.fromkeys(functions, each[""]) if "" in each else each
+    whole = reduce(Sum, each.values())
+    X = centred(X, whole)
+    if made.same_prior:
+        (covariance,) = each.values()
+        covariance = covariance_in_units(named_by_columns(covariance), X, 1.0)
+        if not any(isinstance(term, Constant) for term in _terms(covariance)):
+            covariance = covariance + Constant(1.0)
+        return Statement(X, values, covariance, made, mean, outcome)
+    y = np.asarray(made.coded(values), dtype=np.float64)
+    width = float(np.std(y)) or 1.0
+    means: dict[str, Any] = dict(made.default_means())
+    covariances = {}
+    for name, own in each.items():
+        unit = width if name == "mean" else 1.0
+        own = covariance_in_units(named_by_columns(own), X, unit)
+        covariances[name] = own + Constant(unit) if vanishes(own, X) else own
+    means["mean"] = Hyperprior("norm", {"loc": float(y.mean()), "scale": width})
+    if "log_sd" in means:
+        prior = means["log_sd"]
+        means["log_sd"] = Hyperprior(
+            "norm", {**prior.parameters, "loc": prior.parameters["loc"] + np.log(width)}
+        )
+    if isinstance(mean, Mapping):
+        means |= mean
+    return Statement(X, values, covariances, made, means, outcome)
+
+
+def _terms(covariance: Covariance) -> Sequence[Covariance]:
+    return covariance.operands() if isinstance(covariance, Sum) else [covariance]
+
+
 def _by_case(stated: Any) -> tuple[str, ...]:
     """What a likelihood may know by case; nothing of one that is found by the outcome."""
-    if isinstance(stated, str) and stated in LIKELIHOODS:
-        return LIKELIHOODS[stated].constants
+    if isinstance(stated, str) and stated in LIKELIHOODS | MULTI_LIKELIHOODS:
+        return likelihood_class(stated).constants
     return stated.constants if isinstance(stated, Likelihood) else ()
 
 
@@ -182,7 +259,7 @@ def _complete(
 
 def _with_constants(stated: Likelihood | str, arrays: Mapping[str, Any]) -> Likelihood:
     """The likelihood with what is known by case, such as exposure."""
-    kind = LIKELIHOODS[stated] if isinstance(stated, str) else type(stated)
+    kind = likelihood_class(stated) if isinstance(stated, str) else type(stated)
     for name in arrays:
         allowed = {field.name for field in fields(kind)} if isinstance(stated, str) else ()
         if name not in (*kind.constants, *allowed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.likelihoods import Likelihood
+from gpmcflow.likelihoods import Likelihood, MultiLikelihood
 from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
@@ -152,7 +153,8 @@ class GPModel(WritableArrays, LatentPrior):
         variable with a feature coordinate; and observations (n,).
     covariance, likelihood:
         Any covariance expression, or its text as `parse_covariance` reads it, and likelihood; what they leave
-        out has a default hyperprior.
+        out has a default hyperprior. A likelihood of several latent functions, such as `Softmax` for classes,
+        makes a `MultiGPModel`, whose covariance may be one for each function, {"mean": .., "log_sd": ..}.
     mean:
         Number or hyperprior of c, in the units of the latent function; left out, 0 unless the likelihood has
         another default, as `Ordinal` does.
@@ -200,6 +202,15 @@ class GPModel(WritableArrays, LatentPrior):
     jitter: float | None = None
     structure: str | BasisFunctions = "auto"
     outcome: Outcome | None = None
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        """A `MultiGPModel` where the likelihood has several latent functions."""
+        likelihood = arguments[3] if len(arguments) > 3 else named.get("likelihood")
+        if isinstance(likelihood, MultiLikelihood):
+            from gpmcflow.models.multi_gp_model import MultiGPModel  # here: it is made of GPModels
+
+            return MultiGPModel(*arguments, **named)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         inputs, of_user = inputs_of(self.X), not isinstance(self.X, Inputs)
@@ -537,3 +548,8 @@ class GPModel(WritableArrays, LatentPrior):
         structure = (self.basis_settings,) if self.basis else ()
         text = repr((*settings, *inputs, *structure))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)
+
+
+# what `help` shows: that of the fields, which `__new__` hides
+_fields = signature(GPModel.__init__)
+GPModel.__signature__ = _fields.replace(parameters=list(_fields.parameters.values())[1:])  # type: ignore[attr-defined]

@@ -11,6 +11,8 @@ from gpmcflow.models.basis_structure import BasisStructure
 from gpmcflow.models.dense_structure import DenseStructure
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.kronecker_structure import KroneckerStructure
+from gpmcflow.models.multi_gp_model import MultiGPModel
+from gpmcflow.models.multi_structure import MultiStructure
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
 
 LARGEST = 150.0  # size of a log above which squares overflow: such a point has no density
@@ -34,8 +36,13 @@ def impossible(model: GPModel, n_z: int, n_latents: int) -> Evaluation:
     return Evaluation(-np.inf, zero, np.zeros(n_z), nowhere, np.zeros(n_latents), -np.inf, -np.inf)
 
 
-def structure_of(model: GPModel, sites: FrozenSites) -> PriorStructure:
+def structure_of(model: GPModel | MultiGPModel, sites: FrozenSites) -> PriorStructure:
     """Buffers for the structure of a model's prior."""
+    if isinstance(model, MultiGPModel):
+        rows = (values.reshape(len(model.parts), -1) for values in sites)
+        own = zip(model.parts, *rows, strict=True)
+        parts = [structure_of(part, FrozenSites(w, b)) for part, w, b in own]
+        return MultiStructure(model, parts, sites)
     if model.basis:
         return BasisStructure(model, sites)
     return (KroneckerStructure if model.kronecker else DenseStructure)(model, sites)

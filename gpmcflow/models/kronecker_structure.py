@@ -90,10 +90,10 @@ class KroneckerStructure(PriorStructure):
         self._full, self._c = full, model.mean_at(full)
         self._K = self._covariance.fill_axes(full)
         self._traces = [float(K.trace()) for K in self._K]
-        self._scale = (
+        self.amplitude = (
             math.sqrt(math.prod(self._traces) / n) if model.likelihood.relative_sites else 1.0
         )
-        self._omegas = [first / self._scale, self._roots[1]]
+        self._omegas = [first / self.amplitude, self._roots[1]]
         try:
             self._L = [np.linalg.cholesky(K) for K in self._K]
             self._B = SiteSpectrum(self._K, self._omegas)
@@ -101,7 +101,7 @@ class KroneckerStructure(PriorStructure):
             return np.nan
         (L1, L2), omega = self._L, np.outer(*self._omegas)
         self._omega, self._z1 = omega, z[:n].reshape(self.shape)
-        gamma = self._scale * self._b / self._w - self._c
+        gamma = self.amplitude * self._b / self._w - self._c
         pseudo = omega * gamma
         prior = omega * (L1 @ self._z1 @ L2.T)
         pair = np.stack([pseudo - prior - z[n:].reshape(self.shape), pseudo])
@@ -118,7 +118,7 @@ class KroneckerStructure(PriorStructure):
 
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
-        s = self.predictor / self._scale
+        s = self.predictor / self.amplitude
         return float(s @ (self._b - 0.5 * self._w * s.reshape(self.shape)).ravel())
 
     def log_prior(self) -> float:
@@ -132,7 +132,7 @@ class KroneckerStructure(PriorStructure):
         """By z = (z_1, z_2), and by the covariance's parameters and the mean."""
         (K1, K2), (L1, L2), model, full = self._K, self._L, self.model, self._full
         h = self.predictor.reshape(self.shape)
-        rho = slope.reshape(self.shape) + (self._w * h / self._scale - self._b) / self._scale
+        rho = slope.reshape(self.shape) + (self._w * h / self.amplitude - self._b) / self.amplitude
         by_z2 = -self._B.solve(self._omega * (K1 @ rho @ K2))
         v_bar = rho + self._omega * by_z2
         by_z1 = L1.T @ v_bar @ L2

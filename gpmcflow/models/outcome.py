@@ -12,7 +12,14 @@ import pandas as pd
 from gpmcflow.covariances.inputs import DATES, holds
 from gpmcflow.data.outcome_kinds import YES_WORDS
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods import LIKELIHOODS, Likelihood, Logistic, Ordinal
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    MULTI_LIKELIHOODS,
+    Likelihood,
+    Logistic,
+    Ordinal,
+    Softmax,
+)
 
 WHERE = "from_frame"
 _FEW = 4  # labels that a message shows
@@ -41,8 +48,9 @@ def read_outcome(
     """The outcome, its values as the likelihood takes them, and the likelihood, stated or found."""
     where = f"{WHERE}: y: column {name!r}"
     kind = stated if isinstance(stated, str) else getattr(stated, "name", None)
-    if isinstance(stated, str) and stated not in LIKELIHOODS:
-        raise unknown_name(f"{WHERE}: likelihood", stated, LIKELIHOODS)
+    known = LIKELIHOODS | MULTI_LIKELIHOODS
+    if isinstance(stated, str) and stated not in known:
+        raise unknown_name(f"{WHERE}: likelihood", stated, known)
     if not isinstance(stated, Likelihood | str | None):
         raise InputError(
             f'{WHERE}: likelihood is {stated!r}; allowed: a name such as "poisson", or one such as Poisson()'
@@ -57,6 +65,9 @@ def read_outcome(
         return Outcome(name), words, stated if isinstance(stated, Ordinal) else Ordinal(levels)
     labels = _labels(column)
     words_only = labels is not None
+    several = labels is not None and len(labels) > 2 and positive is None
+    if kind == "softmax" or (several and kind is None):
+        return _classes_of(column, name, stated, labels)
     binary = kind is not None and LIKELIHOODS.get(kind) is not None and LIKELIHOODS[kind].binary
     if positive is not None and not (binary or kind is None):
         raise InputError(f"{where}: positive has no use with the {kind} likelihood; leave it out")
@@ -84,6 +95,18 @@ def read_outcome(
     cells = _label_cells(column, words_only)
     y = np.where(cells == high, 1.0, -1.0)
     return Outcome(name, (low, high)), y, Logistic() if stated is None else stated
+
+
+def _classes_of(
+    column: pd.Series, name: str, stated: Likelihood | str | None, labels: list[str] | None
+) -> tuple[Outcome, Any, Likelihood]:
+    """Classes without an order: words, or numbers as their texts."""
+    if labels is None:
+        labels = _number_labels(_numeric(column, f"{WHERE}: y: column {name!r}"))
+    cells = _label_cells(column, words=_labels(column) is not None)
+    if isinstance(stated, Softmax) and stated.levels is not None:
+        return Outcome(name), cells, stated
+    return Outcome(name), cells, Softmax(tuple(labels))
 
 
 def _ordered_levels(column: pd.Series) -> tuple[str, ...]:
@@ -158,7 +181,7 @@ def _two_classes(
         found = f"{len(classes)} different labels" if len(classes) > 1 else "one label"
         raise InputError(
             f"{where} has {found} ({shown}); allowed: two, or ordered categories, "
-            f"pd.Categorical(.., ordered=True){one}"
+            f'pd.Categorical(.., ordered=True); or likelihood="softmax" for classes without an order{one}'
         )
     yes = [label for label in classes if label.lower() in YES_WORDS]
     ordered = isinstance(column.dtype, pd.CategoricalDtype)

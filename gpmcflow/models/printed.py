@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpmcflow.covariances.expressions import short_text
 from gpmcflow.parameters.parameter import own_units
 
 if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
+    from gpmcflow.models.multi_gp_model import MultiGPModel
 
 
 class _Free(NamedTuple):
@@ -20,7 +22,7 @@ class _Free(NamedTuple):
     interval: str
 
 
-def as_text(model: GPModel) -> str:
+def as_text(model: GPModel | MultiGPModel) -> str:
     """The model in lines."""
     lines = _lines(model)
     free = _free_of(model)
@@ -31,7 +33,7 @@ def as_text(model: GPModel) -> str:
     return "\n".join(lines)
 
 
-def as_html(model: GPModel) -> str:
+def as_html(model: GPModel | MultiGPModel) -> str:
     """The model as a table for notebooks."""
     head, *lines = (escape(line) for line in _lines(model))
     rows = "".join(
@@ -45,20 +47,27 @@ def as_html(model: GPModel) -> str:
     return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>{table if rows else ''}"
 
 
-def _lines(model: GPModel) -> list[str]:
+def _lines(model: GPModel | MultiGPModel) -> list[str]:
     outcome = model.outcome
     name = "y" if outcome is None else outcome.response
     likelihood = model.likelihood
     by_row = [own for own in likelihood.constants if getattr(likelihood, own, None) is not None]
     by_row = [own for own in by_row if getattr(getattr(likelihood, own), "shape", ())]
     known = f" with {', '.join(by_row)} of each row" if by_row else ""
+    covariance: Any = model.covariance
+    if isinstance(covariance, Mapping):
+        texts = {function: short_text(own) for function, own in covariance.items()}
+        shown = "; ".join(f"{function}: {text}" for function, text in texts.items())
+        shown = shown if len(texts) > 1 else next(iter(texts.values()))
+    else:
+        shown = short_text(covariance)
     return [
-        f"{name} ~ {short_text(model.covariance)}",
+        f"{name} ~ {shown}",
         f"{likelihood.name} likelihood{known}, {model.n_cases} rows, {model.structure_in_words}",
     ]
 
 
-def _free_of(model: GPModel) -> list[_Free]:
+def _free_of(model: GPModel | MultiGPModel) -> list[_Free]:
     found = []
     kinds = [model.parameters.coordinates[place] for place in model.free]
     for name, prior, kind in zip(model.names, model.parameters.free_priors, kinds, strict=True):

@@ -53,12 +53,15 @@ class PriorStructure(ABC):
     n_z, n_latents:
         Lengths of z and of u.
     predictor, latents:
-        h (n,) and u at the point.
+        h (n,), or (q, n) of several functions, and u at the point.
     sites:
         The `FrozenSites`; set them to change the coordinates.
+    amplitude:
+        a of the sites' s = h / a, at the point.
     """
 
     model: GPModel
+    amplitude: float = 1.0
     n_z: int
     n_latents: int
     predictor: np.ndarray

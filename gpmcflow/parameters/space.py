@@ -107,6 +107,14 @@ class ParameterSpace:
         return len(self.priors)
 
     @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All parameters in the order of `full`, with their whole names, as one owner would state them."""
+        return tuple(
+            Entry(name, entry.setting, entry.coordinate)
+            for name, (entry, _) in zip(self.all_names, self._first, strict=True)
+        )
+
+    @property
     def dim(self) -> int:
         """Number d of free parameters."""
         return len(self.free)

@@ -18,7 +18,8 @@ from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.collapsed_density import CollapsedDensity
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.samplers.variables import DIMS, in_own_units
+from gpmcflow.models.multi_gp_model import MultiGPModel
+from gpmcflow.samplers.variables import by_function, dims_of, in_own_units, latent_coords
 
 MOST_NUMBERS = 4e6  # of a pointwise array: 32 MB
 MOST_WORK = 1e10  # n^3 of all draws whose latents have to be drawn: seconds
@@ -41,6 +42,11 @@ class Predictive(ABC):
     @abstractmethod
     def coords(self) -> dict[str, np.ndarray]:
         """Of the arrays of a draw."""
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Names of the latent functions where predictors have a dimension of them, (.., q, n)."""
+        return ()
 
     @property
     @abstractmethod
@@ -77,12 +83,15 @@ class Predictive(ABC):
         """Variables of group ``posterior`` drawn from the prior, with observations and predictor (n,)."""
 
     def pointwise(self, seed: int, key: tuple, chain: int, draws: Draws) -> np.ndarray:
-        """log p(y_i | eta_i, theta), replicates of y, and eta, (3, draw, n), of draws of a chain."""
+        """log p(y_i | eta_i, theta), replicates of y, and eta of each function, (2 + q, draw, n)."""
         rng = chain_generators(seed, *key, "predictive", chains=[chain]).generator(0)
         rows = [
-            np.stack([likelihood.derivatives(eta, self.y)[0], likelihood.simulate(rng, eta), eta])
+            np.stack([
+                likelihood.derivatives(eta, self.y)[0], likelihood.simulate(rng, eta),
+                *([eta] if not self.functions else np.moveaxis(eta, -2, 0)),
+            ])
             for likelihood, eta in self.predictors(rng, draws)
-        ]
+        ]  # fmt: skip
         return np.concatenate(rows, axis=1)
 
 
@@ -94,7 +103,7 @@ class ModelPredictive(Predictive):
     covariance does not factorise.
     """
 
-    model: GPModel
+    model: GPModel | MultiGPModel
     has_latents: bool
 
     @property
@@ -103,10 +112,14 @@ class ModelPredictive(Predictive):
         return self.model.y
 
     @property
+    def functions(self) -> tuple[str, ...]:
+        """Those of a `MultiGPModel`."""
+        return self.model.functions if isinstance(self.model, MultiGPModel) else ()
+
+    @property
     def coords(self) -> dict[str, np.ndarray]:
         """Of theta and the latents."""
-        latents = {DIMS[self.model.latent_variable]: np.arange(self.model.n_latents)}
-        return {"theta_dim": np.array(self.model.names), **latents}
+        return {"theta_dim": np.array(self.model.names), **latent_coords(self.model)}
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -140,7 +153,7 @@ class ModelPredictive(Predictive):
         density = None if self.has_latents else collapsed(model)
         for k, theta in enumerate(draws["theta"]):
             if density is None:
-                latents = draws[model.latent_variable][k]
+                latents = draws[model.latent_variable][k].reshape(model.n_latents)
             else:
                 try:
                     latents, *_ = density.draw_latents(rng, theta)
@@ -159,7 +172,8 @@ class ModelPredictive(Predictive):
         theta = model.draw_prior(rng)
         latents, y = model.simulate(rng, theta)
         own = {n: v[0, 0] for n, v in in_own_units(model, theta[None, None]).items()}
-        return own | {model.latent_variable: latents}, y, model.predictor(theta, latents)
+        named = {model.latent_variable: by_function(model, latents)}
+        return own | named, y, model.predictor(theta, latents)
 
 
 @dataclass(frozen=True)
@@ -237,9 +251,14 @@ def predictive_groups(
         (predictive.pointwise, (seed, key, k, {n: draws[n][k, kept] for n in predictive.needed}))
         for k in range(n_chains)
     ]
-    arrays = _by_chain(calls, (3, len(kept), len(predictive.y)))
-    value, y, eta = ((("chain", "draw", "case"), arrays[:, k]) for k in range(3))
+    n_rows = 2 + max(1, len(predictive.functions))
+    arrays = _by_chain(calls, (n_rows, len(kept), len(predictive.y)))
+    value, y = ((("chain", "draw", "case"), arrays[:, k]) for k in range(2))
+    eta: Any = (("chain", "draw", "case"), arrays[:, 2])
     index = {"chain": chains, "draw": kept, "case": np.arange(len(predictive.y))}
+    if predictive.functions:
+        eta = ("chain", "function", "draw", "case"), arrays[:, 2:]
+        index["function"] = np.array(predictive.functions)
     groups["log_likelihood"] = xr.Dataset({"y": value}, index)
     groups["posterior_predictive"] = xr.Dataset({"y": y, "eta": eta}, index)
     return groups
@@ -288,15 +307,18 @@ def _prior_groups(predictive: Predictive, rng: np.random.Generator) -> dict[str,
     coords = predictive.coords
     index = {"chain": [0], "draw": np.arange(len(rows))}
     variables = {
-        name: (("chain", "draw", *([DIMS[name]] if np.ndim(value) else [])), stacked[None])
+        name: (("chain", "draw", *dims_of(name, np.ndim(value))), stacked[None])
         for name, value in rows[0][0].items()
         for stacked in [np.stack([row[0][name] for row in rows])]
     }
+    of_eta = ("function", "case") if predictive.functions else ("case",)
     replicates = {
-        name: (("chain", "draw", "case"), np.stack([row[k] for row in rows])[None])
-        for k, name in ((1, "y"), (2, "eta"))
+        name: (("chain", "draw", *dims), np.stack([row[k] for row in rows])[None])
+        for k, name, dims in ((1, "y", ("case",)), (2, "eta", of_eta))
     }
     cases = {"case": np.arange(len(predictive.y))}
+    if predictive.functions:
+        cases["function"] = np.array(predictive.functions)
     failed = {"failed": n - len(rows)}
     return {
         "prior": xr.Dataset(variables, index | coords, failed),

@@ -12,7 +12,7 @@ import xarray as xr
 from gpmcflow.diagnostics.rhat_limit import rhat_limit
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import Sampler
-from gpmcflow.samplers.variables import DIMS
+from gpmcflow.samplers.variables import dims_of
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of proposals that fail
@@ -27,7 +27,7 @@ def results_tree(arrays: Mapping[str, Any], program: ChainProgram, n_warmup: int
 
     def dataset(variables: Mapping[str, Any], index: Mapping[str, np.ndarray]) -> xr.Dataset:
         named = {
-            name: ((*index, *([DIMS[name]] if name in DIMS and values.ndim > 2 else [])), values)
+            name: ((*index, *dims_of(name, values.ndim - 2)), values)
             for name, values in variables.items()
         }
         used = {dim for dims, _ in named.values() for dim in dims}

@@ -15,6 +15,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers import SAMPLERS, make_sampler
@@ -23,6 +24,7 @@ from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.choice import choose
 from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import predictive_groups
@@ -240,6 +242,17 @@ def _asks_for_cases(model: GPModel, sampler: Any, summary: Summary | None, start
 
 def _target(model: Any, sampler: Any) -> tuple[Any, str]:
     """What samplers bind to, and of which kind it is."""
+    if isinstance(model, MultiGPModel):
+        if sampler is not None and type(sampler) is not JointSplitHMC:
+            raise InputError(
+                f"sample: sampler is {sampler!r}; allowed with several latent functions: JointSplitHMC()"
+            )
+        if not model.dim:
+            raise InputError(
+                "sample: latents of several functions are drawn beside free hyperparameters, and this model "
+                "has none; give one parameter a hyperprior"
+            )
+        return model, JOINT
     if isinstance(model, GPModel):
         if model.dim and getattr(sampler, "samples", None) == DENSITY:
             return RegressionDensity(model), DENSITY

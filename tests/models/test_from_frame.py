@@ -223,7 +223,10 @@ def test_frames_of_other_libraries(library):
         ({"covariance": 3}, r"covariance is 3; allowed: text such as"),
         ({"y": "visits"}, r'whole numbers; write likelihood="poisson"'),
         ({"y": "visits", "likelihood": "probit"}, r"has 5 different labels \(0, 1, 2, 3, \.\.\)"),
-        ({"y": "ward", "covariance": "matern32(age)"}, r'3 different labels .* or positive="a"'),
+        (
+            {"y": "ward", "covariance": "matern32(age)", "likelihood": "probit"},
+            r'3 different labels .* likelihood="softmax" .* or positive="a"',
+        ),
         ({"y": "ward", "likelihood": "poisson", "covariance": "linear(age)"}, r"holds words; allowed with"),
         ({"y": "ward", "likelihood": "ordinal", "covariance": "linear(age)"}, r"without an order"),
         ({"likelihood": "logit"}, r"unknown name 'logit'; did you mean 'logistic'"),

@@ -30,7 +30,8 @@ class Mode(NamedTuple):
 
 def plain_sites(model: GPModel) -> FrozenSites:
     """Sites that know nothing of the data, to build a density with before any are fitted."""
-    return FrozenSites(np.ones(model.n_cases), np.zeros(model.n_cases))
+    n = len(model.likelihood.functions) * model.n_cases
+    return FrozenSites(np.ones(n), np.zeros(n))
 
 
 def sites_at(

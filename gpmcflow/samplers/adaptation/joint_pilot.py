@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 FIRST_STEP, LARGEST_STEP = 0.3, 1.0
 ANGLE = 2.0  # of trajectories: measured best, for counts and labels; 1.4 and 2.8 give 0.7 of it
 LABELS = 0.25  # of the fitted precisions, for labels: a balance between hyperparameters and latents
+CLASSES = 1.0 / 12.0  # of several classes, by trial: worst latents gain twofold over a quarter
 FEW = 5  # hyperparameters up to which the plain covariance of their draws is taken
 FEW_ROUNDS, MANY_ROUNDS = (100, 300, 300), (60, 120)  # and, of many, one round of 8 d
 LAST_ROUND = 60  # transitions, which settle the step
@@ -80,8 +81,9 @@ def site_factor(model: GPModel) -> float:
     Their likelihoods are walls rather than bells: a reference narrower than the posterior is left by
     diffusion only. Other structures have sites that are far from walls, of which weaker ones gain nothing.
     """
-    dense = not (model.kronecker or model.basis)
-    return LABELS if model.likelihood.relative_sites and dense else 1.0
+    if not model.likelihood.relative_sites or model.kronecker or model.basis:
+        return 1.0
+    return CLASSES if len(model.likelihood.functions) > 1 else LABELS
 
 
 def first_stage(density: Density, starts: list[np.ndarray], rng: np.random.Generator) -> Stage:
@@ -185,7 +187,7 @@ class PilotProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each stage gives."""
-        d, n = self.model.dim, self.model.n_cases
+        d, n = self.model.dim, len(self.model.likelihood.functions) * self.model.n_cases
         n_latents = 0 if self.model.likelihood.conjugate else self.model.n_latents
         shapes = {"x": (d,), "latents": (n_latents,), "center": (d,), "scale": (d, d)}
         shapes |= {"precision": (n,), "shift": (n,)}
@@ -262,14 +264,18 @@ def pilot_group(model: GPModel, stages: dict[str, np.ndarray]) -> xr.Dataset:
     by_stage = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
     frozen = {
         "center": ("theta_dim",), "scale": ("theta_dim", "scale_dim"),
-        "precision": ("case",), "shift": ("case",),
     }  # fmt: skip
     values: dict[str, Any] = {name: ("stage", stages[name][0]) for name in by_stage}
     values |= {name: (dims, stages[name][0, -1]) for name, dims in frozen.items()}
+    several = len(model.likelihood.functions) > 1
+    for name in ("precision", "shift"):
+        rows = stages[name][0, -1].reshape(-1, model.n_cases)
+        values[name] = (("function", "case"), rows) if several else ("case", rows[0])
     n_stages = stages["step_size"].shape[1]
     names = ["mode", *(f"round {k}" for k in range(1, n_stages - 1)), "step"]
     coords: dict[str, Any] = {"stage": np.array(names), "theta_dim": np.array(model.names)}
     coords |= {"scale_dim": np.arange(model.dim), "case": np.arange(model.n_cases)}
+    coords |= {"function": np.array(model.likelihood.functions)} if several else {}
     group = xr.Dataset(values, coords)
     by_itself = {"structure": model.structure_in_words} if model.chose_basis else {}
     return group.assign_attrs(chosen=_in_words(model, group), **by_itself)

@@ -22,7 +22,7 @@ from gpmcflow.samplers.problem import (
     start_rows,
 )
 from gpmcflow.samplers.protocol import JOINT
-from gpmcflow.samplers.variables import DIMS, in_own_units
+from gpmcflow.samplers.variables import by_function, in_own_units, latent_coords
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class JointProblem(Problem):
     "weight" (pool, m) of basis functions, without which a sampler takes what suits it.
     """
 
-    target: GPModel
+    target: GPModel  #: or a `MultiGPModel`
     starts: Mapping[str, np.ndarray]
     keep_latents: bool = True
     modes: StartingModes | None = None  #: of which each has a pilot of its own
@@ -94,13 +94,13 @@ class JointProblem(Problem):
     def coords(self) -> dict[str, np.ndarray]:
         """Names of theta's coordinates, numbers of the latents."""
         model = self.target
-        latents = {DIMS[model.latent_variable]: np.arange(model.n_latents)}
-        return {"theta_dim": np.array(model.names), **latents}
+        return {"theta_dim": np.array(model.names), **latent_coords(model)}
 
     def posterior(self, draws: Mapping[str, Any]) -> dict[str, Any]:
         """theta, each free parameter in its own units, and latents."""
         variables, name = in_own_units(self.target, draws["theta"]), self.target.latent_variable
-        return variables | ({name: draws[name]} if self.keep_latents else {})
+        latents = {name: by_function(self.target, draws[name])} if self.keep_latents else {}
+        return variables | latents
 
     def predictive(self) -> ModelPredictive:
         """That of the model."""

@@ -1,0 +1,167 @@
+"""Several latent functions at new inputs, and the responses they give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.conditional import (
+    BasisPredictor,
+    Conditional,
+    NewDesigns,
+    Predictor,
+    basis_predictor,
+    latent_predictor,
+)
+from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.likelihoods import MultiLikelihood
+from gpmcflow.models.latent_prior import CovarianceAt
+from gpmcflow.models.multi_gp_model import MultiGPModel
+
+N_SIMULATED = 4000  # responses drawn for their spread and quantiles
+
+
+class MultiConditional(NamedTuple):
+    """Predictors of each function at new inputs as a mixture of independent normals, one a draw."""
+
+    mean: np.ndarray  #: (draw, q, m)
+    variance: np.ndarray  #: (draw, q, m)
+    likelihoods: Sequence[MultiLikelihood]  #: one for each draw, or one for all
+
+    @classmethod
+    def joined(cls, parts: Sequence[MultiConditional]) -> MultiConditional:
+        """Those of several settings as one mixture."""
+        if len(parts) == 1:
+            return parts[0]
+        mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
+        return cls(mean, variance, [part.likelihoods[0] for part in parts for _ in part.mean])
+
+    def rows(self) -> Iterator[tuple[MultiLikelihood, np.ndarray, np.ndarray]]:
+        """Likelihood, mean and variance of each draw."""
+        n = len(self.mean)
+        own = list(self.likelihoods) * (n if len(self.likelihoods) == 1 else 1)
+        return zip(own, self.mean, self.variance, strict=True)
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """log p(y_i) under the mixture, (m,)."""
+        terms = [own.log_mean(y, mean, variance) for own, mean, variance in self.rows()]
+        return logsumexp(terms, axis=0) - np.log(len(terms))
+
+    def class_probabilities(self) -> np.ndarray:
+        """P(y = each class) at each input, (class, m)."""
+        return np.mean([own.class_probabilities(m, v) for own, m, v in self.rows()], axis=0)
+
+    def responses(self, rng: np.random.Generator) -> np.ndarray:
+        """Simulated responses (draw, m)."""
+        each = -(-N_SIMULATED // len(self.mean))
+        drawn = []
+        for own, mean, variance in self.rows():
+            eta = mean + np.sqrt(variance) * rng.standard_normal((each, *mean.shape))
+            drawn.append(own.simulate(rng, eta))
+        return np.concatenate(drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class MultiPredictor:
+    """All functions at one setting of the hyperparameters, given draws of the latents.
+
+    Given the latents at the cases functions are independent, each normal for each draw.
+    """
+
+    model: MultiGPModel
+    likelihood: MultiLikelihood
+    parts: Sequence[Predictor | BasisPredictor]
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Those of the first function: one row for each draw."""
+        return self.parts[0].coefficients
+
+    def moments(self, X_new: Sequence[np.ndarray]) -> MultiConditional:
+        """Means and variances at coded inputs, (m, p) for each function."""
+        own = [part.moments(X) for part, X in zip(self.parts, X_new, strict=True)]
+        mean, variance = (np.stack([part[k] for part in own], axis=1) for k in range(2))
+        return MultiConditional(mean, variance, [self.likelihood])
+
+    def draw(self, X_new: Sequence[np.ndarray], rng: np.random.Generator, n: int) -> np.ndarray:
+        """Joint draws (n, q, m) at coded inputs, one for each draw of the latents."""
+        own = [part.draw(X, rng, n) for part, X in zip(self.parts, X_new, strict=True)]
+        return np.stack(own, axis=1)
+
+
+def multi_predictor(
+    model: MultiGPModel, theta: np.ndarray, latents: np.ndarray, designs: dict[int, NewDesigns]
+) -> MultiPredictor:
+    """The predictor at theta (d,) given draws of the latents of all functions (draw, n_latents)."""
+    own, parts = np.split(latents, model.splits, axis=1), []
+    for part, at, f in zip(model.parts, model.thetas_of_parts(theta), own, strict=True):
+        full = part.full(at)
+        if part.basis:
+            made = designs.setdefault(id(part), NewDesigns(part))
+            parts.append(basis_predictor(made, full, f))
+        else:
+            parts.append(latent_predictor(part, at, f + part.mean_at(full)))
+    return MultiPredictor(model, model.likelihood_at(model.full(theta)), parts)
+
+
+def fit_predictor(fit: MultiLaplace, n_draws: int) -> MultiPredictor:
+    """The predictor of a fit, from draws of its Gaussian."""
+    latents = fit.draw_latents(np.random.default_rng(0), n_draws)
+    return multi_predictor(fit.model, fit.theta, latents, {})
+
+
+def prior_multi_conditionals(
+    model: MultiGPModel, X_new: Any, n_draws: int, unseen: str = "error"
+) -> list[MultiConditional]:
+    """Predictors at new inputs under the prior, at draws of free hyperparameters."""
+    rng, coded, parts = np.random.default_rng(0), model.new_inputs(X_new, unseen), []
+    for _ in range(n_draws if model.dim else 1):
+        theta = model.draw_prior(rng)
+        means, variances = [], []
+        for part, at, X in zip(model.parts, model.thetas_of_parts(theta), coded, strict=True):
+            full = part.full(at)
+            variances.append(CovarianceAt(part, full).diagonal(X))
+            means.append(np.full(len(X), part.mean_at(full)))
+        likelihood = model.likelihood_at(model.full(theta))
+        parts.append(MultiConditional(np.array([means]), np.array([variances]), [likelihood]))
+    return parts
+
+
+def multi_predictive(
+    eta: MultiConditional, rng: np.random.Generator, quantiles: Sequence[float]
+) -> xr.Dataset:
+    """Latent functions and responses of a mixture of predictors: what `predict` returns."""
+    n_functions, m = eta.mean.shape[1:]
+    likelihood = eta.likelihoods[0]
+    own = [Conditional(eta.mean[:, c], eta.variance[:, c], []) for c in range(n_functions)]
+    spread = eta.variance.mean(0) + eta.mean.var(0)
+    variables: dict[str, Any] = {
+        "latent_mean": (("function", "new_case"), eta.mean.mean(0)),
+        "latent_sd": (("function", "new_case"), np.sqrt(spread)),
+        "latent_quantile": (
+            ("quantile", "function", "new_case"),
+            np.stack([part.quantiles(quantiles) for part in own], axis=1),
+        ),
+    }
+    coords: dict[str, Any] = {
+        "new_case": np.arange(m), "quantile": list(quantiles), "function": list(likelihood.functions),
+    }  # fmt: skip
+    if likelihood.classes:
+        probabilities = eta.class_probabilities()
+        names = np.array(list(likelihood.classes))
+        variables["response_probability"] = (("class", "new_case"), probabilities)
+        variables["response_class"] = ("new_case", names[probabilities.argmax(0)])
+        coords["class"] = names
+        return xr.Dataset(variables, coords)
+    response = eta.responses(rng)
+    mean = np.mean([each.mean_response(m_, v) for each, m_, v in eta.rows()], axis=0)
+    levels = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
+    variables["response_mean"] = ("new_case", mean)
+    variables["response_sd"] = ("new_case", response.std(0))
+    variables["response_quantile"] = (("quantile", "new_case"), levels)
+    return xr.Dataset(variables, coords)

@@ -1,0 +1,88 @@
+"""What a likelihood of several latent functions a case offers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import logsumexp, ndtri
+from scipy.stats import qmc
+
+from gpmcflow.likelihoods.base import Likelihood
+
+LEAST_INFORMATION = 1e-6  # of a site: a class that a case cannot be says nothing of its function
+N_NODES = 64  # of averages over the functions of a case
+
+
+class MultiLikelihood(Likelihood):
+    """A likelihood of q latent functions, p(y | eta) = prod_i p(y_i | eta_1i, .., eta_qi).
+
+    Predictors eta have shape (..., q, n), observations y have shape (n,). A subclass names its ``functions``
+    and needs `derivatives`, `information_blocks`, `simulate`, `validate` unless y is any number, and
+    `conditional_mean` or `class_probabilities` if responses are predicted. A `GPModel` gives each function a
+    Gaussian process of its own.
+
+    Attributes
+    ----------
+    functions:
+        Names of the latent functions.
+    same_prior:
+        Whether all functions have one covariance and one set of hyperparameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> likelihood = gp.HeteroscedasticGaussian()
+    >>> likelihood.functions
+    ('mean', 'log_sd')
+    >>> value, slope = likelihood.log_density_and_gradient(np.zeros((2, 3)), np.ones(3))
+    >>> slope.tolist()
+    [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+
+    same_prior: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = False
+
+    @abstractmethod
+    def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return log p(y_i | eta_i) (..., n) and its gradient by the functions (..., q, n)."""
+
+    @abstractmethod
+    def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the expected information of each case, positive semidefinite, (..., q, q, n)."""
+
+    def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the diagonal of `information_blocks`, positive, (..., q, n)."""
+        diagonal = np.einsum("...aan->...an", self.information_blocks(eta, y))
+        return np.maximum(diagonal, LEAST_INFORMATION)
+
+    def default_means(self) -> dict[str, Any]:
+        """Return what a model takes for the mean of each function where none is stated."""
+        return dict.fromkeys(self.functions, 0.0)
+
+    def nodes(self) -> np.ndarray:
+        """Return points (node, q) over which a function of z ~ N(0, I) is averaged: a Sobol sequence."""
+        return _nodes(len(self.functions))
+
+    def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return log E p(y_i | eta_i), eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
+        terms = [self.derivatives(eta, y)[0] for eta in self._at_nodes(mean, variance)]
+        return logsumexp(terms, axis=0) - np.log(len(terms))
+
+    def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """Return E[y], eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
+        values = [self.conditional_mean(eta) for eta in self._at_nodes(mean, variance)]
+        return np.mean(values, axis=0)
+
+    def _at_nodes(self, mean: np.ndarray, variance: np.ndarray):
+        sd = np.sqrt(variance)
+        for z in self.nodes():
+            yield mean + sd * z[:, None]
+
+
+@cache
+def _nodes(q: int) -> np.ndarray:
+    return ndtri(qmc.Sobol(q, seed=0).random(N_NODES))

@@ -1,0 +1,185 @@
+"""Softmax likelihood: one of several classes that have no order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp
+
+from gpmcflow.errors import InputError
+from gpmcflow.likelihoods.multi import MultiLikelihood
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Softmax(MultiLikelihood):
+    """One of C classes: p(y = c | u) = e^(eta_c) / sum_k e^(eta_k), eta = A u.
+
+    A (C, C - 1) has orthonormal columns orthogonal to 1 (Helmert's contrasts), so that the C - 1 latent
+    functions u have no direction that data cannot see. All have one covariance and one set of
+    hyperparameters, which makes the prior the same for every order of the classes: eta has the covariance
+    (I - 1 1' / C) k. Two classes are `Logistic` with a latent sqrt(2) times as large.
+
+    Attributes
+    ----------
+    levels:
+        How many classes there are, or their names, as y then has them. None: those of y, sorted.
+
+    Raises
+    ------
+    InputError:
+        For fewer than two levels, and names that repeat; in a model, for classes that are not among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> likelihood = gp.Softmax(levels=("ash", "beech", "oak"))
+    >>> likelihood.class_probabilities(np.zeros((2, 1)), np.zeros((2, 1))).ravel().round(4)
+    array([0.3333, 0.3333, 0.3333])
+    """
+
+    levels: int | Sequence[str] | None = None
+    name = "softmax"
+    options = ("levels",)
+    discrete = True
+    relative_sites = True
+    same_prior = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        levels: Any = self.levels
+        if levels is None:
+            return
+        if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
+            named = () if isinstance(levels, str | bool) else tuple(levels)
+            if len(set(named)) < max(2, len(named)) or not all(isinstance(n, str) for n in named):
+                raise InputError(
+                    f"Softmax likelihood: levels is {self.levels!r}; allowed: the number of classes, or "
+                    "their names, such as ('ash', 'beech', 'oak')"
+                )
+            levels = named
+        elif levels < 2:
+            raise InputError(f"Softmax likelihood: levels is {levels}; allowed: 2 classes or more")
+        object.__setattr__(self, "levels", levels)
+
+    @property
+    def n_levels(self) -> int:
+        """C, how many classes there are."""
+        levels: Any = self.levels
+        if levels is None:
+            raise InputError("softmax likelihood: levels is left out; give it, or a model with y")
+        return int(levels) if isinstance(levels, int | np.integer) else len(levels)
+
+    @property
+    def functions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Names of the contrasts; one stands for all where levels are left to y."""
+        n = 2 if self.levels is None else self.n_levels
+        return tuple(f"contrast[{k}]" for k in range(1, n))
+
+    @property
+    def classes(self) -> tuple[str, ...] | range:
+        """Names of the classes, or their numbers."""
+        return self.levels if isinstance(self.levels, tuple) else range(1, self.n_levels + 1)
+
+    @property
+    def contrasts(self) -> np.ndarray:
+        """A (C, C - 1)."""
+        return _helmert(self.n_levels)
+
+    # -- observations ----------------------------------------------------------------------------
+
+    def with_levels_of(self, y: Any) -> Softmax:
+        """Return the likelihood with the classes of y for its levels, unless they are stated."""
+        if self.levels is not None:
+            return self
+        if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+            return Softmax(tuple(str(level) for level in y.dtype.categories))
+        values = np.asarray(y)
+        if values.dtype.kind in "iufb":
+            whole = np.isfinite(values.astype(float)).all() and np.all(values == np.floor(values))
+            return Softmax(max(2, int(values.max()))) if whole and values.size else self
+        return Softmax(tuple(sorted({str(value) for value in values.ravel()})))
+
+    def coded(self, y: Any) -> Any:
+        """Numbers 1 to C of names of levels; numbers are classes."""
+        own = self.with_levels_of(y)
+        if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+            y = y.astype(object).to_numpy()
+        values = np.asarray(y)
+        if values.dtype.kind in "iufb" or not isinstance(own.levels, tuple):
+            return values if values.dtype.kind in "iufb" else y
+        places = {level: k + 1.0 for k, level in enumerate(own.levels)}
+        for i, value in enumerate(values.ravel()):
+            if str(value) not in places:
+                raise InputError(
+                    f"softmax likelihood: y[{i}] is {str(value)!r}; allowed: {', '.join(own.levels)}; add it "
+                    "to levels, or leave the case out"
+                )
+        return np.array([places[str(value)] for value in values.ravel()]).reshape(values.shape)
+
+    def validate(self, y: np.ndarray) -> None:
+        """Raise `InputError` unless classes are whole numbers from 1 to C."""
+        super().validate(y)
+        wrong = np.flatnonzero((y != np.floor(y)) | (y < 1.0) | (y > self.n_levels))
+        if wrong.size:
+            raise InputError(
+                f"softmax likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; allowed: classes 1 to "
+                f"{self.n_levels}, or names of classes as words, such as y.astype(str)"
+            )
+
+    # -- densities -------------------------------------------------------------------------------
+
+    def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
+        """Return log p(y = c | u) (..., C, n) of contrasts u (..., C - 1, n)."""
+        values = np.einsum("cq,...qn->...cn", self.contrasts, eta)
+        return values - logsumexp(values, axis=-2, keepdims=True)
+
+    def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return log p and its gradient A'(e_y - p)."""
+        log_p = self.log_probabilities(eta)
+        place = np.asarray(y, dtype=np.intp) - 1
+        value = np.take_along_axis(
+            log_p, np.broadcast_to(place, (*log_p.shape[:-2], 1, place.size)), axis=-2
+        )[..., 0, :]
+        observed = self.contrasts[place].T
+        return value, observed - np.einsum("cq,...cn->...qn", self.contrasts, np.exp(log_p))
+
+    def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return A'(diag p - p p')A of each case, which is minus the Hessian."""
+        A, p = self.contrasts, np.exp(self.log_probabilities(eta))
+        first = np.einsum("cq,...cn->...qn", A, p)
+        blocks = np.einsum("ca,...cn,cb->...abn", A, p, A)
+        return blocks - first[..., :, None, :] * first[..., None, :, :]
+
+    def densities(self, y: np.ndarray) -> np.ndarray:
+        """Nowhere."""
+        return np.zeros(len(y), dtype=bool)
+
+    def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
+        """Draw classes 1 to C."""
+        p = np.exp(self.log_probabilities(eta))
+        below = np.cumsum(p, axis=-2)[..., :-1, :]
+        uniform = rng.random((*p.shape[:-2], 1, p.shape[-1]))
+        return 1.0 + (uniform > below).sum(-2).astype(float)
+
+    # -- responses -------------------------------------------------------------------------------
+
+    def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
+        p = [np.exp(self.log_probabilities(u)) for u in self._at_nodes(mean, variance)]
+        return np.moveaxis(np.mean(p, axis=0), -2, 0)
+
+
+@cache
+def _helmert(n: int) -> np.ndarray:
+    """Orthonormal columns orthogonal to 1, (n, n - 1)."""
+    A = np.zeros((n, n - 1))
+    for k in range(1, n):
+        A[:k, k - 1], A[k, k - 1] = 1.0, -float(k)
+        A[:, k - 1] /= np.sqrt(k * (k + 1.0))
+    return A

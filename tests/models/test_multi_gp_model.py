@@ -1,0 +1,227 @@
+"""Models of several latent functions: densities, Laplace's method, and limits with known answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gpmcflow as gp
+from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.approximations.multi_laplace import multi_laplace
+from gpmcflow.errors import InputError
+from gpmcflow.models.joint_density import JointDensity
+
+HALF = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+RNG = np.random.default_rng(0)
+GRID = np.array([[a, b] for a in range(4) for b in range(3)], dtype=float)
+PLACES = RNG.standard_normal((12, 2))
+CLASSES = 1.0 + np.arange(12) % 3
+VARYING = gp.HeteroscedasticGaussian()
+MODELS = {
+    "classes": lambda: gp.GPModel(PLACES, CLASSES, gp.Matern32(HALF, HALF), gp.Softmax()),
+    "classes by weights": lambda: gp.GPModel(
+        PLACES, CLASSES, gp.Linear(HALF) + gp.Constant(HALF), gp.Softmax()
+    ),
+    "noise": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES,
+        {"mean": gp.Matern32(HALF, HALF) + gp.Linear(HALF), "log_sd": gp.SquaredExponential(HALF, HALF)},
+        VARYING,
+    ),
+    "noise by weights": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES, {"mean": "matern32()", "log_sd": "linear()"}, VARYING
+    ),
+    "noise on a grid": lambda: gp.GPModel(
+        GRID, CLASSES, {"mean": "matern32(x1) * matern32(x2)", "log_sd": "matern32()"}, VARYING
+    ),
+    "one length scale": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES,
+        {
+            "mean": gp.Matern32(gp.Parameter("range", HALF), HALF),
+            "log_sd": gp.Matern32(gp.Parameter("range", HALF), HALF),
+        },
+        VARYING,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_density_is_the_slow_sum_and_its_gradient_that_of_differences(name):
+    rng, model = np.random.default_rng(3), MODELS[name]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    x, z = 0.4 * rng.standard_normal(model.dim), 0.4 * rng.standard_normal(density.n_z)
+    at = density.evaluate(x, z)
+    slow = model.log_density(at.theta, at.latents) - model.log_prior(at.theta)
+    assert at.complete == pytest.approx(slow, abs=1e-8)
+    for k, step in enumerate(1e-5 * np.eye(model.dim)):
+        by_difference = (density.value(x + step, z) - density.value(x - step, z)) / 2e-5
+        assert at.slope_x[k] == pytest.approx(by_difference, rel=1e-5, abs=1e-5)
+    for k in rng.choice(density.n_z, 5, replace=False):
+        step = np.zeros(density.n_z)
+        step[k] = 1e-5
+        by_difference = (density.value(x, z + step) - density.value(x, z - step)) / 2e-5
+        assert at.slope_z[k] == pytest.approx(by_difference, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["classes", "noise by weights"])
+def test_latents_give_back_their_coordinates(name):
+    """z drawn given latents leads to these latents."""
+    rng, model = np.random.default_rng(4), MODELS[name]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    theta = model.draw_prior(rng, 0.5)
+    latents, _ = model.simulate(rng, theta)
+    x = model.parameters.to_normal(theta)
+    z = density.augment(rng, x, latents)
+    assert density.evaluate(x, z).latents == pytest.approx(latents, abs=1e-6)
+
+
+def test_parameters_are_named_by_function_and_shared_by_name():
+    assert MODELS["classes"]().names == ("length_scale", "signal_sd")
+    names = MODELS["noise"]().names
+    assert names[:2] == ("mean.matern32.length_scale", "mean.matern32.signal_sd")
+    assert names[-1] == "log_sd.mean"
+    assert MODELS["one length scale"]().names.count("range") == 1
+
+
+def test_two_classes_have_the_laplace_evidence_of_labels():
+    """Softmax of two classes is logistic, of an amplitude sqrt(2) times as large."""
+    x, y = np.linspace(0.0, 1.0, 9), np.array([1.0, 1, 2, 1, 2, 2, 1, 2, 2])
+    classes = gp.GPModel(x, y, gp.SquaredExponential(0.4, 1.5, name="k"), gp.Softmax())
+    labels = gp.GPModel(
+        x,
+        np.where(y == 1.0, 1.0, -1.0),
+        gp.SquaredExponential(0.4, 1.5 * np.sqrt(2.0)),
+        gp.Logistic(),
+    )
+    own, known = multi_laplace(classes, np.empty(0)), gp.laplace(labels.at())
+    assert own.log_evidence == pytest.approx(known.log_evidence, abs=1e-6)
+
+
+def test_the_order_of_the_classes_does_not_matter():
+    """Swapping names of classes leaves evidence and probabilities, up to the swap."""
+    words = np.array(["a", "b", "c"])[np.arange(12) % 3 * np.array([0, 1] * 6) % 3]
+    covariance = gp.SquaredExponential(0.8, 1.3)
+    orders = [("a", "b", "c"), ("c", "a", "b")]
+    fits = [
+        gp.approximate(gp.GPModel(PLACES, words, covariance, gp.Softmax(order))) for order in orders
+    ]
+    assert fits[0].log_evidence == pytest.approx(fits[1].log_evidence, abs=1e-8)
+    first, second = (gp.predict(fit, PLACES[:2] + 0.1).response_probability for fit in fits)
+    for word in "abc":  # averages over 400 draws of other contrasts
+        assert first.sel({"class": word}).values == pytest.approx(
+            second.sel({"class": word}).values, abs=0.02
+        )
+
+
+def test_noise_that_hardly_varies_is_gaussian():
+    """With log sd fixed but for an amplitude of 1e-5, the evidence is that of a Gaussian likelihood."""
+    x = np.linspace(0.0, 1.0, 8)
+    y = np.sin(5.0 * x)
+    covariance = {"mean": gp.Matern52(0.5, 1.0), "log_sd": gp.Matern52(0.5, 1e-5)}
+    mean = {"mean": 0.2, "log_sd": float(np.log(0.3))}
+    varying = gp.GPModel(x, y, covariance, VARYING, mean, 1e-9)
+    plain = gp.GPModel(x, y, gp.Matern52(0.5, 1.0), gp.Gaussian(0.3), 0.2, 1e-9)
+    assert gp.approximate(varying).log_evidence == pytest.approx(
+        gp.approximate(plain).log_evidence, abs=1e-6
+    )
+    near = [0.11, 0.6]
+    own, known = (gp.predict(gp.approximate(m), near) for m in (varying, plain))
+    assert own.response_mean.values == pytest.approx(known.response_mean.values, abs=0.02)
+    assert own.response_sd.values == pytest.approx(known.response_sd.values, rel=0.05)
+
+
+def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
+    """Two cases, two functions: four latents by a product of Gauss and Hermite's nodes."""
+    X, y = np.array([0.0, 0.7]), np.array([0.5, -1.0])
+    covariance = {"mean": gp.Matern32(0.8, 1.1), "log_sd": gp.Matern32(HALF, 0.6)}
+    model = gp.GPModel(X, y, covariance, VARYING, {"mean": 0.0, "log_sd": -0.3})
+    x = np.array([0.2])
+    theta = model.parameters.normal.theta(x)[0]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(24)
+    grid = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 4)
+    logs = np.log(np.stack(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij"), -1)).sum(-1)
+    own = zip(model.parts, model.thetas_of_parts(theta), strict=True)
+    L = [part.cholesky(part.full(at)) for part, at in own]
+    eta = np.stack([grid[:, :2] @ L[0].T, grid[:, 2:] @ L[1].T - 0.3], axis=1)
+    exact = np.logaddexp.reduce(VARYING.log_density(eta, y) + logs.ravel())
+    density = JointDensity(model, frozen_sites(model, theta))
+    rng = np.random.default_rng(5)
+    rest = np.array([density.value(x, rng.standard_normal(density.n_z)) for _ in range(4000)])
+    estimate = density.log_constant() + np.logaddexp.reduce(rest) - np.log(len(rest))
+    error = np.exp(rest - rest.max()).std() / np.exp(rest - rest.max()).mean() / np.sqrt(len(rest))
+    assert abs(estimate - exact) < 4.0 * error < 0.2
+
+
+def test_draws_hold_all_functions_and_predict_from_a_file(tmp_path):
+    model = MODELS["classes"]()
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 40)), n_draws=60, n_chains=1)
+    assert dict(draws.posterior["latent"].sizes) == {
+        "chain": 1, "draw": 60, "function": 2, "latent_dim": 12,
+    }  # fmt: skip
+    assert draws.posterior_predictive["eta"].dims == ("chain", "function", "draw", "case")
+    prediction = gp.predict(draws, PLACES[:3])
+    assert prediction.response_probability.sum("class").values == pytest.approx(np.ones(3))
+    draws.to_netcdf(tmp_path / "draws.nc")
+    again = gp.predict(gp.load_results(tmp_path / "draws.nc"), PLACES[:3])
+    assert again.equals(prediction)
+    scores = gp.leave_one_out(draws)
+    assert scores.attrs["by"] == "draws"
+    assert np.isfinite(scores.attrs["elpd"])
+    at = gp.draws_at(draws, PLACES[:3], of="2")
+    assert at["mean"].mean(("chain", "draw")).values == pytest.approx(
+        prediction.response_probability.sel({"class": 2}).values, abs=0.06
+    )
+    effect = gp.contrast(draws, PLACES[:1], PLACES[1:2], of="3")
+    assert float(effect["low"][0]) <= float(effect["mean"][0]) <= float(effect["high"][0])
+    with pytest.raises(InputError, match="of"):
+        gp.draws_at(draws, PLACES[:3])
+
+
+def test_replicates_of_the_prior_and_the_posterior():
+    model = MODELS["noise by weights"]()
+    prior = gp.simulate(model, n_draws=3)
+    assert prior.prior_predictive["eta"].dims == ("chain", "draw", "function", "case")
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 40)), n_draws=40, n_chains=1)
+    assert "weight" in draws.posterior
+    again = gp.simulate(draws, n_draws=3)
+    assert dict(again.posterior_predictive["y"].sizes) == {"chain": 1, "draw": 3, "case": 12}
+    prediction = gp.predict(draws, PLACES[:2, 0])
+    assert set(prediction.data_vars) >= {"response_mean", "response_sd", "response_quantile"}
+
+
+def test_from_frame_reads_classes_and_noise():
+    rng = np.random.default_rng(6)
+    frame = {
+        "length": rng.normal(40.0, 5.0, 20), "site": ["n", "s"] * 10, "kind": ["a", "b", "c", "a"] * 5,
+        "price": rng.normal(100.0, 20.0, 20),
+    }  # fmt: skip
+    model = gp.GPModel.from_frame(frame, y="kind", covariance="matern32(length) + group(site)")
+    assert model.likelihood == gp.Softmax(("a", "b", "c"))
+    assert "Constant" in repr(model)
+    covariance = {"mean": "matern32(length)", "log_sd": "linear(length)"}
+    model = gp.GPModel.from_frame(
+        frame, y="price", covariance=covariance, likelihood="heteroscedastic_gaussian"
+    )
+    median = model.natural(model.prior_median())
+    assert median["mean.mean"] == pytest.approx(np.mean(frame["price"]))
+    assert median["log_sd.mean"] == pytest.approx(np.log(np.std(frame["price"])) - 1.0)
+    assert "log_sd: " in str(model)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "likelihood", "mean", "said"),
+    [
+        ({"mean": "matern32()"}, VARYING, None, "no covariance for log_sd"),
+        ({"mean": "matern32()", "sd": "matern32()"}, VARYING, None, "unknown|sd"),
+        ("matern32()", gp.Softmax(), 0.5, "add Constant"),
+        ("matern32()", VARYING, {"noise": 1.0}, "noise"),
+        ({"a": "matern32()", "b": "matern32()"}, gp.Softmax(), None, "one for all functions"),
+    ],
+)
+def test_what_a_model_of_several_functions_refuses(covariance, likelihood, mean, said):
+    with pytest.raises(InputError, match=said):
+        gp.GPModel(PLACES[:, 0], CLASSES, covariance, likelihood, mean)
+
+
+def test_a_likelihood_of_one_function_takes_one_covariance():
+    with pytest.raises(InputError, match="covariance is"):
+        gp.GPModel(PLACES, CLASSES, {"mean": "matern32()"}, gp.Gaussian())
