@@ -144,20 +144,19 @@ def test_priors_that_are_no_mapping(priors):
 def test_a_part_or_a_fact_that_is_none(tmp_path, content):
     path = tmp_path / "part.json"
     path.write_bytes(content)
-    assert "part.json: " in refusal(read_parts, tmp_path, kind=StorageError)
+    assert "part.json" in refusal(read_parts, path)
     assert "part.json: " in refusal(load_json, path, kind=StorageError)
 
 
 @pytest.mark.parametrize("study", sorted(valid.parts()))
 def test_a_part_with_a_value_of_another_type(tmp_path, study):
-    for name, content in valid.parts()[study].items():
-        (tmp_path / name).write_bytes(content)
-    part = json.loads(content)
-    for key in ("problem", "seed", "settings", "row"):
-        if key in part:
-            (tmp_path / name).write_text(json.dumps({**part, key: [[]]}))
-            with contextlib.suppress(StorageError):
-                rebuild(study, tmp_path, PUBLISHED / f"{study}.yaml")
+    *lines, last = valid.parts()[study]
+    table, part = tmp_path / "parts.jsonl", json.loads(last)
+    for key in ("problem", "seed", "settings", "values"):
+        changed = json.dumps({**part, key: [[]]}).encode()
+        table.write_bytes(b"\n".join([*lines, changed]))
+        with contextlib.suppress(StorageError):
+            rebuild(study, table, PUBLISHED / f"{study}.yaml")
 
 
 def test_a_table_of_an_analysis_with_a_word_among_its_numbers(tmp_path):
