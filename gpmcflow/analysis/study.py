@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.jobs.resources import Ask, analysis_memory_mb, small
+from gpmcflow.jobs.resources import Ask, analysis_memory_mb, one_thread
 from gpmcflow.jobs.study import PlannedJob, Stage, Study
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -133,41 +133,38 @@ def draw_threads(config: Mapping[str, Any], job: PlannedJob) -> int:
     return 1 if config["execution"]["scheduler"] else int(chains)
 
 
-def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -> int:
     structure = job.settings["models"][job.method]["structure"]
-    return analysis_memory_mb(config, job.inputs["data"], threads, attempt, structure)
+    return analysis_memory_mb(config, job.inputs["data"], threads, structure)
 
 
-def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -> int:
     """Of the largest model, with the held-out rows."""
     learning = 1.0 - held_out_share(config["analyses"][job.problem])
     structures = {model["structure"] for model in job.settings["models"].values()}
     data = job.inputs["data"]
     return max(
-        analysis_memory_mb(config, data, threads, attempt, structure, learning)
-        for structure in structures
+        analysis_memory_mb(config, data, threads, structure, learning) for structure in structures
     )
 
 
-def _final_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
+def _final_stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
     """A stage of the shown model, fitted to all rows: `steps.<kind>`."""
-    one = small(minutes=30)
     return Stage(
         f"analysis_{kind}",
         f"gpmcflow.analysis.steps:{kind}",
         {"results": f"results/{{analysis}}/{file}.nc"},
-        ask=Ask(threads or one.threads, _final_megabytes, one.minutes),
+        ask=Ask(threads, _final_megabytes, 30),
     )
 
 
-def _model_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
+def _model_stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
     """A stage of each model, `steps.<kind>`."""
-    one = small(minutes=30)
     return Stage(
         f"analysis_{kind}",
         f"gpmcflow.analysis.steps:{kind}",
         {"results": f"results/{{analysis}}/{{model}}/{file}.nc"},
-        ask=Ask(threads or one.threads, _megabytes, one.minutes),
+        ask=Ask(threads, _megabytes, 30),
     )
 
 

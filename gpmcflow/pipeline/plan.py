@@ -165,8 +165,7 @@ class Plan:
 
     def minutes(self, stage: Stage) -> Callable[[Any, int], int]:
         """As a function of wildcards and attempt."""
-        ask = stage.ask.minutes
-        return lambda wildcards, attempt: ask(self.config, self._job(stage, wildcards), attempt)
+        return lambda wildcards, attempt: stage.ask.minutes(attempt)
 
     def _job(self, stage: Stage, wildcards: Any) -> PlannedJob:
         return self._jobs[self._key(stage, dict(wildcards.items()))]

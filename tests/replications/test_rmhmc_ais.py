@@ -27,6 +27,7 @@ from gpmcflow.storage import write_results
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 32, "segment_length": 10}
 PROBLEM = {
     "dataset": "toy",
+    "model": "gp",
     "likelihood": "probit",
     "hyperparameters": {"log_length_scale": 0.3, "log_signal_sd": 1.0},
 }

@@ -11,10 +11,10 @@ import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
+from gpmcflow.execution import chain_generators, code_digest, remember
 from gpmcflow.jobs.costs import seconds_per_step
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.problems import build_linear_model, limit_bytes
+from gpmcflow.jobs.problems import build_linear_model, require_fit_memory, require_run_memory
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
@@ -34,7 +34,6 @@ Base = PrincipalAxes | DenseGaussian
 STUDY = "split_hmc"
 # Each iteration takes one step size, uniform between 0.8 and 1 of the largest.
 MEAN_STEP, JITTER = 0.9, 1.0 / 9.0
-MATRICES = 6  # (n, d) float64 arrays alive at once: design, factors in both orders, work space
 TIMED_SECONDS, TIMED_ITERATIONS = 2.0, 2  # of all chains, and at once
 RANKED_FRACTION = 0.4  # of the cases, whose ranks by curvature and by |eta| are compared
 TUNING_ROUNDS = 40
@@ -70,7 +69,7 @@ def fit(
     log likelihood, sum of squared slopes, frequencies omega. Group ``approximation`` (but for a
     multinomial logit): sites of each case, log evidence. The sidecar has the CPU seconds the mode took.
     """
-    _require_memory(dataset, problem, 1, memory_limit_gb, f"fit of {dataset.attrs['name']}")
+    require_fit_memory(dataset, problem, memory_limit_gb, f"fit of {dataset.attrs['name']}")
     model = build_linear_model(dataset, problem)
     groups = {}
     if isinstance(model, MultinomialLogit):
@@ -154,7 +153,7 @@ def chains(
     on a few iterations after the run, so that a resumed run has them too.
     """
     what = f"{method_name} on {problem_name}"
-    _require_memory(dataset, problem, method["chains"], memory_limit_gb, what)
+    require_run_memory(dataset, problem, method, execution, memory_limit_gb, what)
     key = (STUDY, dataset.attrs["name"], problem_name, method_name)
     target = target_of(dataset, fitted, problem, method)
     sampler, tuned = sampler_of(method, target, seed, key, state_dir)
@@ -282,12 +281,3 @@ def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key:
         carry, _ = program.advance(rng, carry, 0, TIMED_ITERATIONS)
 
     return seconds_per_step(lambda share: step, TIMED_SECONDS) / TIMED_ITERATIONS / n_chains
-
-
-def _require_memory(
-    dataset: xr.Dataset, problem: dict, n_chains: int, limit_gb: float | None, what: str
-) -> None:
-    """Refuse, before work starts, what would not fit."""
-    n, d = dataset.sizes["case"], dataset.sizes["feature"] + 1
-    numbers = MATRICES * n * d + 8 * n * n_chains
-    require_memory(8 * numbers, limit_bytes(limit_gb), what)
