@@ -28,7 +28,7 @@ from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
 from gpmcflow.replications.surrogate_slice import runs as pace
 from gpmcflow.replications.surrogate_slice import runs as study
-from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
+from gpmcflow.replications.surrogate_slice.parts import effective_size
 from gpmcflow.replications.surrogate_slice.problems import (
     build_joint_model,
     published_names,

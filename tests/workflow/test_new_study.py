@@ -81,9 +81,15 @@ READERS = {"toy/*/fair.nc": part}
     "gpmcflow/replications/toy/tables.py": '''
 import pandas as pd
 
-from gpmcflow.replications.judgement import NUMBER, Estimate, near, verdict
 from gpmcflow.jobs.parts import rows_of
-from gpmcflow.replications.verdict import VERDICT_COLUMNS, verdict_row
+from gpmcflow.replications.judgement import (
+    NUMBER,
+    VERDICT_COLUMNS,
+    Estimate,
+    near,
+    verdict,
+    verdict_row,
+)
 
 
 def tables(parts, published):

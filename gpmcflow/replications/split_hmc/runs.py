@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.linalg import cho_factor, cho_solve
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.execution import chain_generators, code_digest, remember
+from gpmcflow.errors import NumericalError
+from gpmcflow.execution import chain_generators, code_digest, pin_blas, remember
 from gpmcflow.jobs.costs import seconds_per_step
 from gpmcflow.jobs.job import Job
 from gpmcflow.jobs.problems import build_linear_model, require_fit_memory, require_run_memory
@@ -19,7 +21,6 @@ from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
-from gpmcflow.replications.split_hmc.multinomial_laplace import multinomial_laplace
 from gpmcflow.replications.stages import execution_of, result_attributes
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
@@ -27,6 +28,44 @@ from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, with_attributes
+
+# Laplace approximation of a multinomial logit by damped Newton steps.
+
+MAX_ITERATIONS = 100
+TOLERANCE = 1e-10
+
+
+def multinomial_laplace(model: MultinomialLogit) -> tuple[DenseGaussian, int]:
+    """Gaussian at the posterior mode with the Hessian there as precision, and the Newton steps taken.
+
+    From theta = 0; a step is halved while U = -log likelihood + |theta|^2 / (2 s^2) rises, and the
+    iteration ends when the step is shorter than 1e-10. The prior makes U strictly convex. Raises
+    `NumericalError` if that does not happen.
+    """
+    pin_blas()
+    theta = np.zeros(model.dim)
+    potential, slope = _potential(model, theta)
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        step = cho_solve(cho_factor(model.hessian(theta), lower=True), slope)
+        length = float(np.linalg.norm(step))
+        following, gradient = _potential(model, theta - step)
+        while following > potential + TOLERANCE * abs(potential) and np.linalg.norm(step) > 1e-14:
+            step = 0.5 * step
+            following, gradient = _potential(model, theta - step)
+        theta, potential, slope = theta - step, following, gradient
+        if length < TOLERANCE * (1.0 + float(np.linalg.norm(theta))):
+            return DenseGaussian(model, theta, model.hessian(theta)), iteration
+    raise NumericalError(
+        f"multinomial logit: Newton's method has not converged after {MAX_ITERATIONS} steps; "
+        "standardise the features"
+    )
+
+
+def _potential(model: MultinomialLogit, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    _, value, gradient = model.cases.evaluate(theta[None])
+    scale = model.prior_sd**-2.0
+    return 0.5 * scale * float(theta @ theta) - float(value[0]), scale * theta - gradient[0]
+
 
 Model = LatentGaussianModel | MultinomialLogit
 Base = PrincipalAxes | DenseGaussian
