@@ -15,9 +15,11 @@ import yaml
 from hypothesis import strategies as st
 
 from gpmcflow.analysis.page import build_page
+from gpmcflow.analysis.reading import prepare
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.data import load_csv
 from gpmcflow.data.own_table import encode_new, prepare_table
+from gpmcflow.errors import InputErrors
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole
 from gpmcflow.execution.state_folder import Ledger
 from gpmcflow.jobs.stated_models import check_models
@@ -74,7 +76,12 @@ def _read_table_as_stated(value: tuple[bytes, Any], folder: Path) -> None:
     content, settings = value
     (folder / "table.csv").write_bytes(content)
     valid.write_table(folder)
-    prepare_table(settings, folder)
+    config = {"data": settings, "models": {"slopes": {"covariance": "linear()"}}}
+    with mock.patch.object(config_module, "load_schema", _load_schema):
+        problems = config_module.config_problems(config, path=folder / "mine.yaml")
+    if problems:
+        raise InputErrors(problems)
+    prepare("mine", config, folder, 1, "data")
 
 
 def _read_study_table(content: bytes, folder: Path) -> None:
