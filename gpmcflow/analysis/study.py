@@ -148,23 +148,14 @@ def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -
     )
 
 
-def _final_stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
-    """A stage of the shown model, fitted to all rows: `steps.<kind>`."""
+def _stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
+    """A stage of each model, or of the shown one fitted to all rows: `steps.<kind>`."""
+    megabytes = _megabytes if file.startswith("{model}") else _final_megabytes
     return Stage(
         f"analysis_{kind}",
         f"gpmcflow.analysis.steps:{kind}",
         {"results": f"results/{{analysis}}/{file}.nc"},
-        ask=Ask(threads, _final_megabytes, 30),
-    )
-
-
-def _model_stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
-    """A stage of each model, `steps.<kind>`."""
-    return Stage(
-        f"analysis_{kind}",
-        f"gpmcflow.analysis.steps:{kind}",
-        {"results": f"results/{{analysis}}/{{model}}/{file}.nc"},
-        ask=Ask(threads, _megabytes, 30),
+        ask=Ask(threads, megabytes, 30),
     )
 
 
@@ -179,12 +170,12 @@ READ = Stage(
     },
     local=True,
 )
-FIT = _model_stage("fit", "fit")
-DRAW = _model_stage("draw", "posterior", draw_threads)
-SUMMARISE = _model_stage("summarise", "summary")
-EVIDENCE = _model_stage("evidence", "evidence", ladder_threads)
-FINAL_DRAW = _final_stage("final_draw", "final_posterior", draw_threads)
-FINAL = _final_stage("final", "final")
+FIT = _stage("fit", "{model}/fit")
+DRAW = _stage("draw", "{model}/posterior", draw_threads)
+SUMMARISE = _stage("summarise", "{model}/summary")
+EVIDENCE = _stage("evidence", "{model}/evidence", ladder_threads)
+FINAL_DRAW = _stage("final_draw", "final_posterior", draw_threads)
+FINAL = _stage("final", "final")
 TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),

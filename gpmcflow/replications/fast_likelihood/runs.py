@@ -81,10 +81,10 @@ def initial_monotone_sequence_time(series: np.ndarray) -> np.ndarray:
     return np.where(_moved(series), np.maximum(tau, 1.0 / np.log10(n_draws)), np.inf)
 
 
-def run_rule_time(series: np.ndarray, run: int = RUN) -> np.ndarray:
+def run_rule_time(series: np.ndarray) -> np.ndarray:
     """Autocorrelation time tau = 1 + 2 sum_(i <= k) rho_i of each series, in draws.
 
-    k is the last lag with |rho_i| >= 1.96 / sqrt(N) before the first ``run`` consecutive lags that are
+    k is the last lag with |rho_i| >= 1.96 / sqrt(N) before the first 5 consecutive lags that are
     below it: "k such that later lags are not significantly different from 0" made a rule.
 
     ``series`` is (..., N); returns (...); inf for a chain that never moved. Raises `InputError` for
@@ -98,7 +98,7 @@ def run_rule_time(series: np.ndarray, run: int = RUN) -> np.ndarray:
     for row, (marks, values) in enumerate(zip(flat, rho.reshape(flat.shape), strict=True)):
         last = -1
         for lag in np.flatnonzero(marks):
-            if lag - last > run:
+            if lag - last > RUN:
                 break
             last = lag
         out[row] = 1.0 + 2.0 * values[: last + 1].sum()
