@@ -16,7 +16,6 @@ import time
 import numpy as np
 from scipy.linalg import lapack
 
-from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.stand_ins import (
     EigenExact,
     Nystrom,
@@ -29,6 +28,7 @@ from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.marginal_likelihood import noise_variances
 from gpmcflow.models.regression_density import RegressionDensity
+from gpmcflow.replications.fast_likelihood.methods import SinglePrecision
 
 GOALS = {300: 1.5, 900: 1.25}  # an evaluation over its bare calls
 TYPES = ((300, 1, 0.1, False), (300, 5, 0.1, True), (900, 1, 0.1, False), (900, 5, 2.0, True))

@@ -29,7 +29,7 @@ extensions = [
     "mathml",
     "shell_cells",
 ]
-exclude_patterns = ["_build", "generated/*.md", "results/*/parts"]
+exclude_patterns = ["_build", "generated/*.md"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 add_module_names = False

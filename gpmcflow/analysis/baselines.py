@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,9 @@ LARGEST_ETA = 40.0  # of a regression of times, about their geometric mean
 LARGEST_LOG = 300.0  # of a prediction far outside the learning rows
 SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
 MOST_SEPARABLE = 5000  # rows that are looked at for a plane between two classes
+
+
+Fitted = tuple[np.ndarray, np.ndarray]  # prediction (m,) and log density of what was observed (m,)
 
 
 class Baseline(NamedTuple):
@@ -107,27 +111,22 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
 
 
 def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
-    """Least squares with Student-t predictions, with inputs and without."""
-    found, n = [], len(learning.outcome)
-    for name, role in ((SIMPLE["real"], "simple"), ("base rate", "base")):
-        X, X_new = learning.X.to_numpy(), rows.X.to_numpy()
-        if role == "base":
-            X, X_new = X[:, :0], X_new[:, :0]
-        design, design_new = (np.column_stack([np.ones(len(rows_)), rows_]) for rows_ in (X, X_new))
-        if role == "simple":
-            model = LinearRegression().fit(X, learning.outcome)
-            fitted, mean = model.predict(X), model.predict(X_new)
+    """Least squares with Student-t predictions."""
+    y, n = learning.outcome, len(learning.outcome)
+
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        if X.shape[1] > 1:
+            model = LinearRegression().fit(X[:, 1:], y)
+            fitted, mean = model.predict(X[:, 1:]), model.predict(X_new[:, 1:])
         else:
-            level = learning.outcome.mean()
-            fitted, mean = np.full(n, level), np.full(len(X_new), level)
-        dof = max(n - np.linalg.matrix_rank(design), 1)
-        variance = np.sum((learning.outcome - fitted) ** 2) / dof
-        leverage = np.einsum(
-            "ij,jk,ik->i", design_new, np.linalg.pinv(design.T @ design), design_new
-        )
+            fitted, mean = np.full(n, y.mean()), np.full(len(X_new), y.mean())
+        dof = max(n - np.linalg.matrix_rank(X), 1)
+        variance = np.sum((y - fitted) ** 2) / dof
+        leverage = np.einsum("ij,jk,ik->i", X_new, np.linalg.pinv(X.T @ X), X_new)
         scale = np.sqrt(variance * (1.0 + leverage))
-        found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, dof, mean, scale)))
-    return found
+        return mean, stats.t.logpdf(rows.outcome, dof, mean, scale)
+
+    return _with_inputs_and_without(SIMPLE["real"], learning, rows, fit)
 
 
 def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
@@ -145,103 +144,91 @@ def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
 
 
 def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
-    """Gamma regression with a log link and its shape by maximum likelihood; inputs and none."""
+    """Gamma regression with a log link and its shape by maximum likelihood."""
     centre = np.log(learning.outcome).mean()
-    log_y, found = np.log(learning.outcome) - centre, []
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
+    log_y = np.log(learning.outcome) - centre
 
-        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             a, d = np.exp(at[-1]), np.clip(log_y - X @ at[:-1], -40.0, 40.0)
             value = a * (np.log(a) + d - np.exp(d)) - gammaln(a) - log_y
             by_a = a * (np.log(a) + 1.0 - digamma(a) + d - np.exp(d))
-            slope = np.append(X.T @ (a * np.expm1(d)), by_a.sum())
-            return _penalised(value.sum(), slope, at, X.shape)
+            return value.sum(), np.append(X.T @ (a * np.expm1(d)), by_a.sum())
 
         line = np.linalg.lstsq(X, log_y, rcond=None)[0]
         spread = np.var(log_y - X @ line) + 1e-3
         start = np.append(line, np.clip(-np.log(spread), -3.0, 6.0))
-        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * len(line) + [(-5, 12)]).x
+        at = _maximum(log_likelihood, X, start, [(-5, 12)])
         mean = np.exp(np.clip(centre + X_new @ at[:-1], -LARGEST_LOG, LARGEST_LOG))
         a = float(np.exp(at[-1]))
-        name = SIMPLE["gamma"] if role == "simple" else "base rate"
         law = stats.gamma(a, scale=mean / a)
-        found.append(Baseline(name, role, law.median(), law.logpdf(rows.outcome)))
-    return found
+        return law.median(), law.logpdf(rows.outcome)
+
+    return _with_inputs_and_without(SIMPLE["gamma"], learning, rows, fit)
 
 
 def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
-    """Accelerated failure times by maximum likelihood, with inputs and without; censored times as such."""
-    centre, found = np.log(learning.outcome).mean(), []
+    """Accelerated failure times by maximum likelihood; censored times as such."""
+    centre = np.log(learning.outcome).mean()
     y, y_new = (part.outcome / np.exp(centre) for part in (learning, rows))
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
 
-        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             eta, own = X @ at[:-1], Survival(law, float(np.exp(at[-1])), event=learning.unit)
             value, first, *_ = own.derivatives(np.clip(eta, -LARGEST_ETA, LARGEST_ETA), y)
-            slope = np.append(X.T @ first, own.parameter_gradient(eta, y))
-            return _penalised(value.sum(), slope, at, X.shape)
+            return value.sum(), np.append(X.T @ first, own.parameter_gradient(eta, y))
 
         line = np.linalg.lstsq(X, np.log(y), rcond=None)[0]
         spread = np.log(np.std(np.log(y) - X @ line) + 1e-3)
-        start = np.append(line, np.clip(spread, -2.0, 2.0))
-        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 3.0)]
-        at = minimize(loss, start, jac=True, bounds=bounds).x
+        at = _maximum(log_likelihood, X, np.append(line, np.clip(spread, -2.0, 2.0)), [(-5.0, 3.0)])
         eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
         own = Survival(law, float(np.exp(at[-1])), event=rows.unit)
         density = own.derivatives(eta, y_new)[0] - centre * rows.unit
-        name = SIMPLE[law] if role == "simple" else "base rate"
-        found.append(Baseline(name, role, np.exp(centre) * own.conditional_median(eta), density))
-    return found
+        return np.exp(centre) * own.conditional_median(eta), density
+
+    return _with_inputs_and_without(SIMPLE[law], learning, rows, fit)
 
 
 def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
-    """Beta regression with a logit link and its precision by maximum likelihood; inputs and none."""
-    y, found = learning.outcome, []
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
+    """Beta regression with a logit link and its precision by maximum likelihood."""
+    y = learning.outcome
 
-        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             eta, own = X @ at[:-1], Beta(float(np.exp(at[-1])))
             value, slope = own.log_density_and_gradient(eta, y)
-            gradient = np.append(X.T @ slope, own.parameter_gradient(eta, y))
-            return _penalised(float(value), gradient, at, X.shape)
+            return float(value), np.append(X.T @ slope, own.parameter_gradient(eta, y))
 
         line = np.linalg.lstsq(X, logit(y), rcond=None)[0]
         mean = expit(X @ line)
         spread = np.mean((y - mean) ** 2) / np.mean(mean * (1.0 - mean)) + 1e-6
         start = np.append(line, np.clip(np.log(1.0 / spread), -2.0, 10.0))
-        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * len(line) + [(-5.0, 14.0)]
-        at = minimize(loss, start, jac=True, bounds=bounds).x
+        at = _maximum(log_likelihood, X, start, [(-5.0, 14.0)])
         eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
-        density = Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
-        name = SIMPLE["share"] if role == "simple" else "base rate"
-        found.append(Baseline(name, role, expit(eta), density))
-    return found
+        return expit(eta), Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
+
+    return _with_inputs_and_without(SIMPLE["share"], learning, rows, fit)
 
 
 def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
-    """Proportional odds by maximum likelihood, with inputs and without.
+    """Proportional odds by maximum likelihood.
 
     Where a grade is not among the learning rows, each counts as half a row more: none is ruled out.
     """
     seen, y = np.unique(learning.outcome, return_inverse=True)
-    n, found = len(y), []
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
+    n = len(y)
+
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
         p = X.shape[1]
 
-        def loss(at: np.ndarray, X: np.ndarray = X, p: int = p) -> tuple[float, np.ndarray]:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             own, eta = Ordinal(len(seen)).with_values(np.exp(at[p:])), X @ at[:p]
             value, first, *_ = own.derivatives(eta, y + 1.0)
-            slope = np.append(X.T @ first, own.parameter_gradient(eta, y + 1.0))
-            return _penalised(value.sum(), slope, at, X.shape)
+            return value.sum(), np.append(X.T @ first, own.parameter_gradient(eta, y + 1.0))
 
         below = logit(np.cumsum(np.bincount(y))[:-1] / n)
         start = np.concatenate([[-below[0]], np.zeros(p - 1), np.log(np.diff(below))])
-        bounds = [(-LARGEST_ETA, LARGEST_ETA)] * p + [(-12.0, 5.0)] * (len(seen) - 2)
-        at = minimize(loss, start, jac=True, bounds=bounds).x
+        at = _maximum(log_likelihood, X, start, [(-12.0, 5.0)] * (len(seen) - 2))
         eta = np.clip(X_new @ at[:p], -LARGEST_ETA, LARGEST_ETA)
         own = Ordinal(len(seen)).with_values(np.exp(at[p:]))
         chances = np.zeros((n_grades, len(eta)))
@@ -249,50 +236,44 @@ def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
         if len(seen) < n_grades:
             chances = (n * chances + 0.5) / (n + 0.5 * n_grades)
         of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(eta))]
-        name = SIMPLE["grades"] if role == "simple" else "base rate"
-        density = np.log(np.maximum(of_seen, np.finfo(float).tiny))
-        found.append(Baseline(name, role, 1.0 + chances.argmax(0), density))
-    return found
+        return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
+
+    return _with_inputs_and_without(SIMPLE["grades"], learning, rows, fit)
 
 
 def _overdispersed(
     learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
 ) -> list[Baseline]:
-    """Negative binomial regression with a log link and its size by maximum likelihood; inputs and none."""
-    y, found = learning.outcome, []
+    """Negative binomial regression with a log link and its size by maximum likelihood."""
+    y = learning.outcome
 
     def rate(design: np.ndarray, at: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(design @ at, -40.0, np.log(LARGEST_RATE)))
 
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
-
-        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             m, d = weight * rate(X, at[:-1]), np.exp(at[-1])
             value = gammaln(y + d) - gammaln(d) - gammaln(y + 1.0) - d * np.log1p(m / d)
             value += y * (np.log(m) - np.log(m + d))
             by_d = digamma(y + d) - digamma(d) - np.log1p(m / d) + (m - y) / (m + d)
-            slope = np.append(X.T @ (d * (y - m) / (m + d)), d * by_d.sum())
-            return _penalised(value.sum(), slope, at, X.shape)
+            return value.sum(), np.append(X.T @ (d * (y - m) / (m + d)), d * by_d.sum())
 
         start = np.zeros(X.shape[1] + 1)
         start[0] = np.log(y.sum() / weight.sum())
-        at = minimize(loss, start, jac=True, bounds=[(-40, 40)] * (len(start) - 1) + [(-6, 12)]).x
+        at = _maximum(log_likelihood, X, start, [(-6, 12)])
         mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
-        name = SIMPLE["negative_binomial"] if role == "simple" else "base rate"
-        density = stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
-        found.append(Baseline(name, role, mean, density))
-    return found
+        return mean, stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
+
+    return _with_inputs_and_without(SIMPLE["negative_binomial"], learning, rows, fit)
 
 
 def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
     """Linear regression with Student-t noise, scale and degrees of freedom by maximum likelihood."""
     shift, scale = learning.outcome.mean(), learning.outcome.std() or 1.0
-    y, found = (learning.outcome - shift) / scale, []
-    for role in ("simple", "base"):
-        X, X_new = _designs(learning, rows, role)
+    y = (learning.outcome - shift) / scale
 
-        def loss(at: np.ndarray, X: np.ndarray = X) -> tuple[float, np.ndarray]:
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
             s, v = np.exp(at[-2:])
             r = (y - X @ at[:-2]) / s
             value = -np.log(s) - 0.5 * (v + 1.0) * np.log1p(r**2 / v) - 0.5 * np.log(v * np.pi)
@@ -301,33 +282,53 @@ def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
             by_v = digamma(0.5 * (v + 1.0)) - digamma(0.5 * v) - 1.0 / v - np.log1p(r**2 / v)
             by_v = 0.5 * v * (by_v + pull * r / v)
             slope = np.concatenate([X.T @ pull / s, [(pull * r - 1.0).sum(), by_v.sum()]])
-            return _penalised(value.sum(), slope, at, X.shape)
+            return value.sum(), slope
 
         line = np.linalg.lstsq(X, y, rcond=None)[0]
         start = np.append(line, [np.log(np.std(y - X @ line) + 1e-3), np.log(5.0)])
-        free = [(None, None)] * len(line)
-        at = minimize(loss, start, jac=True, bounds=[*free, (-12, 5), (0, np.log(200.0))]).x
+        at = _maximum(log_likelihood, X, start, [(-12, 5), (0, np.log(200.0))], largest=None)
         s, v = np.exp(at[-2:])
         mean = shift + scale * (X_new @ at[:-2])
-        name = SIMPLE["student_t"] if role == "simple" else "base rate"
-        found.append(Baseline(name, role, mean, stats.t.logpdf(rows.outcome, v, mean, scale * s)))
+        return mean, stats.t.logpdf(rows.outcome, v, mean, scale * s)
+
+    return _with_inputs_and_without(SIMPLE["student_t"], learning, rows, fit)
+
+
+def _with_inputs_and_without(
+    name: str, learning: Rows, rows: Rows, fit: Callable[[np.ndarray, np.ndarray], Fitted]
+) -> list[Baseline]:
+    """A regression and the base rate, each fitted to a design of the learning rows and one of the others."""
+    found = []
+    for own, role in ((name, "simple"), ("base rate", "base")):
+        kept = slice(None) if role == "simple" else slice(0, 0)
+        designs = [
+            np.insert(part.X.to_numpy()[:, kept], 0, 1.0, axis=1) for part in (learning, rows)
+        ]
+        found.append(Baseline(own, role, *fit(*designs)))
     return found
 
 
-def _designs(learning: Rows, rows: Rows, role: str) -> tuple[np.ndarray, np.ndarray]:
-    """A column of ones, and the inputs unless the role is base."""
-    kept = slice(None) if role == "simple" else slice(0, 0)
-    return tuple(np.insert(part.X.to_numpy()[:, kept], 0, 1.0, axis=1) for part in (learning, rows))
+def _maximum(
+    log_likelihood: Callable[[np.ndarray], tuple[float, np.ndarray]],
+    X: np.ndarray,
+    start: np.ndarray,
+    bounds: list[tuple[float, float]],
+    largest: float | None = LARGEST_ETA,
+) -> np.ndarray:
+    """Where a log likelihood (value, gradient) is largest, with a slight penalty of all slopes.
 
-
-def _penalised(
-    value: float, slope: np.ndarray, at: np.ndarray, shape: tuple[int, int]
-) -> tuple[float, np.ndarray]:
-    """Minus a log likelihood a row and its gradient, with a slight penalty of all slopes."""
-    n, p = shape
-    penalty = np.zeros(len(at))
+    ``bounds`` are those of the parameters behind the slopes, which lie within -largest to largest.
+    """
+    n, p = X.shape
+    penalty = np.zeros(len(start))
     penalty[1:p] = SLIGHT
-    return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = log_likelihood(at)
+        return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+
+    of_slopes = (None, None) if largest is None else (-largest, largest)
+    return minimize(loss, start, jac=True, bounds=[of_slopes] * p + bounds).x
 
 
 def separated(data: Data) -> str | None:

@@ -31,6 +31,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
+from gpmcflow.jobs.resources import model_numbers
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
@@ -41,8 +42,6 @@ from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
 
-DENSE_MATRICES = 10  # n x n arrays alive at once
-BASIS_MATRICES = 8  # n x m arrays alive at once in fits and annealing with basis functions
 SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitted to a regression
 MODES_OF_A_FIT = (260, 300)  # values and gradients, until a fit of a regression knows all modes
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
@@ -129,8 +128,7 @@ def _scaled(unit: Unit, model: GPModel) -> Unit:
     seconds = {
         name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
     }
-    held = model.numbers_held
-    return unit._replace(**seconds, n=model.n_cases, held=held, fitted=_fitted(model))
+    return unit._replace(**seconds, n=model.n_cases, held=model.numbers_held, fitted=_fitted(model))
 
 
 def _timed(data: Data, model: GPModel) -> Unit:
@@ -177,10 +175,7 @@ def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
 
 def _fitted(model: GPModel) -> int:
     """Numbers alive at once in a fit: n x n matrices also on a grid, n x m with basis functions."""
-    n = model.n_cases
-    if not model.basis:
-        return DENSE_MATRICES * n**2
-    return model.numbers_held + BASIS_MATRICES * n * model.n_latents
+    return model_numbers(model.n_cases, model.n_latents if model.basis else None)
 
 
 def _job(context: Context, numbers: int, seconds: float, cores: int = 1, disk: int = 0) -> Cost:

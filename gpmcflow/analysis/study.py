@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
-from gpmcflow.jobs.resources import Ask, analysis_memory_mb, small
+from gpmcflow.jobs.resources import Ask, analysis_memory_mb, one_thread
 from gpmcflow.jobs.study import PlannedJob, Stage, Study
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -133,41 +133,29 @@ def draw_threads(config: Mapping[str, Any], job: PlannedJob) -> int:
     return 1 if config["execution"]["scheduler"] else int(chains)
 
 
-def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+def _megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -> int:
     structure = job.settings["models"][job.method]["structure"]
-    return analysis_memory_mb(config, job.inputs["data"], threads, attempt, structure)
+    return analysis_memory_mb(config, job.inputs["data"], threads, structure)
 
 
-def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int, attempt: int) -> int:
+def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -> int:
     """Of the largest model, with the held-out rows."""
     learning = 1.0 - held_out_share(config["analyses"][job.problem])
     structures = {model["structure"] for model in job.settings["models"].values()}
     data = job.inputs["data"]
     return max(
-        analysis_memory_mb(config, data, threads, attempt, structure, learning)
-        for structure in structures
+        analysis_memory_mb(config, data, threads, structure, learning) for structure in structures
     )
 
 
-def _final_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
-    """A stage of the shown model, fitted to all rows: `steps.<kind>`."""
-    one = small(minutes=30)
+def _stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
+    """A stage of each model, or of the shown one fitted to all rows: `steps.<kind>`."""
+    megabytes = _megabytes if file.startswith("{model}") else _final_megabytes
     return Stage(
         f"analysis_{kind}",
         f"gpmcflow.analysis.steps:{kind}",
         {"results": f"results/{{analysis}}/{file}.nc"},
-        ask=Ask(threads or one.threads, _final_megabytes, one.minutes),
-    )
-
-
-def _model_stage(kind: str, file: str, threads: Callable[..., int] | None = None) -> Stage:
-    """A stage of each model, `steps.<kind>`."""
-    one = small(minutes=30)
-    return Stage(
-        f"analysis_{kind}",
-        f"gpmcflow.analysis.steps:{kind}",
-        {"results": f"results/{{analysis}}/{{model}}/{file}.nc"},
-        ask=Ask(threads or one.threads, _megabytes, one.minutes),
+        ask=Ask(threads, megabytes, 30),
     )
 
 
@@ -182,12 +170,12 @@ READ = Stage(
     },
     local=True,
 )
-FIT = _model_stage("fit", "fit")
-DRAW = _model_stage("draw", "posterior", draw_threads)
-SUMMARISE = _model_stage("summarise", "summary")
-EVIDENCE = _model_stage("evidence", "evidence", ladder_threads)
-FINAL_DRAW = _final_stage("final_draw", "final_posterior", draw_threads)
-FINAL = _final_stage("final", "final")
+FIT = _stage("fit", "{model}/fit")
+DRAW = _stage("draw", "{model}/posterior", draw_threads)
+SUMMARISE = _stage("summarise", "{model}/summary")
+EVIDENCE = _stage("evidence", "{model}/evidence", ladder_threads)
+FINAL_DRAW = _stage("final_draw", "final_posterior", draw_threads)
+FINAL = _stage("final", "final")
 TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),

@@ -132,15 +132,15 @@ def keep(options: argparse.Namespace) -> None:
     """Keep a row of each finished run of a study."""
     from gpmcflow.replications.parts import collect
 
-    paths = collect(options.study, options.results, options.folder)
-    print(f"{options.folder}: {len(paths)} rows kept")
+    rows = collect(options.study, options.results, options.table)
+    print(f"{options.table}: {len(rows)} rows kept")
 
 
 def verdict(options: argparse.Namespace) -> None:
     """Print a study's verdict table from kept rows."""
     from gpmcflow.replications.parts import PUBLISHED, rebuild
 
-    tables = rebuild(options.study, options.folder, PUBLISHED / f"{options.study}.yaml")
+    tables = rebuild(options.study, options.table, PUBLISHED / f"{options.study}.yaml")
     print(tables["verdict"].to_csv(index=False), end="")
 
 

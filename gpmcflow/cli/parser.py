@@ -82,7 +82,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
         "keep", help="keep one row of each finished run of a study", description=KEEP
     )
     keep.add_argument("study", help="such as split_hmc")
-    keep.add_argument("folder", help="where the rows go, one JSON file each")
+    keep.add_argument("table", help="file for the rows, a line of JSON each, such as parts.jsonl")
     keep.add_argument("--results", default="results", help="default: results")
     keep.set_defaults(command=commands.keep)
 
@@ -90,7 +90,7 @@ def parser_of_commands() -> argparse.ArgumentParser:
         "verdict", help="print a study's verdict table from kept rows", description=VERDICT
     )
     verdict.add_argument("study", help="such as split_hmc")
-    verdict.add_argument("folder", help="such as docs/results/split_hmc/parts")
+    verdict.add_argument("table", help="such as docs/results/split_hmc/parts.jsonl")
     verdict.set_defaults(command=commands.verdict)
 
     forecast = kinds.add_parser(
@@ -140,12 +140,13 @@ whose process is alive or, on another machine where that cannot be asked, that w
 the last day. Removing state never changes a result; at worst a job that is asked for again starts
 over."""
 
-KEEP = """Write one JSON file for each finished run of a study below the results folder: estimates with
-standard errors, counts, seconds, settings, seed, checksums, versions. They outlive the results, and
-`gpmcflow verdict` rebuilds the study's table from them, runs of several machines together."""
+KEEP = """Write one line of JSON for each finished run of a study below the results folder: estimates with
+standard errors, counts, seconds, settings, seed, checksums, versions. A line of the same run that the
+file has already is replaced, others stay. They outlive the results, and `gpmcflow verdict` rebuilds the
+study's table from them, runs of several machines together."""
 
 VERDICT = """Print a study's verdict table, printed numbers and claims beside ours, as CSV, rebuilt from the
-rows that `gpmcflow keep` left in a folder. What was not run is marked: missing."""
+rows that `gpmcflow keep` wrote. What was not run is marked: missing."""
 
 FORECAST = """Print memory, disk and time of each rule, from a short pilot on this machine: every data set
 that is here is loaded, and a few transitions of each method are timed at their full size. A data set

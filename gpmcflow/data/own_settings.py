@@ -5,14 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-from gpmcflow.data.csv_table import MISSING_WORDS, SEPARATORS
-from gpmcflow.data.outcome_kinds import KINDS
-
-INCOMPLETE = ("fill", "drop")
-DECIMALS = (".", ",")
+from gpmcflow.data.csv_table import MISSING_WORDS
 
 
 @dataclass(frozen=True)
@@ -61,25 +57,16 @@ class TableSettings:
 
 
 def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings, list[str]]:
-    """Return the settings, defaults in place of what is wrong, and one line for each problem."""
-    names = [field.name for field in fields(TableSettings)]
-    if not isinstance(mapping, Mapping):
-        return TableSettings(), [
-            f"{where}: found {mapping!r}; allowed: keys such as csv and target"
-        ]
-    problems = [unknown(f"{where}: ", "key", key, names) for key in mapping if key not in names]
-    chosen: dict[str, Any] = {}
-    for name in names:
-        value = mapping.get(name)
-        if value is None:
-            if name in ("csv", "target"):
-                problems.append(f"{where}.{name}: missing; give {_ALLOWED[name]}")
-            continue
-        read = _read(name, value)
-        if read is None:
-            problems.append(f"{where}.{name}: found {value!r}; allowed: {_ALLOWED[name]}")
-        else:
-            chosen[name] = read
+    """Return the settings, and one line for each problem that the schema of a config does not see.
+
+    The schema (`analysis.data`) declares what each key may be.
+    """
+    chosen = {key: _read(key, value) for key, value in mapping.items() if value is not None}
+    problems = [
+        f"{where}.{key}: missing; give {what}"
+        for key, what in (("csv", "the path of a CSV file"), ("target", "the name of a column"))
+        if not chosen.get(key)
+    ]
     settings = TableSettings(**chosen)
     if settings.exposure and settings.trials:
         problems.append(
@@ -146,63 +133,15 @@ def text_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-_ALLOWED = {
-    "csv": "the path of a CSV file",
-    "target": "the name of a column",
-    "positive": "one value of the target",
-    "outcome": ", ".join(KINDS),
-    "drop": "a list of columns",
-    "categorical": "a list of columns",
-    "groups": "a list of columns",
-    "missing": "a list of words",
-    "incomplete": "fill (middle value) or drop (rows are not used)",
-    "exposure": "the name of a column",
-    "trials": "the name of a column",
-    "event": "the name of a column",
-    "event_value": "one value of the column event",
-    "levels": "a list of two grades or more, from low to high, such as [poor, fair, good]",
-    "coordinates": "two columns, such as [easting, northing]",
-    "test_fraction": "a number from 0 to below 1",
-    "test_by": "the name of a column",
-    "new": "the path of a CSV file",
-    "separator": '"," or ";" or a tab, "\\t"',
-    "decimal": '"." or ","',
-}
-_CHOICES = {
-    "outcome": tuple(KINDS), "incomplete": INCOMPLETE, "separator": SEPARATORS, "decimal": DECIMALS
-}  # fmt: skip
+_COLUMNS = ("target", "exposure", "trials", "event", "test_by")
 
 
 def _read(name: str, value: Any) -> Any:
-    """Return the value of a setting in its type, None if it is not allowed."""
+    """Return the value of a setting in its type: names and words as cells of a table."""
     if name in ("drop", "categorical", "groups", "missing", "coordinates"):
-        listed = [value] if isinstance(value, (str, int)) else value
-        if not isinstance(listed, (list, tuple)) or any(
-            isinstance(item, (list, dict)) for item in listed
-        ):
-            return None
-        if name == "coordinates" and len(set(map(str, listed))) != 2 and listed:
-            return None
-        return tuple(text_of(item) for item in listed)
-    if name == "levels":
-        return _levels(value)
-    if isinstance(value, (list, tuple, Mapping)):
-        return None
-    if name in ("positive", "event_value"):
-        return value
-    if name == "test_fraction":
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
-        return float(value) if good else None
-    if name in _CHOICES:
-        text = "\t" if str(value) in ("tab", "\\t") else value
-        return text if text in _CHOICES[name] else None
-    return (str(value) if name in ("csv", "new") else text_of(value)) or None
-
-
-def _levels(value: Any) -> tuple[Any, ...] | None:
-    """Return two grades or more as text, but for yes and no without quotes, which YAML reads as booleans."""
-    if not isinstance(value, (list, tuple)) or len(value) < 2:
-        return None
-    if any(item is None or isinstance(item, (list, tuple, Mapping)) for item in value):
-        return None
-    return tuple(item if isinstance(item, bool) else text_of(item) for item in value)
+        return tuple(map(text_of, value))
+    if name == "levels":  # but yes and no without quotes, which YAML reads as booleans
+        return tuple(item if isinstance(item, bool) else text_of(item) for item in value)
+    if name == "separator":
+        return "\t" if value in ("tab", "\\t") else value
+    return text_of(value) if name in _COLUMNS else value

@@ -20,6 +20,7 @@ from gpmcflow.execution import chain_generators, pin_blas
 from gpmcflow.execution.blocks import Grid, Program
 from gpmcflow.execution.segment_files import BlockFolder, read_arrays, write_arrays
 from gpmcflow.jobs.problems import WITH_OPTIONS, prepare_data
+from gpmcflow.jobs.resources import fit_numbers, run_numbers
 
 # The one measure of CPU seconds per iteration: what a study counts a method's steps at.
 
@@ -183,6 +184,7 @@ class Context:
         self.home = home or Path()  #: where the workflow runs
         self._made: dict[Any, Any] = {}
         self.notes: list[str] = []  #: lines to be told beside the forecast
+        self.workers = 1  #: processes of the sampling job that is looked at
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` gave when it was called for this key first."""
@@ -220,10 +222,19 @@ class Context:
         """Section `execution` of the config."""
         return self.config["execution"]
 
-    @property
-    def workers(self) -> int:
-        """Processes a sampling job runs its blocks in on this machine."""
-        return 1 if self.execution["scheduler"] else int(self.execution["workers"])
+    def fit_bytes(self, problem: str) -> int:
+        """Bytes of the arrays of a fit."""
+        settings, sizes = self.config["problems"][problem], self._sizes(problem)
+        return 8 * fit_numbers(settings, *sizes)
+
+    def run_bytes(self, problem: str, method: dict) -> int:
+        """Bytes of the arrays of the chains of a method."""
+        settings, sizes = self.config["problems"][problem], self._sizes(problem)
+        return 8 * run_numbers(settings, self.execution, *sizes, method, self.workers)
+
+    def _sizes(self, problem: str) -> tuple[int, int]:
+        sizes = self.dataset(problem).sizes
+        return sizes["case"], sizes["feature"]
 
     def grid(self, n_chains: int, length: int) -> Grid:
         """Blocks and segments of a run."""

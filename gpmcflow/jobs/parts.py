@@ -41,7 +41,7 @@ def parts_of(paths: Iterable[Path], readers: Mapping[str, Reader]) -> list[dict]
 
 
 def part_name(part: dict) -> str:
-    """Name of the file that keeps a part: problem, method, kind and replicate."""
+    """Name of the run that a part is of: problem, method, kind and replicate."""
     kind = f"{part['kind']}_{part['replicate']}" if "replicate" in part else part["kind"]
     names = (part["problem"], part.get("method"), kind)
     return ".".join(filter(None, names)).replace(" ", "-")

@@ -15,6 +15,7 @@ from gpmcflow.covariances.leaves import SquaredExponential
 from gpmcflow.data import load_csv, load_dataset
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import require_memory
+from gpmcflow.jobs.resources import fit_numbers, run_numbers
 from gpmcflow.jobs.stated_models import likelihood_of
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -25,7 +26,6 @@ from gpmcflow.models.multinomial import MultinomialLogit
 _OPTIONED = ("coal", "ionosphere", "redwood", "shahbaba-simulated", "simulated-cox")
 WITH_OPTIONS = {name.replace("-", "_"): name for name in (*_OPTIONED, "synthetic-regression")}
 WITH_OPTIONS["synthetic"] = "synthetic-gpc"
-MATRICES = 8  # n x n float64 arrays alive at once in a fit: covariance, factors, work space
 
 
 def prepare_data(
@@ -112,10 +112,29 @@ def build_linear_model(
     return LatentGaussianModel.from_design(design, prior_sd, likelihood_of(problem), y)
 
 
-def require_fit_memory(dataset: xr.Dataset, memory_limit_gb: float | None, what: str) -> None:
-    """Refuse, before work starts, a data set whose covariance matrices would not fit."""
-    n = dataset.sizes["case"]
-    require_memory(MATRICES * 8 * n * n, limit_bytes(memory_limit_gb), what)
+def require_fit_memory(
+    dataset: xr.Dataset, problem: dict, memory_limit_gb: float | None, what: str
+) -> None:
+    """Refuse, before work starts, a data set whose matrices would not fit."""
+    numbers = fit_numbers(problem, dataset.sizes["case"], dataset.sizes["feature"])
+    require_memory(8 * numbers, limit_bytes(memory_limit_gb), what)
+
+
+def require_run_memory(
+    dataset: xr.Dataset,
+    problem: dict,
+    method: dict,
+    execution: dict,
+    memory_limit_gb: float | None,
+    what: str,
+) -> None:
+    """Refuse, before work starts, chains that would not fit."""
+    sizes, processes = (
+        (dataset.sizes["case"], dataset.sizes["feature"]),
+        execution.get("workers", 1),
+    )
+    numbers = run_numbers(problem, execution, *sizes, method, int(processes))
+    require_memory(8 * numbers, limit_bytes(memory_limit_gb), what)
 
 
 def limit_bytes(memory_limit_gb: float | None) -> int | None:

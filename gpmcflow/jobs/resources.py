@@ -19,73 +19,85 @@ if TYPE_CHECKING:
     from gpmcflow.jobs.study import PlannedJob
 
 PROCESS_MB = 600  # Python with the libraries a job imports: 270 MB measured, doubled
-# n x n and n x d arrays alive at once, a quarter above the studies'
-GP_MATRICES, LINEAR_MATRICES = 10, 8
-JOINT_MATRICES = 15  # of a model of hyperparameters and latents
-BASIS_COLUMNS, MOST_FUNCTIONS_SQUARED = 4000, 2_000_000  # of a model with 400 basis functions
+MARGIN = 1.25  # of what is asked for a fit to what it holds
+# Arrays alive at once in a fit: n x n, also with hyperparameters and latents together; n x d of a linear
+# model; n x m and m x m of m basis functions
+GP_MATRICES, JOINT_MATRICES, LINEAR_MATRICES, BASIS_MATRICES, BASIS_SQUARES = 8, 12, 6, 8, 10
+BASIS_VECTORS = 30  # of n numbers, beside them
+MOST_FUNCTIONS = 400  # basis functions, where they are not counted
 # Measured with the jobs themselves; a test does so again.
 PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most 16
 PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52
 PER_CHAIN = 2000  # numbers: a chain's own random generator
 KEPT = 2  # copies of a segment's draws at its end: one by one, and in one array
-FLOPS = 1e9  # a second of one busy core, at matrices of this size; a tenth of what a quiet one does
-LEAST_MINUTES, WALLTIME_MINUTES = 15, 60
+STATISTICS = 8  # numbers kept for each particle and temperature
+REVERSED = 3  # arrays of n numbers for each draw that a reverse run starts from
+MOST_MINUTES = 60
 INSIDE = ("parallel_tempering", "sequential_monte_carlo")  # replicates have their chains inside
 
-Config = Mapping[str, Any]
+Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Ask:
     """What the jobs of a stage ask a machine for.
 
+    Walltimes are short, as a job that is stopped goes on in its next attempt: longer jobs are chains of
+    attempts. A job on its second attempt may have been killed for its memory or for its time, which
+    nothing here can tell apart: it asks for more of both.
+
     Attributes
     ----------
     threads:
         By config and job.
-    megabytes:
-        By config, job, threads and attempt.
-    minutes:
-        Walltime, by config, job and attempt.
+    first_megabytes:
+        Memory of the first attempt, by config, job and threads.
+    first_minutes:
+        Walltime of the first attempt.
     """
 
-    threads: Callable[[Config, PlannedJob], int]
-    megabytes: Callable[[Config, PlannedJob, int, int], int]
-    minutes: Callable[[Config, PlannedJob, int], int]
+    threads: Callable[[Settings, PlannedJob], int]
+    first_megabytes: Callable[[Settings, PlannedJob, int], int]
+    first_minutes: int
+
+    def megabytes(self, config: Settings, job: PlannedJob, threads: int, attempt: int) -> int:
+        """Half as much again on the second attempt, from the third on twice as much."""
+        first = self.first_megabytes(config, job, threads)
+        return math.ceil(first * (1 + 0.5 * min(attempt - 1, 2)))
+
+    def minutes(self, attempt: int) -> int:
+        """As many times the first as there were attempts, up to an hour."""
+        return min(MOST_MINUTES, self.first_minutes * attempt)
+
+
+def one_thread(config: Settings, job: PlannedJob) -> int:
+    """One, for any job."""
+    return 1
+
+
+def worker_threads(config: Settings, job: PlannedJob) -> int:
+    """As many as the config has workers; those of a Dask cluster are not on the cores of the job."""
+    execution = config["execution"]
+    return 1 if execution["scheduler"] else execution["workers"]
 
 
 def small(megabytes: int = 1200, minutes: int = 15) -> Ask:
-    """One thread, and the same for every job; a longer time at each attempt."""
-    return Ask(
-        lambda config, job: 1,
-        lambda config, job, threads, attempt: megabytes,
-        lambda config, job, attempt: min(WALLTIME_MINUTES, minutes * attempt),
-    )
+    """One thread, and the same for every job."""
+    return Ask(one_thread, lambda config, job, threads: megabytes, minutes)
 
 
-def of_problem(minutes: int | None = None, workers: bool = False, method: str = "") -> Ask:
-    """Memory by the input named data, and by the settings of this name of a method.
+def of_problem(
+    minutes: int = MOST_MINUTES,
+    threads: Callable[[Settings, PlannedJob], int] = one_thread,
+    method: str = "",
+) -> Ask:
+    """Memory by the input named data, of a fit, or of chains by the settings of this name."""
 
-    The time follows the flops of the method where none is stated. ``workers`` takes as many threads as the
-    config has workers; those of a Dask cluster are not on the cores of the job.
-    """
+    def megabytes(config: Settings, job: PlannedJob, processes: int) -> int:
+        chosen = job.settings[method] if method else {}
+        return memory_mb(config, job.problem, job.inputs["data"], processes, chosen)
 
-    def threads(config: Config, job: PlannedJob) -> int:
-        execution = config["execution"]
-        return execution["workers"] if workers and not execution["scheduler"] else 1
-
-    def megabytes(config: Config, job: PlannedJob, processes: int, attempt: int) -> int:
-        chosen = job.settings[method] if method else None
-        return memory_mb(config, job.problem, job.inputs["data"], processes, attempt, chosen)
-
-    def walltime(config: Config, job: PlannedJob, attempt: int) -> int:
-        if minutes is not None:
-            return min(WALLTIME_MINUTES, minutes * attempt)
-        return runtime_minutes(
-            config, job.problem, job.inputs["data"], job.settings[method], attempt
-        )
-
-    return Ask(threads, megabytes, walltime)
+    return Ask(threads, megabytes, minutes)
 
 
 def problem_sizes(data: str | os.PathLike, variable: str = "X") -> tuple[int, int]:
@@ -112,48 +124,22 @@ def _sizes(data: str, variable: str, size: int, mtime_ns: int) -> tuple[int, int
 
 
 def memory_mb(
-    config: dict,
-    problem: str,
-    data: str | os.PathLike,
-    processes: int,
-    attempt: int,
-    method: dict[str, Any] | None = None,
+    config: Settings, problem: str, data: str | os.PathLike, processes: int, method: Settings
 ) -> int:
     """Return the MB to ask for: room for the arrays of a problem and for each Python process.
 
-    ``method`` says how many chains there are, of how many states or factors each, and whether latents
-    are kept; without one, that a block is full and they are.
-
-    A job on its second attempt may have been killed for its memory or for its time, which nothing
-    here can tell apart: it asks for half as much again, from the third on for twice as much. The
-    arrays get no more than `memory_limit_gb`, above which a job refuses to start.
+    The arrays get no more than `memory_limit_gb`, above which a job refuses to start.
     """
-    n, p = problem_sizes(data)
-    settings, method = config["problems"][problem], method or {}
-    if settings["model"] in ("gp", "joint"):
-        d, per_state = n, PER_STATE * n
-        numbers = (GP_MATRICES if settings["model"] == "gp" else JOINT_MATRICES) * n * n
-        if method.get("sampler") == "rmhmc":
-            per_state = n * n + PER_FACTORED_STATE * n
-    else:
-        classes = 8 if settings["likelihood"] == "multinomial" else 1
-        d = classes * (p + 1)
-        numbers, per_state = LINEAR_MATRICES * n * d + d * d, PER_STATE * (classes * n + d)
-    per_chain = PER_CHAIN + states_per_chain(method) * per_state
-    if not method or "chains" in method or method.get("store_latents"):
-        per_chain += KEPT * config["execution"]["segment_length"] * d
-    chains = config["execution"]["block_size"]
-    if method:
-        chains = min(chains, method.get("chains") or chains_of(method))
-    numbers += processes * chains * per_chain
-    return _asked(config, numbers, processes, attempt)
+    sizes, settings = problem_sizes(data), config["problems"][problem]
+    chains = run_numbers(settings, config["execution"], *sizes, method, processes)
+    spare = (MARGIN - 1) * fit_numbers(settings, *sizes)
+    return _megabytes(config, chains + spare, processes)
 
 
 def analysis_memory_mb(
-    config: dict,
+    config: Settings,
     data: str | os.PathLike,
     processes: int,
-    attempt: int,
     structure: str = "auto",
     learning: float = 1.0,
 ) -> int:
@@ -163,64 +149,85 @@ def analysis_memory_mb(
     job fits more rows than the learning ones: these are the share ``learning`` of its rows.
     """
     n = math.ceil(problem_sizes(data, "learning/X")[0] / learning)
-    basis = structure == "basis"
-    numbers = BASIS_COLUMNS * n + MOST_FUNCTIONS_SQUARED if basis else JOINT_MATRICES * n * n
-    return _asked(config, numbers * processes, processes, attempt)
+    numbers = model_numbers(n, MOST_FUNCTIONS if structure == "basis" else None)
+    return _megabytes(config, MARGIN * numbers * processes, processes)
 
 
-def _asked(config: dict, numbers: int, processes: int, attempt: int) -> int:
+def _megabytes(config: Settings, numbers: float, processes: int) -> int:
     arrays = 8 * numbers / 1e6
     if config["memory_limit_gb"]:
         arrays = min(arrays, 1000 * config["memory_limit_gb"])
-    return math.ceil((arrays + PROCESS_MB * (1 + processes)) * (1 + 0.5 * min(attempt - 1, 2)))
+    return math.ceil(arrays + PROCESS_MB * (1 + processes))
 
 
-def runtime_minutes(
-    config: dict, problem: str, data: str | os.PathLike, method: dict[str, Any], attempt: int
+def model_numbers(n: int, functions: int | None = None) -> int:
+    """Return the most numbers that a fit of a `GPModel` holds at a time, dense or with basis functions."""
+    if functions is None:
+        return JOINT_MATRICES * n * n
+    return (BASIS_MATRICES * functions + BASIS_VECTORS) * n + BASIS_SQUARES * functions**2
+
+
+def fit_numbers(problem: Settings, n: int, p: int) -> int:
+    """Return the most numbers that a fit of a problem with n cases and p features holds at a time."""
+    if problem["model"] == "linear":
+        d = _draw_size(problem, n, p)
+        return LINEAR_MATRICES * n * d + d * d
+    return GP_MATRICES * n * n if problem["model"] == "gp" else model_numbers(n)
+
+
+def run_numbers(
+    problem: Settings, execution: Settings, n: int, p: int, method: Settings, processes: int
 ) -> int:
-    """Return the walltime to ask for: short, as a job that is stopped goes on in its next attempt.
+    """Return those of its chains: the fit, a block of chains in each process, and what is kept of all.
 
-    It follows the flops of the method, between 15 and 60 minutes; an attempt that was not enough is
-    followed by a longer one, up to the 60. Longer jobs are chains of attempts.
+    ``method`` says how many chains there are, of how many states or factors each, and whether latents
+    are kept; an empty one has no chains.
     """
-    minutes = LEAST_MINUTES + flops(config, problem, data, method) / FLOPS / 60
-    return min(WALLTIME_MINUTES, math.ceil(minutes) * attempt)
+    fit = fit_numbers(problem, n, p)
+    if not method:
+        return fit
+    d = _draw_size(problem, n, p)
+    per_state = PER_STATE * (n if problem["model"] != "linear" else d + d * n // (p + 1))
+    if method.get("sampler") == "rmhmc":
+        per_state = n * n + PER_FACTORED_STATE * n
+    per_chain = PER_CHAIN + states_per_chain(method) * per_state
+    if "chains" in method or method.get("store_latents"):
+        per_chain += KEPT * execution["segment_length"] * d
+    chains = chains_of(method)
+    kept = REVERSED * n if method.get("reverse") else 0
+    kept += STATISTICS * max(method.get("temperatures") or [0]) * _runs_per_chain(method)
+    if "iterations" in method:  # whose draws are loaded
+        kept += KEPT * d * (method["iterations"] + method["warmup"]) // method["thin"]
+    block = min(chains, execution["block_size"])
+    return fit + processes * block * per_chain + chains * kept
 
 
-def chains_of(method: dict[str, Any]) -> int:
-    """Return the chains of a run of the evidence study: particles, or replicates that have theirs inside."""
-    return method["replicates" if method.get("kind") in INSIDE else "particles"]
+def _draw_size(problem: Settings, n: int, p: int) -> int:
+    """Numbers of a draw: latents, or a coefficient of each class."""
+    if problem["model"] != "linear":
+        return n
+    return (p + 1) * (8 if problem["likelihood"] == "multinomial" else 1)
 
 
-def states_per_chain(method: dict[str, Any]) -> int:
+def chains_of(method: Settings) -> int:
+    """Return the chains of a run; of the evidence study particles, or replicates with theirs inside."""
+    return (
+        method.get("chains")
+        or method["replicates" if method.get("kind") in INSIDE else "particles"]
+    )
+
+
+def _runs_per_chain(method: Settings) -> int:
+    """Passes along a ladder whose statistics are kept of each chain."""
+    if method.get("kind") == "parallel_tempering":
+        return method["draws"] + method["warmup"]
+    return 1 if method.get("kind") in INSIDE else method.get("replicates", 1)
+
+
+def states_per_chain(method: Settings) -> int:
     """Return the states a chain of the evidence study moves at once: its ladder, or its particles."""
     if method.get("kind") == "parallel_tempering":
         return max(method["temperatures"])
     if method.get("kind") == "sequential_monte_carlo":
         return (method.get("adaptive_particles") or {}).get("most", method["particles"])
     return 1
-
-
-def flops(config: dict, problem: str, data: str | os.PathLike, method: dict[str, Any]) -> float:
-    """Return the floating-point operations of a method's gradients, roughly."""
-    n, p = problem_sizes(data)
-    steps = method.get("n_steps") or (method.get("tuning") or {}).get("n_steps") or 20
-    if config["problems"][problem]["model"] == "gp":
-        gradient = n**3 if method.get("sampler") == "rmhmc" else 2 * n * n
-        ladders = sum(method.get("temperatures") or [1])
-        if method.get("kind") == "parallel_tempering":
-            transitions = method["replicates"] * (method["draws"] + method["warmup"]) * ladders
-        elif method.get("kind") == "sequential_monte_carlo":
-            transitions = (
-                method["replicates"] * states_per_chain(method) * method["moves"] * ladders
-            )
-        else:
-            draws = method.get("draws", 0) + method.get("warmup", 0)
-            ways = (1 + bool(method.get("reverse"))) * method.get("replicates", 1)
-            transitions = method.get("chains", 0) * draws
-            transitions += method.get("particles", 0) * ladders * ways
-        fits = 100 * n**3
-    else:
-        gradient = 4 * n * (p + 1) * method.get("inner_steps", 1)
-        transitions, fits = method["chains"] * method["draws"], 20 * n * (p + 1) ** 2
-    return transitions * steps * gradient + fits

@@ -60,8 +60,10 @@ def describe(node: dict, schema: dict) -> str:
         if kind in ("number", "integer"):
             bounds = [f"{text} {node[key]:g}" for key, text in _BOUNDS.items() if key in node]
             word = " ".join([word, " and ".join(bounds)]).strip()
+        if kind == "array" and node.get("minItems", 0) > 1:
+            word += f" of {node['minItems']}{'' if 'maxItems' in node else ' or more'}"
         if kind == "array" and "items" in node:
-            word = f"a list, each {describe(node['items'], schema)}"
+            word += f", each {describe(node['items'], schema)}"
         words.append(word)
     if "enum" in node:
         words = [f"one of {', '.join(str(value) for value in node['enum'])}"]
@@ -100,7 +102,7 @@ def as_input_error(error: ValidationError, schema: dict, where: str) -> InputErr
         return InputError(f"{path}: {shown(twice)} found twice; list each once")
     if error.validator == "maxProperties":
         return InputError(f"{path}: found {', '.join(sorted(value))}; give one of them")
-    if error.validator in ("minItems", "minProperties", "minLength"):
+    if error.validator in ("minItems", "minProperties", "minLength") and not value:
         return InputError(f"{path}: nothing found; give one at least")
     if error.validator == "pattern":
         return InputError(f"{path}: found {shown(value)}; allowed: {node['description']}")

@@ -145,6 +145,7 @@ def _job(context: Context, job: PlannedJob) -> JobForecast:
         return JobForecast(job, Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES), 1)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:
         return JobForecast(job, None, cores)
+    context.workers = cores
     return JobForecast(job, cost(context, job), cores)
 
 

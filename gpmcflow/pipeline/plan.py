@@ -39,8 +39,9 @@ def planned_jobs(config: dict[str, Any]) -> list[PlannedJob]:
     prepared = [_prepare(config, name) for name in names]
     prepared = [job for job in prepared if job.output in needed]
     outputs = [path for job in jobs for path in job.outputs.values()]
+    tables = [path for path in outputs if path.endswith(".csv")]
     shown = {
-        "tables": [p for p in outputs if p.endswith(".csv") and not _of_analysis(config, p)],
+        "tables": [path for path in tables if Path(path).parent.name not in config["analyses"]],
         "figures": [p for p in outputs if p.endswith(".png")],
         "answers": [p for p in outputs if p.endswith("/report.html")],
         "template": str(REPORT_TEMPLATE),
@@ -54,10 +55,6 @@ def _prepare(config: dict[str, Any], dataset: str) -> PlannedJob:
     settings = config["datasets"].get(dataset)
     inputs = {"csv": str(user_path(settings["csv"]))} if settings and "csv" in settings else {}
     return PREPARE.job(inputs, {"dataset": settings}, dataset=dataset)
-
-
-def _of_analysis(config: dict[str, Any], path: str) -> bool:
-    return Path(path).parent.name in config["analyses"]
 
 
 def count_runs(config: Mapping[str, Any]) -> int:
@@ -165,8 +162,7 @@ class Plan:
 
     def minutes(self, stage: Stage) -> Callable[[Any, int], int]:
         """As a function of wildcards and attempt."""
-        ask = stage.ask.minutes
-        return lambda wildcards, attempt: ask(self.config, self._job(stage, wildcards), attempt)
+        return lambda wildcards, attempt: stage.ask.minutes(attempt)
 
     def _job(self, stage: Stage, wildcards: Any) -> PlannedJob:
         return self._jobs[self._key(stage, dict(wildcards.items()))]

@@ -1,13 +1,12 @@
-"""Rows of finished runs, kept one file each, from which a study's verdict table is rebuilt.
+"""Rows of finished runs, kept in one table per study, from which its verdict table is rebuilt.
 
 A paper-size study runs for hours, on machines that may not last: each finished run leaves a part, a
-JSON file with its estimates, counts, seconds, settings, seed, checksums and versions.
+line of JSON with its estimates, counts, seconds, settings, seed, checksums and versions.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,22 +23,25 @@ from gpmcflow.replications.papers import PAPERS
 from gpmcflow.storage import write_text
 
 PUBLISHED = workflow_home() / "workflow" / "published"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def collect(study: str, results: str | Path, folder: str | Path) -> list[Path]:
-    """Write a part for every finished run of a study below ``results`` into ``folder``.
+def collect(study: str, results: str | Path, path: str | Path) -> list[dict]:
+    """Write a part for every finished run of a study below ``results`` into the table ``path``.
 
-    Returns the files. A part that is there already is replaced.
+    Returns these parts. A part of the same run that the table has already is replaced, others stay.
     """
     readers = _study(study).load("readers")
     below = Path(results) / study
-    paths = [path for pattern in readers for path in sorted(Path(results).glob(pattern))]
+    files = [file for pattern in readers for file in sorted(Path(results).glob(pattern))]
     with refuse_unfit(f"{below}: a results file", "delete it and run again"):
-        parts = parts_of(dict.fromkeys(paths), readers)
+        parts = parts_of(dict.fromkeys(files), readers)
     if not parts:
         raise InputError(f"{below}: no finished runs found; run the study first")
-    return [_write(part, Path(folder)) for part in parts]
+    kept = read_parts(path) if Path(path).exists() else []
+    with refuse_unfit(f"{path}: a part", "delete its line"):
+        by_run = {part_name(part): part for part in [*kept, *parts]}
+    write_text("".join(json.dumps(by_run[name]) + "\n" for name in sorted(by_run)), path)
+    return parts
 
 
 def summarise_job(job: Job) -> dict[str, pd.DataFrame]:
@@ -62,19 +64,23 @@ def summarise(
     return frames | {"verdict": filled}
 
 
-def read_parts(folder: str | Path) -> list[dict]:
-    """All parts of a folder, by file name."""
-    paths = sorted(Path(folder).glob("*.json"))
-    if not paths:
-        raise InputError(f"{folder}: no parts (*.json) found; collect them from results first")
-    return [_read(path) for path in paths]
+def read_parts(path: str | Path) -> list[dict]:
+    """All parts of a table, in its order."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{path}: cannot be read ({error}); collect it again") from None
+    parts = [_part(line, f"{path}, line {k}") for k, line in enumerate(lines, start=1)]
+    if not parts:
+        raise InputError(f"{path}: no parts found; collect them from results first")
+    return parts
 
 
-def rebuild(study: str, folder: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
-    """Tables of a study ("verdict" among them) from the parts of a folder; what is missing is marked."""
+def rebuild(study: str, path: str | Path, published: str | Path) -> dict[str, pd.DataFrame]:
+    """Tables of a study ("verdict" among them) from its table of parts; what is missing is marked."""
     tables = _study(study).load("tables")
-    parts, printed = read_parts(folder), _printed(published)
-    with refuse_unfit(f"{folder}: a part of study {study}", "collect them again"):
+    parts, printed = read_parts(path), _printed(published)
+    with refuse_unfit(f"{path}: a part of study {study}", "collect them again"):
         return tables(parts, printed)
 
 
@@ -89,23 +95,11 @@ def _study(name: str) -> Study:
     return studies[name]
 
 
-def _write(part: dict, folder: Path) -> Path:
-    name = part_name(part)
-    if not _NAME.fullmatch(name):  # it comes from attributes of a results file
-        raise StorageError(f"{folder}: {name!r} is no name of a part; run the study again")
-    path = folder / f"{name}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_text(json.dumps(part, indent=1, allow_nan=True) + "\n", path)
-    return path
-
-
-def _read(path: Path) -> dict:
+def _part(line: str, where: str) -> dict:
     try:
-        part = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise StorageError(
-            f"{path}: cannot be read as a part ({error}); collect it again"
-        ) from None
+        part = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{where}: no part ({error}); collect it again") from None
     if not isinstance(part, dict):
-        raise StorageError(f"{path}: cannot be read as a part (no mapping); collect it again")
+        raise StorageError(f"{where}: no part (no mapping); collect it again")
     return part

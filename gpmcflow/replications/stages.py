@@ -68,7 +68,7 @@ def approximate(
     predictor moments of each case; correction by order); ``predictions`` (method, test_case) for data
     with a test set. The sidecar has the seconds of each fit.
     """
-    require_fit_memory(dataset, memory_limit_gb, f"approximate {dataset.attrs['name']}")
+    require_fit_memory(dataset, problem, memory_limit_gb, f"approximate {dataset.attrs['name']}")
     clock = _Clock()
     log_length, log_signal, grid = choose_hyperparameters(dataset, problem)
     clock("hyperparameters")
@@ -121,7 +121,7 @@ def posterior(
 ) -> tuple[xr.DataTree, dict]:
     """Posterior draws in the coordinates of the EP fit, and predictions averaged over them."""
     n, draws = dataset.sizes["case"], sampling["chains"] * sampling["draws"]
-    require_fit_memory(dataset, memory_limit_gb, f"posterior of {problem_name}")
+    require_fit_memory(dataset, problem, memory_limit_gb, f"posterior of {problem_name}")
     if state_dir is None:
         require_memory(2 * 8 * n * draws, limit_bytes(memory_limit_gb), f"draws of {problem_name}")
     clock = _Clock()

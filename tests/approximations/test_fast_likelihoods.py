@@ -8,7 +8,6 @@ from scipy.integrate import dblquad
 from scipy.stats import multivariate_normal, multivariate_t
 
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.stand_ins import (
     JITTER,
     EigenExact,
@@ -24,7 +23,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import FunctionDensity
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.replications.fast_likelihood.stand_in_quality import log_ratio_sd
+from gpmcflow.replications.fast_likelihood.methods import SinglePrecision
+from gpmcflow.replications.fast_likelihood.runs import log_ratio_sd
 
 N, WIDE = 60, Hyperprior("norm", {"loc": 0.1, "scale": 1.2})
 THETA = np.log([0.35, 5.0, 0.2])  # length scale, signal_sd, noise_sd

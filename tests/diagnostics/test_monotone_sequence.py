@@ -6,7 +6,7 @@ from scipy.signal import lfilter
 
 from gpmcflow.diagnostics.autocorrelation import autocorrelation
 from gpmcflow.errors import InputError
-from gpmcflow.replications.fast_likelihood.monotone_sequence import (
+from gpmcflow.replications.fast_likelihood.runs import (
     initial_monotone_sequence_time,
     run_rule_time,
 )

@@ -15,9 +15,11 @@ import yaml
 from hypothesis import strategies as st
 
 from gpmcflow.analysis.page import build_page
+from gpmcflow.analysis.reading import prepare
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.data import load_csv
 from gpmcflow.data.own_table import encode_new, prepare_table
+from gpmcflow.errors import InputErrors
 from gpmcflow.execution.segment_files import fault, read_arrays, read_if_whole
 from gpmcflow.execution.state_folder import Ledger
 from gpmcflow.jobs.stated_models import check_models
@@ -74,7 +76,12 @@ def _read_table_as_stated(value: tuple[bytes, Any], folder: Path) -> None:
     content, settings = value
     (folder / "table.csv").write_bytes(content)
     valid.write_table(folder)
-    prepare_table(settings, folder)
+    config = {"data": settings, "models": {"slopes": {"covariance": "linear()"}}}
+    with mock.patch.object(config_module, "load_schema", _load_schema):
+        problems = config_module.config_problems(config, path=folder / "mine.yaml")
+    if problems:
+        raise InputErrors(problems)
+    prepare("mine", config, folder, 1, "data")
 
 
 def _read_study_table(content: bytes, folder: Path) -> None:
@@ -125,17 +132,14 @@ def _read_state(value: tuple[str, Any], folder: Path) -> None:
     partial_results(state).load()
 
 
-def _read_parts(value: tuple[str, str, Any], folder: Path) -> None:
-    study, name, content = value
-    kept = folder / study
-    for file, whole in valid.parts()[study].items():
-        kept.mkdir(exist_ok=True)
-        if not (kept / file).exists() or (kept / file).read_bytes() != whole:
-            (kept / file).write_bytes(whole)
+def _read_parts(value: tuple[str, int, Any], folder: Path) -> None:
+    study, changed, content = value
     if not isinstance(content, bytes):
         content = json.dumps(content, default=str).encode()
-    (kept / name).write_bytes(content)
-    rebuild(study, kept, PUBLISHED / f"{study}.yaml")
+    lines = [content if k == changed else line for k, line in enumerate(valid.parts()[study])]
+    table = folder / "parts.jsonl"
+    table.write_bytes(b"\n".join(lines))
+    rebuild(study, table, PUBLISHED / f"{study}.yaml")
 
 
 def _read_report_tables(value: tuple[str, bytes], folder: Path) -> None:
@@ -174,9 +178,11 @@ def _files(draw, files: dict[str, bytes]) -> tuple[str, Any]:
 
 
 @st.composite
-def _parts(draw) -> tuple[str, str, Any]:
-    study = draw(st.sampled_from(sorted(valid.parts())))
-    return study, *draw(_files(valid.parts()[study]))
+def _parts(draw) -> tuple[str, int, Any]:
+    """A study, the number of one of its kept rows, and that row, changed as bytes or as values."""
+    study, lines = draw(st.sampled_from(sorted(valid.parts().items())))
+    k = draw(st.integers(0, len(lines) - 1))
+    return study, k, draw(changed_bytes([lines[k]]) | changed_values([json.loads(lines[k])]))
 
 
 @st.composite

@@ -9,12 +9,10 @@ import posixpath
 import pytest
 import yaml
 
-from gpmcflow.errors import InputError, StorageError
-from gpmcflow.jobs.study import Study
+from gpmcflow.errors import InputError
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.plan import planned_jobs
-from gpmcflow.replications import parts
 
 from . import valid
 
@@ -125,15 +123,3 @@ def test_a_config_names_no_place_for_results(tmp_path, key):
     config = {**yaml.safe_load(valid.ANALYSIS), key: "/tmp"}
     with pytest.raises(InputError, match="unknown name"):
         check_config(config, folder=tmp_path, path=tmp_path / "mine.yaml")
-
-
-@pytest.mark.parametrize("name", ["../up", "/tmp/x", "..", "a/b", "a\x00", ".a", ""])
-def test_a_part_is_kept_in_its_folder(tmp_path, monkeypatch, name):
-    """Its name comes from the attributes of a results file."""
-    (tmp_path / "fit.nc").touch()
-    part = {"problem": name, "method": "", "kind": "" if not name else "fit"}
-    readers = {"fit.nc": lambda path: part}
-    monkeypatch.setattr(Study, "load", lambda self, attribute: readers)
-    with pytest.raises(StorageError, match="is no name of a part"):
-        parts.collect("split_hmc", tmp_path, tmp_path / "kept")
-    assert not (tmp_path / "kept").exists()

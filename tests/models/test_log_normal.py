@@ -11,8 +11,8 @@ import gpmcflow as gp
 from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.prediction import conditionals
 from gpmcflow.approximations.predictive import log_predictive_density
-from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.errors import InputError
+from gpmcflow.replications.fast_likelihood.methods import SinglePrecision
 
 RNG = np.random.default_rng(0)
 X = np.linspace(0.0, 1.0, 15)

@@ -13,7 +13,7 @@ from gpmcflow.likelihoods import Logistic
 from gpmcflow.models import multinomial
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import MultinomialLogit, MultinomialTarget
-from gpmcflow.replications.split_hmc.multinomial_laplace import multinomial_laplace
+from gpmcflow.replications.split_hmc.runs import multinomial_laplace
 from gpmcflow.samplers import DataSplitHMC, LatentHMC, PreconditionedSplitHMC, SplitHMC
 
 PRIOR_SD = 1.7

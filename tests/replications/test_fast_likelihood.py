@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal, norm
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest
+from gpmcflow.jobs.parts import part_name
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
@@ -370,12 +371,11 @@ def test_gradients_are_charged_at_their_share(finished):
 
 def test_parts_give_the_tables_again(finished, tmp_path):
     folder, _ = finished
-    written = parts.collect("fast_likelihood", folder, tmp_path)
-    assert sorted(path.name for path in written) == [
-        "one.replicate_0.json", "one.replicate_1.json", "one.tuning.json",
-    ]  # fmt: skip
+    path = tmp_path / "parts.jsonl"
+    written = parts.collect("fast_likelihood", folder, path)
+    assert sorted(map(part_name, written)) == ["one.replicate_0", "one.replicate_1", "one.tuning"]
     published = parts.PUBLISHED / "fast_likelihood.yaml"
-    tables = parts.rebuild("fast_likelihood", tmp_path, published)
+    tables = parts.rebuild("fast_likelihood", path, published)
     assert list(tables["runs"]["method"]) == list(METHODS)
     assert (tables["runs"].loc[tables["runs"]["method"] == "standard", "cost_ratio"] == 1.0).all()
     verdict = tables["verdict"]

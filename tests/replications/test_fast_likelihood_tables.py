@@ -12,8 +12,8 @@ from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications.fast_likelihood.estimates import type_runs
 from gpmcflow.replications.fast_likelihood.tables import tables
 from gpmcflow.replications.fast_likelihood.types import GRID, data_sets, fast_likelihood_types
+from gpmcflow.replications.judgement import VERDICT_COLUMNS
 from gpmcflow.replications.parts import PUBLISHED
-from gpmcflow.replications.verdict import VERDICT_COLUMNS
 
 PRINTED = yaml.safe_load((PUBLISHED / "fast_likelihood.yaml").read_text())
 CELLS = sum(len(row[key]) for row in PRINTED["types"].values() for key in row)

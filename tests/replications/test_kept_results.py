@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from gpmcflow.replications.split_hmc.tables import MACHINE
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-STUDIES = [path.parent.name for path in sorted(RESULTS.glob("*/parts"))]
+STUDIES = [path.parent.name for path in sorted(RESULTS.glob("*/parts.jsonl"))]
 
 
 def test_there_are_kept_parts():
@@ -29,7 +28,7 @@ def test_there_are_kept_parts():
 def test_the_committed_tables_are_what_the_parts_give(study):
     """To rounding, which is not the same on all processors."""
     published = ROOT / "workflow" / "published" / f"{study}.yaml"
-    tables = parts.rebuild(study, RESULTS / study / "parts", published)
+    tables = parts.rebuild(study, RESULTS / study / "parts.jsonl", published)
     kept = {path.stem: path for path in (RESULTS / study).glob("*.csv")}
     assert "verdict" in kept
     for name, path in kept.items():
@@ -45,7 +44,7 @@ def test_the_committed_tables_are_what_the_parts_give(study):
 
 def test_a_cheap_cell_recomputed():
     """The mode of dataset S, from data to potential: only rounding apart from the committed part."""
-    fits = rows_of(parts.read_parts(RESULTS / "split_hmc" / "parts"), "fit")
+    fits = rows_of(parts.read_parts(RESULTS / "split_hmc" / "parts.jsonl"), "fit")
     (kept,) = (fit for fit in fits if fit["problem"] == "simulated")
     dataset = load_dataset("shahbaba-simulated")
     tree, _ = split_hmc.fit(dataset, kept["settings"]["problem"], seed=kept["seed"])
@@ -58,9 +57,10 @@ def test_a_cheap_cell_recomputed():
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_parts_of_all_studies_have_one_form(study):
-    for path in (RESULTS / study / "parts").glob("*.json"):
-        part = json.loads(path.read_text())
-        assert path.stem == part_name(part)
+    kept = parts.read_parts(RESULTS / study / "parts.jsonl")
+    names = [part_name(part) for part in kept]
+    assert names == sorted(set(names))
+    for part in kept:
         assert part["study"] == study
         optional = set(part) & {"method", "replicate"}
         assert set(part) - optional == {
@@ -116,7 +116,7 @@ def test_counts_in_the_texts_are_those_of_the_tables():
 def test_joint_split_hmc_has_the_posterior_means_of_slice_sampling(problem, unknowns, method):
     """Every hyperparameter and T, long chains of the real data, within 4 joint standard errors."""
     published = ROOT / "workflow" / "published" / "surrogate_slice.yaml"
-    again = parts.rebuild("surrogate_slice", RESULTS / "surrogate_slice" / "parts", published)
+    again = parts.rebuild("surrogate_slice", RESULTS / "surrogate_slice" / "parts.jsonl", published)
     table = again["posterior"].query("problem == @problem").set_index(["method", "coordinate"])
     ours, theirs = table.loc["joint-split"], table.loc[method]
     assert len(ours) == len(theirs) == unknowns + 1

@@ -24,7 +24,8 @@ def dataset():
 
 
 def problem(**hyperparameters):
-    return {"dataset": "toy", "likelihood": "probit", "hyperparameters": hyperparameters}
+    own = {"dataset": "toy", "model": "gp", "likelihood": "probit"}
+    return {**own, "hyperparameters": hyperparameters}
 
 
 def test_own_csv_becomes_a_named_data_set(tmp_path):

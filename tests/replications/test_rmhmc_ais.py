@@ -9,7 +9,7 @@ import yaml
 
 from gpmcflow.errors import ResourceError
 from gpmcflow.replications import stages
-from gpmcflow.replications.judgement import Estimate
+from gpmcflow.replications.judgement import Estimate, number_cells
 from gpmcflow.replications.parts import summarise
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.replications.rmhmc_ais.parts import evidence_part
@@ -21,12 +21,12 @@ from gpmcflow.replications.rmhmc_ais.tables import (
     which_method,
     with_flops,
 )
-from gpmcflow.replications.verdict import number_cells
 from gpmcflow.storage import write_results
 
 EXECUTION = {"workers": 1, "scheduler": None, "block_size": 32, "segment_length": 10}
 PROBLEM = {
     "dataset": "toy",
+    "model": "gp",
     "likelihood": "probit",
     "hyperparameters": {"log_length_scale": 0.3, "log_signal_sd": 1.0},
 }

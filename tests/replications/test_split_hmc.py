@@ -18,6 +18,7 @@ from gpmcflow.cli import main
 from gpmcflow.data import load_dataset
 from gpmcflow.errors import InputError, ResourceError, StorageError
 from gpmcflow.execution import array_digest
+from gpmcflow.jobs.parts import part_name
 from gpmcflow.jobs.problems import build_linear_model, prepare_data
 from gpmcflow.replications import parts as kept
 from gpmcflow.replications.judgement import side
@@ -256,10 +257,10 @@ def test_part_of_a_run(results, runs):
 
 def test_parts_survive_the_results(results, tmp_path):
     """A table rebuilt from kept rows is the table of the results, byte for byte."""
-    folder = tmp_path / "parts"
-    paths = kept.collect("split_hmc", results, folder)
-    assert sorted(p.name for p in paths) == sorted(
-        ["drawn.fit.json", *(f"drawn.{name}.chains.json" for name in METHODS)]
+    path = tmp_path / "parts.jsonl"
+    written = kept.collect("split_hmc", results, path)
+    assert sorted(map(part_name, written)) == sorted(
+        ["drawn.fit", *(f"drawn.{name}.chains" for name in METHODS)]
     )
     published = yaml.safe_load(PUBLISHED.read_text())
     folder_of = results / "split_hmc" / "drawn"
@@ -268,7 +269,7 @@ def test_parts_survive_the_results(results, tmp_path):
         + [fit_part(folder_of / "fit.nc")],
         published,
     )
-    again = kept.rebuild("split_hmc", folder, PUBLISHED)
+    again = kept.rebuild("split_hmc", path, PUBLISHED)
     assert again["verdict"].to_csv() == direct["verdict"].to_csv()
     assert again["runs"].to_csv() == direct["runs"].to_csv()
     for run in again["runs"].to_dict("records"):
@@ -280,26 +281,42 @@ def test_parts_survive_the_results(results, tmp_path):
 
 
 def test_rows_are_kept_and_tables_rebuilt_from_the_command_line(results, tmp_path, capsys):
-    folder = str(tmp_path / "rows")
-    assert main(["keep", "split_hmc", folder, "--results", str(results)]) == 0
-    assert capsys.readouterr().out == f"{folder}: 5 rows kept\n"
-    assert main(["verdict", "split_hmc", folder]) == 0
-    expected = kept.rebuild("split_hmc", folder, PUBLISHED)["verdict"].to_csv(index=False)
+    table = str(tmp_path / "rows.jsonl")
+    assert main(["keep", "split_hmc", table, "--results", str(results)]) == 0
+    assert capsys.readouterr().out == f"{table}: 5 rows kept\n"
+    assert main(["verdict", "split_hmc", table]) == 0
+    expected = kept.rebuild("split_hmc", table, PUBLISHED)["verdict"].to_csv(index=False)
     assert capsys.readouterr().out == expected
-    assert main(["verdict", "split", folder]) == 1
+    assert main(["verdict", "split", table]) == 1
     assert "did you mean 'split_hmc'" in capsys.readouterr().err
 
 
 def test_broken_and_missing_parts(tmp_path):
+    table = tmp_path / "a.jsonl"
+    with pytest.raises(StorageError, match=r"a\.jsonl: cannot be read"):
+        kept.read_parts(table)
+    table.touch()
     with pytest.raises(InputError, match="no parts"):
-        kept.read_parts(tmp_path)
-    (tmp_path / "a.json").write_text('{"part": ')
-    with pytest.raises(StorageError, match=r"a\.json: cannot be read as a part"):
-        kept.read_parts(tmp_path)
+        kept.read_parts(table)
+    table.write_text('{}\n{"part": \n')
+    with pytest.raises(StorageError, match=r"a\.jsonl, line 2: no part"):
+        kept.read_parts(table)
     with pytest.raises(InputError, match="no finished runs"):
-        kept.collect("split_hmc", tmp_path, tmp_path)
+        kept.collect("split_hmc", tmp_path, table)
     with pytest.raises(InputError, match="mean 'split_hmc'"):
-        kept.collect("splithmc", tmp_path, tmp_path)
+        kept.collect("splithmc", tmp_path, table)
+
+
+def test_runs_of_several_machines_are_kept_together(results, tmp_path):
+    """A run of another machine stays, the same run is replaced; nothing else in the table changes."""
+    table = tmp_path / "parts.jsonl"
+    alone = kept.collect("split_hmc", results, table)
+    here = kept.read_parts(table)
+    other = alone[0] | {"problem": "elsewhere"}
+    old = alone[1] | {"seed": -1}
+    table.write_text("".join(json.dumps(part) + "\n" for part in (other, old)))
+    kept.collect("split_hmc", results, table)
+    assert kept.read_parts(table) == sorted([*here, other], key=part_name)
 
 
 PRINTED = yaml.safe_load(PUBLISHED.read_text())

@@ -19,6 +19,7 @@ from gpmcflow.covariances.leaves import Group, Linear, Matern32, SquaredExponent
 from gpmcflow.data import load_dataset
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, code_digest
+from gpmcflow.jobs.parts import part_name
 from gpmcflow.jobs.problems import prepare_data
 from gpmcflow.likelihoods import Gaussian, Poisson
 from gpmcflow.models.gp_model import GPModel
@@ -27,7 +28,7 @@ from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
 from gpmcflow.replications.surrogate_slice import runs as pace
 from gpmcflow.replications.surrogate_slice import runs as study
-from gpmcflow.replications.surrogate_slice.coda_effective_size import effective_size
+from gpmcflow.replications.surrogate_slice.parts import effective_size
 from gpmcflow.replications.surrogate_slice.problems import (
     build_joint_model,
     published_names,
@@ -512,9 +513,9 @@ def test_a_csv_file_of_ones_own(tmp_path):
 
 def test_parts_hold_the_estimates_of_each_chain(finished, tmp_path):
     folder, trees = finished
-    written = parts.collect("surrogate_slice", folder, tmp_path)
-    assert [p.name for p in written] == [f"toy.surr-site.replicate_{k}.json" for k in range(2)]
-    part, tree = parts.read_parts(tmp_path)[0], trees[0]
+    written = parts.collect("surrogate_slice", folder, tmp_path / "parts.jsonl")
+    assert list(map(part_name, written)) == [f"toy.surr-site.replicate_{k}" for k in range(2)]
+    part, tree = parts.read_parts(tmp_path / "parts.jsonl")[0], trees[0]
     assert (part["kind"], part["replicate"]) == ("replicate", 0)
     values = part["values"]
     assert values["n_cases"] == 10
@@ -569,8 +570,7 @@ def test_parts_of_joint_split_hmc(tmp_path, thin):
     write_results(
         tree, tmp_path / "surrogate_slice" / "toy" / "joint-split" / "replicate_0.nc", sidecar=facts
     )
-    parts.collect("surrogate_slice", tmp_path, tmp_path / "parts")
-    (part,) = parts.read_parts(tmp_path / "parts")
+    (part,) = parts.collect("surrogate_slice", tmp_path, tmp_path / "parts.jsonl")
     pilot = tree["pilot"].to_dataset()
     assert part["facts"]["code"] == code_digest(study.__name__)
     steps = int(pilot["n_steps"].values[-1])
@@ -599,8 +599,8 @@ def test_thinning_changes_no_number_of_the_parts(tmp_path):
         write_results(
             tree, path, sidecar=facts | {"seconds": {"iteration": 1.0, "dense_iteration": 2.0}}
         )
-        parts.collect("surrogate_slice", tmp_path / f"{thin}", tmp_path / f"parts{thin}")
-        found.append(parts.read_parts(tmp_path / f"parts{thin}")[0]["values"]["chains"])
+        (part,) = parts.collect("surrogate_slice", tmp_path / f"{thin}", tmp_path / "parts.jsonl")
+        found.append(part["values"]["chains"])
     full, thinned = (each[0].pop("latent_ess") for each in found)  # of the kept values only
     assert 0.0 < thinned <= 8.0
     assert full != thinned

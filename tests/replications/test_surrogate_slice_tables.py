@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from gpmcflow.replications.judgement import VERDICT_COLUMNS
 from gpmcflow.replications.parts import PUBLISHED
 from gpmcflow.replications.surrogate_slice import comparisons
 from gpmcflow.replications.surrogate_slice.estimates import (
@@ -20,7 +21,6 @@ from gpmcflow.replications.surrogate_slice.estimates import (
 )
 from gpmcflow.replications.surrogate_slice.settings import REPRESENTATIONS
 from gpmcflow.replications.surrogate_slice.tables import COLUMNS, tables
-from gpmcflow.replications.verdict import VERDICT_COLUMNS
 from gpmcflow.storage import write_csv
 
 PRINTED = yaml.safe_load((PUBLISHED / "surrogate_slice.yaml").read_text())

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.fitted_density import FittedStudent
-from gpmcflow.approximations.single_precision import SinglePrecision
 from gpmcflow.approximations.stand_ins import (
     Nystrom,
     SubsetOfData,
@@ -21,7 +20,8 @@ from gpmcflow.likelihoods import Gaussian
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.replications.fast_likelihood.monotone_sequence import initial_monotone_sequence_time
+from gpmcflow.replications.fast_likelihood.methods import SinglePrecision
+from gpmcflow.replications.fast_likelihood.runs import initial_monotone_sequence_time
 from gpmcflow.samplers.adaptation.density_pilot import find_widths
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws

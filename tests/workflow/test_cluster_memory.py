@@ -72,7 +72,7 @@ def check(tmp_path):
             execution = {"workers": 1, "scheduler": None, "block_size": chains}
             execution["segment_length"] = SEGMENT
             config = {"problems": PROBLEMS, "execution": execution, "memory_limit_gb": None}
-            asked = memory_mb(config, problem, data, 1, 1, settings(chains))
+            asked = memory_mb(config, problem, data, 1, settings(chains))
             gc.collect()
             tracemalloc.start()
             try:

@@ -17,6 +17,7 @@ from gpmcflow.approximations.independent_sites import SITE_RULES
 from gpmcflow.covariances.leaves import LEAVES
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.data import CATALOGUE
+from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.evidence.schedule import LADDERS
 from gpmcflow.jobs.problems import prepare_data
 from gpmcflow.jobs.stated_models import check_models
@@ -149,6 +150,7 @@ def enums(name: str) -> list[set[str]]:
 def test_names_of_the_schema_are_those_of_the_package():
     schema = load_schema()
     assert sorted(schema["$defs"]["catalogue"]["enum"]) == sorted(CATALOGUE)
+    assert enums(".outcome") == [set(KINDS)]
     for enum in enums(".ladder"):
         assert enum == set(LADDERS)
     assert set().union(*enums(".sampler")) == {

@@ -21,6 +21,7 @@ from gpmcflow.execution.disk import human_bytes, require_disk
 from gpmcflow.jobs import costs as context
 from gpmcflow.jobs import costs as timing
 from gpmcflow.jobs.study import PlannedJob, Stage
+from gpmcflow.pipeline import forecast as forecast_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import (
     Cost,
@@ -134,8 +135,12 @@ def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch
     cost = split_hmc.chains_cost(context.Context(config, tmp_path), stated)
     assert cost.seconds == pytest.approx(shared + 4 * 512 * each)
     config["execution"]["workers"] = 4
-    cost = split_hmc.chains_cost(context.Context(config, tmp_path), stated)
-    assert cost.seconds == pytest.approx(shared + START + 512 * each)
+    here = context.Context(config, tmp_path)
+    here.workers = 4
+    assert split_hmc.chains_cost(here, stated).seconds == pytest.approx(shared + START + 512 * each)
+    # the job asks for one thread, and its forecast is that of one process whatever the config has
+    alone = forecast_module._job(here, stated)
+    assert (alone.cores, alone.cost.seconds) == (1, pytest.approx(shared + 4 * 512 * each))
 
 
 def bytes_below(folder: Path) -> int:

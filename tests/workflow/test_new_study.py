@@ -81,9 +81,15 @@ READERS = {"toy/*/fair.nc": part}
     "gpmcflow/replications/toy/tables.py": '''
 import pandas as pd
 
-from gpmcflow.replications.judgement import NUMBER, Estimate, near, verdict
 from gpmcflow.jobs.parts import rows_of
-from gpmcflow.replications.verdict import VERDICT_COLUMNS, verdict_row
+from gpmcflow.replications.judgement import (
+    NUMBER,
+    VERDICT_COLUMNS,
+    Estimate,
+    near,
+    verdict,
+    verdict_row,
+)
 
 
 def tables(parts, published):
@@ -171,8 +177,8 @@ def test_a_new_study_runs_and_is_part_of_all_that_walks_studies(clone):
     assert (results / "toy" / "one" / "fair.nc.json").is_file()
     assert "toy_draws" in run(clone, "gpmcflow.cli", "forecast", "--configfile", "toy.yaml")
     assert "2 runs of a method" in run(clone, "gpmcflow.cli", "check", "toy.yaml")
-    run(clone, "gpmcflow.cli", "keep", "toy", "parts")
-    rebuilt = run(clone, "gpmcflow.cli", "verdict", "toy", "parts")
+    run(clone, "gpmcflow.cli", "keep", "toy", "parts.jsonl")
+    rebuilt = run(clone, "gpmcflow.cli", "verdict", "toy", "parts.jsonl")
     assert rebuilt.splitlines() == (results / "toy" / "verdict.csv").read_text().splitlines()
 
 

@@ -115,7 +115,7 @@ def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):
         sys.prefix, ""
     )  # the environment may lie in the clone
     assert str(ROOT) not in shown
-    table = ROOT / "docs" / "results" / "split_hmc" / "parts"
+    table = ROOT / "docs" / "results" / "split_hmc" / "parts.jsonl"
     verdict = in_wheel(
         unpacked, tmp_path, sys.executable, "-c", CODE, "verdict", "split_hmc", str(table)
     )

@@ -104,7 +104,7 @@ def _score(analysis: Analysis) -> Markup:
         parts.append(text + ".")
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
-        text += _of_error(analysis)
+        text += " points" if analysis.kind == "share" else error_unit(analysis)
         if base is not None and math.isfinite(base.get("error", math.nan)):
             text += (
                 f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
@@ -164,10 +164,6 @@ def _none_seen(analysis: Analysis) -> Markup:
 def _error(analysis: Analysis, row: pd.Series) -> str:
     scale = 100.0 if analysis.kind == "share" else 1.0
     return words.plus_minus(scale * row["error"], scale * row.get("error_se", math.nan))
-
-
-def _of_error(analysis: Analysis) -> str:
-    return " points" if analysis.kind == "share" else error_unit(analysis)
 
 
 def _notes(analysis: Analysis) -> Markup:

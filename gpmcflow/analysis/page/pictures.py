@@ -6,9 +6,14 @@ import pandas as pd
 
 from gpmcflow.analysis.effects import MOST_LEVELS
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.grade_panels import band_panels
 from gpmcflow.analysis.page.html import Section, figure, join
-from gpmcflow.analysis.page.panels import base_name, curve_panel, effect_panels, survival_panel
+from gpmcflow.analysis.page.panels import (
+    band_panels,
+    base_name,
+    curve_panel,
+    effect_panels,
+    survival_panel,
+)
 from gpmcflow.analysis.page.places import MOST_POINTS, doubt_sentence, grid_of, map_panels
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import NONE, place_leads, place_of

@@ -37,7 +37,7 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         at=1.0 if analysis.ratios else 0.0,
         logarithmic=analysis.ratios,
     )
-    heads = [Head("column"), Head(_ends_head(analysis)), Head(_change_head(analysis))]
+    heads = [Head("column"), Head("from … to"), Head(_change_head(analysis))]
     cells = [
         [shift.name, ends(shift, analysis), _change(analysis, shift)]
         for shift in shifts[:_MOST_ROWS]
@@ -101,10 +101,6 @@ def _axis(analysis: Analysis) -> str:
     if analysis.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
-
-
-def _ends_head(analysis: Analysis) -> str:
-    return "from … to"
 
 
 def _change_head(analysis: Analysis) -> str:

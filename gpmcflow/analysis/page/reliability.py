@@ -66,13 +66,13 @@ def _source(analysis: Analysis, n: int) -> str:
     return ""
 
 
-def _verdict(analysis: Analysis, n: int, good: bool, verb: str = "can show") -> str:
+def _verdict(analysis: Analysis, n: int, good: bool) -> str:
     if n < ENOUGH_ROWS:
         return f"{words.rows(n)} are too few to tell."
     if good and (one := one_class(analysis)):
         return f"{one}, so this cannot be judged."
     if good:
-        return f"Yes, as far as {words.rows(n)} {verb}."
+        return f"Yes, as far as {words.rows(n)} can show."
     return "Not quite."
 
 

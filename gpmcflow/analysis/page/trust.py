@@ -22,7 +22,8 @@ def trust(analysis: Analysis) -> Section:
     if len(first) > 1:
         first.insert(0, Markup("{} checks failed.").format(words.capital(words.count(len(first)))))
     rest = [_quick(analysis)] if quick else [_agreement(analysis), _passed(analysis)]
-    rest += [_quick_difference(analysis), _new_rows(analysis), _limit_of_checks(analysis)]
+    rest += [_quick_difference(analysis), _new_rows(analysis)]
+    rest.append("No check can tell whether new rows will be like these.")
     opening = _opening(analysis, quick)
     body = [paragraph(sentences([opening, *first]))] if first else []
     body.append(paragraph(sentences(rest if first else [opening, *rest])))
@@ -153,7 +154,3 @@ def _new_rows(analysis: Analysis) -> str:
         f"{analysis.info['new_csv']} {'is' if marked == 1 else 'are'} unlike the rows to learn from; "
         f"{'its prediction is' if marked == 1 else 'their predictions are'} marked."
     )
-
-
-def _limit_of_checks(analysis: Analysis) -> str:
-    return "No check can tell whether new rows will be like these."

@@ -93,9 +93,9 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, max(decimals, 0))}"
 
 
-def signed(value: float, digits: int = 3) -> str:
+def signed(value: float) -> str:
     """Number with its sign; zero without one."""
-    return number(value, digits) if value <= 0 else "+" + number(value, digits)
+    return number(value) if value <= 0 else "+" + number(value)
 
 
 def around(value: float, low: float, high: float) -> tuple[float, float, float]:
@@ -103,9 +103,7 @@ def around(value: float, low: float, high: float) -> tuple[float, float, float]:
     return value, min(low, value), max(high, value)
 
 
-def interval_parts(
-    value: float, low: float, high: float, *, sign: bool = False
-) -> tuple[str, str, str]:
+def interval_parts(value: float, low: float, high: float) -> tuple[str, str, str]:
     """Value, lower and upper end with the decimals that the interval's width deserves."""
     value, low, high = around(value, low, high)
     if not math.isfinite(value + low + high):  # a reach may be longer than any distance looked at
@@ -114,9 +112,8 @@ def interval_parts(
     if low > 0 and value > 0:
         decimals = max(decimals, 1 - math.floor(math.log10(value)))
     if max(abs(low), abs(high)) >= 1e6 or decimals > 5:
-        return tuple(signed(x) if sign else number(x) for x in (value, low, high))
-    low_text, high_text = (fixed(end, max(decimals, 0), sign=sign) for end in (low, high))
-    return fixed(value, max(decimals, 0), sign=sign), low_text, high_text
+        return tuple(number(x) for x in (value, low, high))
+    return tuple(fixed(x, max(decimals, 0)) for x in (value, low, high))
 
 
 def interval(value: float, low: float, high: float, *, unit: str = "", first: bool = False) -> str:
@@ -205,9 +202,9 @@ def rows(n: int) -> str:
     return plural(n, "row")
 
 
-def plural(n: int, noun: str, many: str | None = None) -> str:
+def plural(n: int, noun: str) -> str:
     """Number and noun: ``1 check``, ``5 checks``, ``10 000 rows``."""
-    return f"{fixed(n, 0)} {noun if n == 1 else many or noun + 's'}"
+    return f"{fixed(n, 0)} {noun if n == 1 else noun + 's'}"
 
 
 def count(n: int) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from gpmcflow.jobs.parts import grouped
-from gpmcflow.replications import verdict as rows
+from gpmcflow.replications import judgement as rows
 from gpmcflow.replications.fast_likelihood.data import STUDY
 from gpmcflow.replications.fast_likelihood.types import TYPES
 from gpmcflow.replications.judgement import Estimate, combined, side, verdict

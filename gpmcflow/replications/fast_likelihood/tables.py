@@ -32,13 +32,16 @@ from gpmcflow.replications.fast_likelihood.types import (
 from gpmcflow.replications.judgement import (
     NUMBER,
     TIME_PRECISION,
+    VERDICT_COLUMNS,
     Estimate,
     all_equal,
     combined,
+    number_cells,
+    printed_row,
+    reason_of,
     side,
     verdict,
 )
-from gpmcflow.replications.verdict import VERDICT_COLUMNS, number_cells, printed_row, reason_of
 
 # What the fast-likelihood study adds to the paper: levers, sensitivity, agreement of all methods.
 

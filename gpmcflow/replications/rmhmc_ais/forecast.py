@@ -34,7 +34,7 @@ from gpmcflow.jobs.costs import (
     seconds_per_transition,
     timed,
 )
-from gpmcflow.jobs.problems import MATRICES, build_model
+from gpmcflow.jobs.problems import build_model
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
@@ -77,7 +77,7 @@ def approximate_cost(context: Context, job: PlannedJob) -> Cost:
         n_fits = SEARCHES[bool(wanted.get("ard"))]
     if n_fits:
         seconds += n_fits * seconds_by_cases(lambda data: _ep(data, stated), dataset)
-    return context.single(seconds, _matrices(context, job.problem))
+    return context.single(seconds, context.fit_bytes(job.problem))
 
 
 def posterior_cost(context: Context, job: PlannedJob) -> Cost:
@@ -97,7 +97,8 @@ def posterior_cost(context: Context, job: PlannedJob) -> Cost:
         few, X_test = np.zeros((20, model.dim)), dataset["X_test"].values
         once, _ = timed(lambda: conditional(State(model, few), X_test).mean_response())
         seconds += once * min(1000, sampling["chains"] * sampling["draws"]) / len(few)
-    return context.job(seconds + on_disk, _matrices(context, job.problem), state + draws)
+    arrays = context.run_bytes(job.problem, sampling)
+    return context.job(seconds + on_disk, arrays, state + draws)
 
 
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
@@ -107,9 +108,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     inside = method["kind"] in ("parallel_tempering", "sequential_monte_carlo")
     cost_of = _cost_inside if inside else _cost_of_annealing
     seconds, n_bytes = cost_of(context, method, start)
-    dim = start.path.model.dim
-    memory = rmhmc_ais.memory_forecast(dim, method, context.execution, on_disk=True)
-    return context.job(start.seconds + seconds, memory, n_bytes)
+    arrays = context.run_bytes(job.problem, method)
+    return context.job(start.seconds + seconds, arrays, n_bytes)
 
 
 def _cost_of_annealing(context: Context, method: dict, start: Start) -> tuple[float, int]:
@@ -191,11 +191,7 @@ def map_cost(context: Context, job: PlannedJob) -> Cost:
         context.dataset(job.problem),
     )
     n_cells = math.prod(len(grid[name]) for name in names)
-    return context.single(first + n_cells * each, _matrices(context, job.problem))
-
-
-def _matrices(context: Context, problem: str) -> int:
-    return MATRICES * 8 * context.dataset(problem).sizes["case"] ** 2
+    return context.single(first + n_cells * each, context.fit_bytes(job.problem))
 
 
 def _stated(context: Context, problem: str) -> dict:

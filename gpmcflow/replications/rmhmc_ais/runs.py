@@ -20,10 +20,10 @@ from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.parallel_tempering import temper
 from gpmcflow.evidence.schedule import Schedule, make_ladder
 from gpmcflow.evidence.sequential_monte_carlo import AdaptiveParticles, resample_move
-from gpmcflow.execution import Execution, chain_generators, require_memory, workers
+from gpmcflow.execution import Execution, chain_generators, workers
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.problems import build_model, limit_bytes, model_of, reference_of
-from gpmcflow.jobs.resources import INSIDE, chains_of, states_per_chain
+from gpmcflow.jobs.problems import build_model, model_of, reference_of, require_run_memory
+from gpmcflow.jobs.resources import chains_of
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.replications.stages import execution_of, result_attributes
 from gpmcflow.samplers import make_sampler
@@ -382,8 +382,6 @@ ROUTES: dict[str, Callable[[Setting], Outcome]] = {
 # The evidence study of Paquet & Fraccaro (2018): annealing from the prior and from EP.
 
 STUDY = "rmhmc_ais"
-ARRAYS_PER_PARTICLE = 12  # d-vectors alive at once for each particle of a block
-STATISTICS = 8  # numbers kept for each particle and temperature
 
 
 def evidence_job(job: Job) -> tuple[xr.DataTree, dict]:
@@ -419,10 +417,8 @@ def evidence(
     `evidence_routes`), and ``pilot`` (stage) where one was run. The sidecar has the seconds of each run and
     of the pilot.
     """
-    forecast = memory_forecast(
-        dataset.sizes["case"], method, execution, on_disk=state_dir is not None
-    )
-    require_memory(forecast, limit_bytes(memory_limit_gb), f"{method_name} on {problem_name}")
+    what = f"{method_name} on {problem_name}"
+    require_run_memory(dataset, problem, method, execution, memory_limit_gb, what)
     model = model_of(dataset, approximation, problem)
     path = TemperedPath(reference_of(approximation, model, method["reference"]))
     kind = method.get("kind", "ais")
@@ -445,30 +441,6 @@ def evidence(
     attributes = result_attributes(dataset, seed, names, **settings)
     groups = {"evidence": outcome.table, **outcome.groups}
     return with_attributes(xr.DataTree.from_dict(groups), attributes), {"seconds": outcome.seconds}
-
-
-def memory_forecast(dim: int, method: dict, execution: dict, on_disk: bool) -> int:
-    """Forecast in bytes: the factors, the blocks in flight, the statistics, and latents not streamed."""
-    kind, n_temperatures = method.get("kind", "ais"), max(method.get("temperatures") or [1])
-    chains, rows, draws = method.get("particles", 0), 1, method["replicates"]
-    if (
-        kind in INSIDE
-    ):  # a chain is a replicate: a ladder, of which a draw keeps all, or its particles
-        chains, rows, draws = method["replicates"], states_per_chain(method), 1
-    if kind == "parallel_tempering":
-        draws = method["draws"] + method["warmup"]
-    block = min(chains, int(execution["block_size"]))
-    in_flight = int(execution.get("workers", 1)) * block * rows
-    numbers = 6 * dim * dim + in_flight * dim * ARRAYS_PER_PARTICLE
-    numbers += STATISTICS * chains * n_temperatures * draws
-    if method.get("sampler") == "rmhmc":
-        numbers += in_flight * dim * dim  # each particle's own factor
-    if method.get("reverse"):
-        numbers += 3 * chains * dim  # the draws the reverse runs start from
-    if method.get("store_latents"):
-        streamed = in_flight * int(execution["segment_length"])
-        numbers += 2 * dim * (streamed if on_disk else chains * n_temperatures)
-    return 8 * numbers
 
 
 def hyperparameter_map(

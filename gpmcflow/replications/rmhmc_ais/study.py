@@ -8,7 +8,7 @@ from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.jobs import study as frame
-from gpmcflow.jobs.resources import of_problem
+from gpmcflow.jobs.resources import of_problem, worker_threads
 from gpmcflow.jobs.study import require_problem
 
 NAME = "rmhmc_ais"
@@ -19,19 +19,17 @@ POSTERIOR = frame.results_stage(
     NAME,
     "stages:posterior_job",
     "{problem}/posterior.nc",
-    ask=of_problem(workers=True, method="sampling"),
+    ask=of_problem(threads=worker_threads, method="sampling"),
     in_blocks=True,
 )
 EVIDENCE = frame.results_stage(
     NAME,
     "rmhmc_ais.runs:evidence_job",
     "{problem}/evidence/{method}.nc",
-    ask=of_problem(workers=True, method="method"),
+    ask=of_problem(threads=worker_threads, method="method"),
     in_blocks=True,
 )
-MAP = frame.results_stage(
-    NAME, "rmhmc_ais.runs:hyperparameter_map_job", "map.nc", ask=of_problem(minutes=60)
-)
+MAP = frame.results_stage(NAME, "rmhmc_ais.runs:hyperparameter_map_job", "map.nc", ask=of_problem())
 ILLUSTRATE = frame.results_stage(NAME, "rmhmc_ais.illustration:illustrate_job", "illustration.nc")
 TABLES = frame.tables_stage(
     NAME,

@@ -14,14 +14,16 @@ from gpmcflow.replications.figures.estimates import best_rows, combine_replicate
 from gpmcflow.replications.judgement import (
     NOT_RESOLVED,
     NUMBER,
+    VERDICT_COLUMNS,
     Estimate,
     equal,
+    number_cells,
     side,
     verdict,
+    verdict_row,
     within,
 )
 from gpmcflow.replications.rmhmc_ais.parts import STUDY
-from gpmcflow.replications.verdict import VERDICT_COLUMNS, number_cells, verdict_row
 
 # What an estimate of the evidence costs with each method, and which method to use when.
 

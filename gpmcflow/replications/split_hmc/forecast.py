@@ -28,7 +28,7 @@ ANY_STEP = 1e-3  # a transition takes as long with any step size
 def fit_cost(context: Context, job: PlannedJob) -> Cost:
     """Mode and Laplace fit: made once, as it is."""
     seconds, _ = _fitted(context, job.problem)
-    return context.single(seconds, _array_bytes(context, job.problem, 1))
+    return context.single(seconds, context.fit_bytes(job.problem))
 
 
 def chains_cost(context: Context, job: PlannedJob) -> Cost:
@@ -56,7 +56,7 @@ def chains_cost(context: Context, job: PlannedJob) -> Cost:
     seconds += tuning + split_hmc.TIMED_SECONDS + 10 * transition
     seconds += n_draws * thin * transition * context.turns(grid)
     on_disk, state, draws = context.on_disk(replace(program, thin=thin), grid)
-    arrays = _array_bytes(context, job.problem, method["chains"])
+    arrays = context.run_bytes(job.problem, method)
     return context.job(seconds + on_disk, arrays, state + draws)
 
 
@@ -64,12 +64,6 @@ def _fitted(context: Context, problem: str) -> tuple[float, xr.DataTree]:
     dataset, settings = context.dataset(problem), context.config["problems"][problem]
     make = lambda: timed(lambda: split_hmc.fit(dataset, settings, seed=0)[0])  # noqa: E731
     return context.once(("fit", problem), make)
-
-
-def _array_bytes(context: Context, problem: str, n_chains: int) -> int:
-    sizes = context.dataset(problem).sizes
-    n, d = sizes["case"], sizes["feature"] + 1
-    return 8 * (split_hmc.MATRICES * n * d + 8 * n * n_chains)
 
 
 COSTS = {

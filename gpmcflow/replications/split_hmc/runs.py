@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.linalg import cho_factor, cho_solve
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
-from gpmcflow.execution import chain_generators, code_digest, remember, require_memory
+from gpmcflow.errors import NumericalError
+from gpmcflow.execution import chain_generators, code_digest, pin_blas, remember
 from gpmcflow.jobs.costs import seconds_per_step
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.problems import build_linear_model, limit_bytes
+from gpmcflow.jobs.problems import build_linear_model, require_fit_memory, require_run_memory
 from gpmcflow.models.gaussian_sites import GaussianSites, PrincipalAxes
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.multinomial import DenseGaussian, MultinomialLogit, MultinomialTarget
 from gpmcflow.models.tempered import Target
-from gpmcflow.replications.split_hmc.multinomial_laplace import multinomial_laplace
 from gpmcflow.replications.stages import execution_of, result_attributes
 from gpmcflow.samplers import SAMPLERS, Sampler, make_sampler
 from gpmcflow.samplers.adaptation.step_sizes import StepSizeTuner, TuningSettings
@@ -28,13 +29,50 @@ from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, with_attributes
 
+# Laplace approximation of a multinomial logit by damped Newton steps.
+
+MAX_ITERATIONS = 100
+TOLERANCE = 1e-10
+
+
+def multinomial_laplace(model: MultinomialLogit) -> tuple[DenseGaussian, int]:
+    """Gaussian at the posterior mode with the Hessian there as precision, and the Newton steps taken.
+
+    From theta = 0; a step is halved while U = -log likelihood + |theta|^2 / (2 s^2) rises, and the
+    iteration ends when the step is shorter than 1e-10. The prior makes U strictly convex. Raises
+    `NumericalError` if that does not happen.
+    """
+    pin_blas()
+    theta = np.zeros(model.dim)
+    potential, slope = _potential(model, theta)
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        step = cho_solve(cho_factor(model.hessian(theta), lower=True), slope)
+        length = float(np.linalg.norm(step))
+        following, gradient = _potential(model, theta - step)
+        while following > potential + TOLERANCE * abs(potential) and np.linalg.norm(step) > 1e-14:
+            step = 0.5 * step
+            following, gradient = _potential(model, theta - step)
+        theta, potential, slope = theta - step, following, gradient
+        if length < TOLERANCE * (1.0 + float(np.linalg.norm(theta))):
+            return DenseGaussian(model, theta, model.hessian(theta)), iteration
+    raise NumericalError(
+        f"multinomial logit: Newton's method has not converged after {MAX_ITERATIONS} steps; "
+        "standardise the features"
+    )
+
+
+def _potential(model: MultinomialLogit, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    _, value, gradient = model.cases.evaluate(theta[None])
+    scale = model.prior_sd**-2.0
+    return 0.5 * scale * float(theta @ theta) - float(value[0]), scale * theta - gradient[0]
+
+
 Model = LatentGaussianModel | MultinomialLogit
 Base = PrincipalAxes | DenseGaussian
 
 STUDY = "split_hmc"
 # Each iteration takes one step size, uniform between 0.8 and 1 of the largest.
 MEAN_STEP, JITTER = 0.9, 1.0 / 9.0
-MATRICES = 6  # (n, d) float64 arrays alive at once: design, factors in both orders, work space
 TIMED_SECONDS, TIMED_ITERATIONS = 2.0, 2  # of all chains, and at once
 RANKED_FRACTION = 0.4  # of the cases, whose ranks by curvature and by |eta| are compared
 TUNING_ROUNDS = 40
@@ -70,7 +108,7 @@ def fit(
     log likelihood, sum of squared slopes, frequencies omega. Group ``approximation`` (but for a
     multinomial logit): sites of each case, log evidence. The sidecar has the CPU seconds the mode took.
     """
-    _require_memory(dataset, problem, 1, memory_limit_gb, f"fit of {dataset.attrs['name']}")
+    require_fit_memory(dataset, problem, memory_limit_gb, f"fit of {dataset.attrs['name']}")
     model = build_linear_model(dataset, problem)
     groups = {}
     if isinstance(model, MultinomialLogit):
@@ -154,7 +192,7 @@ def chains(
     on a few iterations after the run, so that a resumed run has them too.
     """
     what = f"{method_name} on {problem_name}"
-    _require_memory(dataset, problem, method["chains"], memory_limit_gb, what)
+    require_run_memory(dataset, problem, method, execution, memory_limit_gb, what)
     key = (STUDY, dataset.attrs["name"], problem_name, method_name)
     target = target_of(dataset, fitted, problem, method)
     sampler, tuned = sampler_of(method, target, seed, key, state_dir)
@@ -282,12 +320,3 @@ def _seconds_per_iteration(program: ChainProgram, n_chains: int, seed: int, key:
         carry, _ = program.advance(rng, carry, 0, TIMED_ITERATIONS)
 
     return seconds_per_step(lambda share: step, TIMED_SECONDS) / TIMED_ITERATIONS / n_chains
-
-
-def _require_memory(
-    dataset: xr.Dataset, problem: dict, n_chains: int, limit_gb: float | None, what: str
-) -> None:
-    """Refuse, before work starts, what would not fit."""
-    n, d = dataset.sizes["case"], dataset.sizes["feature"] + 1
-    numbers = MATRICES * n * d + 8 * n * n_chains
-    require_memory(8 * numbers, limit_bytes(limit_gb), what)

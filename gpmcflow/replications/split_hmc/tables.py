@@ -14,20 +14,18 @@ from gpmcflow.replications.judgement import (
     NUMBER,
     PRECISION,
     TIME_PRECISION,
+    VERDICT_COLUMNS,
     Estimate,
     equal,
-    side,
-    verdict,
-    within,
-)
-from gpmcflow.replications.split_hmc.parts import SERIES, STUDY
-from gpmcflow.replications.verdict import (
-    VERDICT_COLUMNS,
     number_cells,
     printed_row,
     reason_of,
+    side,
+    verdict,
     verdict_row,
+    within,
 )
+from gpmcflow.replications.split_hmc.parts import SERIES, STUDY
 
 # Claims in words of the split Hamiltonian paper, each a row with its uncertainty.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.replications import verdict as rows
+from gpmcflow.replications import judgement as rows
 from gpmcflow.replications.judgement import (
     NOT_RESOLVED,
     NUMBER,

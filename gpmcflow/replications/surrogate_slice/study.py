@@ -29,7 +29,7 @@ REPLICATE = frame.results_stage(
     NAME,
     "surrogate_slice.runs:replicate_job",
     "{problem}/{method}/replicate_{replicate}.nc",
-    ask=of_problem(minutes=30),
+    ask=of_problem(30, method="method"),
 )
 ILLUSTRATE = frame.results_stage(
     NAME, "surrogate_slice.illustrations:illustrate_job", "illustrations.nc"

@@ -14,7 +14,16 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
-from gpmcflow.replications.judgement import PRECISION, TIME_PRECISION, Estimate
+from gpmcflow.replications.judgement import (
+    PRECISION,
+    TIME_PRECISION,
+    VERDICT_COLUMNS,
+    Estimate,
+    joined,
+    number_cells,
+    printed_row,
+    verdict_row,
+)
 from gpmcflow.replications.surrogate_slice.claims import claim_rows, statement_rows
 from gpmcflow.replications.surrogate_slice.comparisons import (
     FEW,
@@ -31,13 +40,6 @@ from gpmcflow.replications.surrogate_slice.estimates import (
     problem_runs,
 )
 from gpmcflow.replications.surrogate_slice.settings import BASELINE, STUDY
-from gpmcflow.replications.verdict import (
-    VERDICT_COLUMNS,
-    joined,
-    number_cells,
-    printed_row,
-    verdict_row,
-)
 
 TABLE = "Figure 3"
 SECOND_TABLE = "independent computation"

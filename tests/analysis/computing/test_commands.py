@@ -14,7 +14,7 @@ import yaml
 from gpmcflow.analysis.costs import COSTS, Unit
 from gpmcflow.analysis.study import ANALYSIS, FEWEST_DRAWS, TEST_FRACTION, expanded, jobs
 from gpmcflow.cli import main
-from gpmcflow.data.own_settings import TableSettings
+from gpmcflow.data.own_settings import TableSettings, read_settings
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.evidence.given_draws import LEAST_DRAWS
 from gpmcflow.jobs.costs import Context
@@ -101,6 +101,34 @@ def test_problems_of_the_schema_come_at_once(folder):
     assert any(line.startswith("data.target: missing") for line in lines)
     assert len(lines) == 5
     assert not any("analyses" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "line"),
+    [
+        ("outcome", "yes/no", "unknown name 'yes/no'. (allowed: binary, binomial, counts,"),
+        ("coordinates", ["x"], 'found ["x"]; allowed: a list of 2, each text'),
+        ("coordinates", ["x", "y", "z"], 'found ["x", "y", "z"]; allowed: a list of 2, each text'),
+        ("coordinates", ["x", "x"], "'x' found twice; list each once"),
+        ("levels", ["good"], 'found ["good"]; allowed: a list of 2 or more, each text or a number'),
+        ("separator", "|", 'found \'|\'; allowed: ",", ";" or tab'),
+        ("decimal", "·", 'found \'·\'; allowed: "." or ","'),
+        ("csv", "", "nothing found; give one at least"),
+        ("test_by", None, "found null; allowed: text"),
+    ],
+)
+def test_the_schema_says_what_each_setting_of_a_table_may_be(key, value, line):
+    config = {**CONFIG, "data": {"csv": "file.csv", "target": "ill", key: value}}
+    (found,) = config_problems(config, path="mine.yaml")
+    assert found.startswith(f"config: data.{key}: {line}")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "tab", "\\t"])
+def test_separators_as_people_write_them(separator):
+    config = {**CONFIG, "data": {"csv": "f", "target": "ill", "separator": separator}}
+    assert config_problems(config, path="mine.yaml") == []
+    read, problems = read_settings(config["data"], "data")
+    assert (read.separator, problems) == (separator if len(separator) == 1 else "\t", [])
 
 
 def test_a_config_without_models_says_so(folder):

@@ -89,7 +89,6 @@ def test_the_config_of_new_has_the_grades_in_order(done):
         ({"rating": "great"}, {}, "data.levels: the order of the 5 grades of column rating is not known; "
          "write them from low to high: levels: [fair, good, great, poor, very good]"),
         ({"rating": ["good"] * 40}, {}, 'data.target: column rating is always "good"'),
-        ({}, {"levels": ["good"]}, "data.levels: found ['good']; allowed: a list of two grades or more"),
         ({}, {"levels": ["poor", "fair", "good", "very good", "good"]}, "data.levels: found good twice"),
         ({}, {"outcome": "binary", "levels": list(LEVELS), "positive": "good"},
          "data.levels: the outcome is binary, and only grades have levels"),
