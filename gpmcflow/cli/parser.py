@@ -48,7 +48,12 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     predict.add_argument("analysis", help="its name, or its config file, such as patients")
     predict.add_argument("csv", help="file of new rows, with the columns of the first file")
-    predict.add_argument("-o", "--output", default="predictions.csv", help="default: %(default)s")
+    predict.add_argument(
+        "-o",
+        "--output",
+        default="predictions.csv",
+        help="a file, a pipe, or - for standard output; default: %(default)s",
+    )
     predict.set_defaults(command=commands.predict)
 
     show = kinds.add_parser("show", help="show what a results file holds")

@@ -116,3 +116,13 @@ def test_file_and_folder_are_on_disk_in_the_order_that_survives_a_power_loss(tmp
     write_text("x", tmp_path / "top" / "new" / "newer" / "a.txt")
     folders = ["sync top", "sync new"]
     assert steps == [*folders, "sync temporary", "rename", "sync newer"]
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(StorageError, match="it is a device, a pipe or a socket"):
+            write_text("a", tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
