@@ -36,9 +36,12 @@ try:
     config.update(checked, config_file=os.path.basename(CONFIGFILE or "config.yaml"))
     if workflow.is_main_process:  # once: this loads the models
         from gpmcflow.jobs.stated_models import check_models
+        from gpmcflow.storage.input_files import load_yaml
 
         check_models(config)
         name_this_run()
+        if CONFIGFILE:  # Snakemake takes the last of two keys of a name
+            load_yaml(CONFIGFILE)
     PLAN = Plan(config)
 except GpmcflowError as error:
     raise WorkflowError(str(error)) from None

@@ -112,13 +112,14 @@ def results_folder(name: str, who: str = "predict") -> Path:
     )
 
 
-def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
+def predict_file(name: str, csv: str | Path, output: str | Path, *, raw: bool = False) -> list[str]:
     """Predict the rows of a CSV file with the shown model, learnt from all rows; return lines that say so.
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
-    no the probability, note, and the cells. "-" is standard output. Raises `StorageError` and `InputErrors`
-    for results and files that cannot be read, `StorageError` also for results that are not all of one run, or
-    of another version of the package, and `InputError` for an output that is no file of the user's own.
+    no the probability, note, and the cells. "-" is standard output. Text that a spreadsheet would take for a
+    formula gets an apostrophe before it, but not with ``raw``. Raises `StorageError` and `InputErrors` for
+    results and files that cannot be read, `StorageError` also for results that are not all of one run, or of
+    another version of the package, and `InputError` for an output that is no file of the user's own.
     """
     folder = results_folder(name)
     info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
@@ -142,7 +143,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
-    _write_output(csv_text(table), output)
+    _write_output(csv_text(table, raw=raw), output)
     return list(_told(table, part, info, output))
 
 
