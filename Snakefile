@@ -10,6 +10,9 @@ from gpmcflow.pipeline.plan import Plan
 from gpmcflow.analysis.study import is_single
 from gpmcflow.jobs.job_errors import name_this_run
 
+# No job imports modules from the folder of the data, where a random.py may lie.
+os.environ["PYTHONSAFEPATH"] = "1"
+
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:
 
@@ -33,9 +36,12 @@ try:
     config.update(checked, config_file=os.path.basename(CONFIGFILE or "config.yaml"))
     if workflow.is_main_process:  # once: this loads the models
         from gpmcflow.jobs.stated_models import check_models
+        from gpmcflow.storage.input_files import load_yaml
 
         check_models(config)
         name_this_run()
+        if CONFIGFILE:  # Snakemake takes the last of two keys of a name
+            load_yaml(CONFIGFILE)
     PLAN = Plan(config)
 except GpmcflowError as error:
     raise WorkflowError(str(error)) from None

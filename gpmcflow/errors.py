@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 
 _MOST = 2000  # characters of a message: what is allowed may be a list of all columns of a table
@@ -85,6 +86,19 @@ def one_line(text: str) -> str:
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else _escaped(c) for c in shown)
     return shown if len(shown) <= _MOST else f"{shown[: _MOST // 2]} ... {shown[-_MOST // 4 :]}"
+
+
+# Control characters but for tabs and line feeds, and those that turn the direction of text.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """Return text with what would steer a terminal, or turn the direction of text, as Python writes it.
+
+    >>> visible("a \x1b[2J name\\n")
+    'a \\\\x1b[2J name\\n'
+    """
+    return _HIDDEN.sub(lambda mark: _escaped(mark[0]), text)
 
 
 def _escaped(character: str) -> str:

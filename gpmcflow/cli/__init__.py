@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from gpmcflow.cli import commands
 from gpmcflow.cli.parser import parser_of_commands
-from gpmcflow.errors import GpmcflowError, InputError
+from gpmcflow.cli.streams import visible_streams
+from gpmcflow.errors import GpmcflowError, InputError, StorageError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,6 +17,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Ctrl-C gives 130; `gpmcflow run` returns Snakemake's exit code; what follows `--` goes to Snakemake.
     """
+    try:
+        with visible_streams():
+            return _main(argv)
+    except StorageError as error:
+        print(f"gpmcflow: {error}", file=sys.stderr)
+        return 1
+
+
+def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     split = words.index("--") if "--" in words else len(words)
     options = parser_of_commands().parse_args(words[:split])

@@ -48,9 +48,10 @@ def check(options: argparse.Namespace) -> None:
 
 def predict(options: argparse.Namespace) -> None:
     """Predict new rows with a finished analysis."""
-    from gpmcflow.pipeline.own_data import predict_file
+    from gpmcflow.pipeline.own_data import is_standard_output, predict_file
 
-    print("\n".join(predict_file(options.analysis, options.csv, options.output)))
+    lines = predict_file(options.analysis, options.csv, options.output, raw=options.raw_text)
+    print("\n".join(lines), file=sys.stderr if is_standard_output(options.output) else sys.stdout)
 
 
 def run(options: argparse.Namespace) -> int:

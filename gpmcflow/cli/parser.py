@@ -48,7 +48,15 @@ def parser_of_commands() -> argparse.ArgumentParser:
     )
     predict.add_argument("analysis", help="its name, or its config file, such as patients")
     predict.add_argument("csv", help="file of new rows, with the columns of the first file")
-    predict.add_argument("-o", "--output", default="predictions.csv", help="default: %(default)s")
+    predict.add_argument(
+        "-o",
+        "--output",
+        default="predictions.csv",
+        help="a file, a pipe, or - for standard output; default: %(default)s",
+    )
+    predict.add_argument(
+        "--raw-text", action="store_true", help="no apostrophe before text such as =1+1"
+    )
     predict.set_defaults(command=commands.predict)
 
     show = kinds.add_parser("show", help="show what a results file holds")
@@ -108,7 +116,8 @@ done with each column; change in it what you like."""
 
 PREDICT = """Predict the rows of another CSV file with the model that the report of a finished analysis shows.
 Each row gets a prediction; the column note says where a cell was missing, outside the range of the learning
-rows, or of a category not seen before."""
+rows, or of a category not seen before. Text that a spreadsheet would take for a formula (such as =1+1)
+gets an apostrophe before it, unless --raw-text is given."""
 
 RUN = """Check a config file as `gpmcflow check` does, then run its workflow with the config file's
 folder as working directory: relative paths in it start there, and results/ appears beside it. A line is

@@ -13,6 +13,7 @@ from typing import Any
 from gpmcflow.errors import InputError, ResourceError, UnavailableError
 from gpmcflow.execution.waiting import Waiting
 
+log = logging.getLogger(__name__)
 Told = Callable[[str | None], None]
 _PAUSE = 0.1  # seconds between two looks for finished tasks, cut short by one that finishes
 _LOOK_EVERY = 1.0  # seconds between two looks for workers, where no task finishes
@@ -48,15 +49,25 @@ def connected(scheduler: str) -> Iterator[Any]:
 
 
 def _connect(scheduler: str) -> Any:
-    from distributed import Client
+    from distributed import Client, Security
 
     address = scheduler if "://" in scheduler else _address_in(scheduler)
+    if address.startswith("tls://") and not Security().get_connection_args("client")["ssl_context"]:
+        raise InputError(
+            f"run: the Dask scheduler at {address} lets nobody in without its key; give it by export "
+            "DASK_CONFIG=FOLDER/dask.yaml, as the scheduler has it."
+        )
+    if is_open(address):
+        log.warning(
+            "run: the Dask scheduler at %s asks nobody who they are: whoever reaches it can run code as you; "
+            "use a tls:// address (docs: Dask workers as SLURM jobs)", address,
+        )  # fmt: skip
     try:
         return Client(address, set_as_default=False)
     except ValueError as error:
         raise InputError(
             f"run: {address!r} is no address of a Dask scheduler ({_one_line(error)}); allowed: "
-            "tcp://host:port, or the path of a scheduler file."
+            "tls://host:port, tcp://host:port, or the path of a scheduler file."
         ) from error
     except OSError as error:
         raise UnavailableError(
@@ -65,18 +76,26 @@ def _connect(scheduler: str) -> Any:
         ) from error
 
 
+def is_open(address: str) -> bool:
+    """Return whether others than the processes of this host may reach a scheduler, which asks for no key."""
+    scheme, _, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    own = host in ("localhost", "::1") or host.startswith("127.")
+    return scheme == "tcp" and not own
+
+
 def _address_in(path: str) -> str:
     try:
         return str(json.loads(Path(path).read_text(encoding="utf-8"))["address"])
     except FileNotFoundError:
         raise UnavailableError(
             f"run: there is no Dask scheduler file {path}; start a scheduler with "
-            f"`dask scheduler --scheduler-file {path}`, or correct the path."
+            f"`dask scheduler --host 127.0.0.1 --scheduler-file {path}`, or correct the path."
         ) from None
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise UnavailableError(
             f"run: {path} is no Dask scheduler file ({_one_line(error)}); start a scheduler with "
-            f"`dask scheduler --scheduler-file {path}`, or correct the path."
+            f"`dask scheduler --host 127.0.0.1 --scheduler-file {path}`, or correct the path."
         ) from error
 
 

@@ -151,7 +151,7 @@ class _UnderWay(Executor):
     under_way: set[Future]
 
     def submit(self, *arguments: Any, **options: Any) -> Future:
-        with deaf_children():  # a worker starts when there is a task for it
+        with deaf_children(), _safe_path():  # a worker starts when there is a task for it
             future = super().submit(*arguments, **options)
         self.under_way.add(future)
         future.add_done_callback(self.under_way.discard)
@@ -164,6 +164,23 @@ class _Threads(_UnderWay, ThreadPoolExecutor):
 
 class _Processes(_UnderWay, ProcessPoolExecutor):
     pass
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep processes that the block starts from importing modules of the working folder by chance.
+
+    Python looks there first for what it needs before it has the parent's path, such as a `random.py`.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 class _Worker(SpawnProcess):
@@ -181,7 +198,7 @@ def _pool(scheduler: str, n_workers: int) -> _Threads | _Processes:
     if scheduler == "threads":
         pool = _Threads(n_workers, initializer=pin_blas)
     else:
-        with deaf_children():
+        with deaf_children(), _safe_path():
             resource_tracker.ensure_running()
         pool = _Processes(n_workers, mp_context=_Context(), initializer=_start_worker)
     pool.under_way = set()

@@ -72,12 +72,13 @@ while time.perf_counter() < end: pass
 print((time.process_time() - began) / {seconds})
 """
 _SPIN_SECONDS = 1.5
+_PYTHON = (sys.executable, "-P", "-c")  # no module is imported from the folder of the data
 
 
 @cache
 def startup() -> tuple[float, int]:
     """Seconds a job needs to start Python and import what it uses, and the bytes it then takes."""
-    done = subprocess.run([sys.executable, "-c", _JOB], capture_output=True, text=True, check=True)
+    done = subprocess.run([*_PYTHON, _JOB], capture_output=True, text=True, check=True)
     seconds, peak = done.stdout.split()
     # Linux counts kilobytes, macOS bytes
     return float(seconds), int(peak) * (1 if sys.platform == "darwin" else 1024)
@@ -85,7 +86,7 @@ def startup() -> tuple[float, int]:
 
 def share_of_core(n_processes: int) -> float:
     """Share of a core that each of so many processes side by side gets now: 1 on a quiet machine."""
-    command = [sys.executable, "-c", _SPIN.format(seconds=_SPIN_SECONDS)]
+    command = [*_PYTHON, _SPIN.format(seconds=_SPIN_SECONDS)]
     spinning = [
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(n_processes)
     ]

@@ -153,8 +153,10 @@ def code_folder() -> Path | None:
     if SOURCES is None:
         return None
     name = f"gpmcflow-{SOURCES[:24]}"
+    # Not numba's own setting, which a .numba_config.yaml beside the data changes.
+    stated = os.environ.get("NUMBA_CACHE_DIR")
     places = (
-        (lambda: config.CACHE_DIR and Path(config.CACHE_DIR), is_writable),
+        (lambda: Path(stated) if stated else None, is_writable),
         (lambda: PACKAGE / "__pycache__", is_writable),
         (user_caches, is_own),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from gpmcflow.pipeline.forecast import forecast, require_fit
 from gpmcflow.pipeline.plan import count_runs
 from gpmcflow.pipeline.run import analysis_problems, require_results_folders
 from gpmcflow.storage import csv_text, load_results, read_sidecar, write_text
+from gpmcflow.storage.atomic import is_special
+from gpmcflow.storage.checksums import recorded_checksum
 from gpmcflow.storage.input_files import load_json, load_yaml, user_path
 
 
@@ -109,18 +112,20 @@ def results_folder(name: str, who: str = "predict") -> Path:
     )
 
 
-def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
+def predict_file(name: str, csv: str | Path, output: str | Path, *, raw: bool = False) -> list[str]:
     """Predict the rows of a CSV file with the shown model, learnt from all rows; return lines that say so.
 
     ``output`` gets a row for each row of the CSV file: row (its line), ids, mean, sd, quantiles, for yes or
-    no the probability, note, and the cells. Raises `StorageError` and `InputErrors` for results and files
-    that cannot be read, `StorageError` also for results that are not all of one run, or of another version
-    of the package.
+    no the probability, note, and the cells. "-" is standard output. Text that a spreadsheet would take for a
+    formula gets an apostrophe before it, but not with ``raw``. Raises `StorageError` and `InputErrors` for
+    results and files that cannot be read, `StorageError` also for results that are not all of one run, or of
+    another version of the package, and `InputError` for an output that is no file of the user's own.
     """
     folder = results_folder(name)
     info, settings = load_json(folder / "info.json"), load_yaml(folder / "config.yaml")
     read = [info["yaml"], settings["data"]["csv"], settings["data"].get("new")]
-    _refuse_to_write_over(Path(output), Path(csv), folder, [path for path in read if path])
+    if not is_standard_output(output):
+        _refuse_to_write_over(Path(output), Path(csv), folder, [path for path in read if path])
     of_the_run, advice = f"{folder}: a file of the analysis", "run it again"
     with refuse_unfit(of_the_run, advice):
         _require_one_run(folder, info, settings)
@@ -138,8 +143,27 @@ def predict_file(name: str, csv: str | Path, output: str | Path) -> list[str]:
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))
-    write_text(csv_text(table), Path(output))
-    return list(_told(table, part, info, Path(output)))
+    _write_output(csv_text(table, raw=raw), output)
+    return list(_told(table, part, info, output))
+
+
+def is_standard_output(output: str | Path) -> bool:
+    """Return whether an output is standard output: "-", or another name for where that goes."""
+    try:
+        return str(output) == "-" or os.path.samestat(os.stat(output), os.fstat(1))
+    except (OSError, ValueError):
+        return False
+
+
+def _write_output(text: str, output: str | Path) -> None:
+    """Write a table to a file, to standard output, or into a pipe that another process reads."""
+    if is_standard_output(output):
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
+    elif Path(output).is_fifo():
+        Path(output).write_bytes(text.encode())
+    else:
+        write_text(text, Path(output).resolve())
 
 
 def _predicting(info: Mapping, settings: Mapping) -> tuple[str, Stage]:
@@ -174,11 +198,19 @@ def _refuse_to_write_over(output: Path, csv: Path, folder: Path, stated: list[st
         raise InputError(f"{output}: the file of the new rows itself; give another --output")
     if place in [user_path(path, project).resolve() for path in stated]:
         raise InputError(f"{output}: a file that the analysis is made of; give another --output")
-    if place.is_relative_to(folder.resolve()) and place.exists():
-        raise InputError(f"{output}: one of the results of the analysis; give another --output")
+    results = folder.resolve().parent
+    own = results if results.name == "results" else folder.resolve()
+    if place.is_relative_to(own) or recorded_checksum(place) is not None:
+        raise InputError(
+            f"{output}: a place for results of analyses, which runs write; give another --output"
+        )
+    if is_special(place) and not place.is_fifo():
+        raise InputError(
+            f"{output}: a device or a socket; allowed: a file, a pipe, - for standard output"
+        )
 
 
-def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Iterator[str]:
+def _told(table: pd.DataFrame, part: Part, info: Mapping, output: str | Path) -> Iterator[str]:
     unseen = [note for note in part.note if "not seen" in note]
     outside = [note for note in part.note if "seen in learning" in note]
     yield f"{len(part.row)} rows read, {len(table)} predicted"
@@ -199,4 +231,5 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: Path) -> Itera
     yield f"  first row: {shown}"
     front = [name for name in table if name in ("row", *info["ids"])]
     names = ", ".join([*front, *made, "note"])
-    yield f"wrote {output}: {names}; {len(table)} rows, none left out"
+    where = "standard output" if is_standard_output(output) else output
+    yield f"wrote {where}: {names}; {len(table)} rows, none left out"

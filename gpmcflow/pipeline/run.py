@@ -28,6 +28,7 @@ _STARTED = re.compile(r"(?:local)?rule (\w+):$")
 _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
 _FINISHED = re.compile(r"Finished jobid: (\d+) ")
 _STEPS = re.compile(r"(\d+) of (\d+) steps")
+NO_PROFILE = ("--workflow-profile", "none")
 _TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
 
 
@@ -187,7 +188,7 @@ def _snakemake(command: list[str], folder: Path, messages: Messages | None) -> t
             text=True,
             start_new_session=True,
             preexec_fn=_hear_interrupts,
-            env=_with_caches(),
+            env=_environment(),
             pass_fds=[lock],
         )
         threading.Thread(target=_end_orphans, args=[process], daemon=True).start()
@@ -215,10 +216,14 @@ def _alone(folder: Path) -> Iterator[int]:
         yield lock
 
 
-def _with_caches() -> dict[str, str]:
-    """The environment, with a folder of caches that can be written, for Snakemake ends without one."""
+def _environment() -> dict[str, str]:
+    """The environment of Snakemake, which needs a folder of caches that it can write to.
+
+    Python modules in the folder of the data are not imported: a `random.py` may lie there.
+    """
     folder = user_caches()
-    return dict(os.environ) | ({} if folder is None else {"XDG_CACHE_HOME": str(folder)})
+    caches = {} if folder is None else {"XDG_CACHE_HOME": str(folder)}
+    return dict(os.environ) | {"PYTHONSAFEPATH": "1"} | caches
 
 
 def _end_orphans(process: subprocess.Popen) -> None:
@@ -234,7 +239,11 @@ def _hear_interrupts() -> None:
 
 
 def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -> list[str]:
-    """Return the command that runs the package's own workflow beside a config file."""
+    """Return the command that runs the package's own workflow beside a config file.
+
+    Snakemake would take options, and commands, from a `profiles/default` beside the data.
+    """
+    profile = () if any(word.startswith("--workflow-profile") for word in options) else NO_PROFILE
     return [
         *(sys.executable, "-m", "snakemake", "--snakefile", str(workflow_home() / "Snakefile")),
         *("--configfile", str(config), "--directory", str(config.parent)),
@@ -243,6 +252,7 @@ def snakemake_command(config: Path, cores: int | None, options: Sequence[str]) -
             "all" if cores is None else str(cores),
             "--rerun-incomplete",
             "--nolock",
+            *profile,
             *options,
         ),
     ]

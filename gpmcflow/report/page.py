@@ -15,7 +15,7 @@ import jinja2
 import pandas as pd
 
 import gpmcflow
-from gpmcflow.errors import InputError, StorageError, refuse_unfit
+from gpmcflow.errors import InputError, StorageError, refuse_unfit, visible
 from gpmcflow.jobs.job import Job
 from gpmcflow.pipeline.config import portable
 from gpmcflow.pipeline.studies import studies_of
@@ -99,14 +99,16 @@ def build_report(
             if "verdict" in frames[name] and len(frames[name]["verdict"])
         ]
         sections = [_section(name, study, frames[name]) for name, study in studies.items()]
-    return page.render(
-        title=title,
-        version=gpmcflow.__version__,
-        seed=(config or {}).get("seed"),
-        config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
-        verdicts=verdicts,
-        answers=answers,
-        sections=sections,
+    return visible(
+        page.render(
+            title=title,
+            version=gpmcflow.__version__,
+            seed=(config or {}).get("seed"),
+            config=json.dumps(shown, indent=2, ensure_ascii=False) if shown else "",
+            verdicts=verdicts,
+            answers=answers,
+            sections=sections,
+        )
     )
 
 

@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,8 +40,14 @@ def atomic_path(
 
     `checksum`, the file that has the checksum of `path`, goes just before the new file comes: a process
     that is killed in between leaves a whole file without one, never one that seems damaged.
+
+    Only a file is replaced: a device or a pipe of that name is a `StorageError`.
     """
     path = Path(path)
+    if is_special(path):
+        raise StorageError(
+            f"{path}: cannot be written: it is a device, a pipe or a socket; choose another file name."
+        )
     prefix = f".{path.name}.{socket.gethostname()}-"
     temporary = path.with_name(f"{prefix}{os.getpid()}-{next(_counter)}.tmp")
     try:
@@ -58,6 +65,15 @@ def atomic_path(
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def is_special(path: str | Path) -> bool:
+    """Return whether a path, or what it is a link to, is there and neither a file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _replace(temporary: Path, path: Path, checksum: Path | None) -> None:

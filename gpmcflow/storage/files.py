@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -85,9 +86,48 @@ def write_result_text(text: str, path: str | os.PathLike) -> None:
         temporary.write_bytes(text.encode())
 
 
-def csv_text(frame: pd.DataFrame) -> str:
-    """Return a table as CSV, full precision, lines ended by a line feed on every system."""
+# Text that a spreadsheet takes for a formula, after marks that were set before it; a number is none.
+_FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20\x00-\x1f].", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?[\d.,]+([eE][+-]?\d+)?%?|[+-](inf|nan)", re.IGNORECASE)
+
+
+def csv_text(frame: pd.DataFrame, *, raw: bool = False) -> str:
+    """Return a table as CSV, full precision, lines ended by a line feed on every system.
+
+    A name or a cell with text that a spreadsheet would run as a formula, as it begins with =, +, -, @ or a
+    control character and is no number, gets an apostrophe before it, which `read_csv` takes away; not with
+    ``raw``.
+    """
+    if not raw:
+        frame = _with_texts(frame, _as_text)
     return frame.to_csv(index=False, lineterminator="\n")
+
+
+def _as_text(text: Any) -> Any:
+    if isinstance(text, str) and _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text
+
+
+def _as_it_was(text: Any) -> Any:
+    if isinstance(text, str) and text.startswith("'") and _FORMULA.match(text[1:]):
+        return text[1:]
+    return text
+
+
+def _with_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    """Return a table with its names and all cells that hold text changed."""
+    texts = {}
+    for k in range(frame.shape[1]):
+        if frame.dtypes.iloc[k].kind == "O":
+            before = list(frame.iloc[:, k])
+            after = [change(cell) for cell in before]
+            if any(new is not old for new, old in zip(after, before, strict=True)):
+                texts[k] = after
+    changed = frame.rename(columns=change)
+    for k, cells in texts.items():
+        changed.isetitem(k, cells)
+    return changed
 
 
 def write_csv(frame: pd.DataFrame, path: str | os.PathLike) -> None:
@@ -104,9 +144,10 @@ def read_csv(path: str | os.PathLike, **options: Any) -> pd.DataFrame:
 
     require_unchanged(path)
     try:
-        return pd.read_csv(path, **{"keep_default_na": False, "na_values": ["", "nan"], **options})
+        table = pd.read_csv(path, **{"keep_default_na": False, "na_values": ["", "nan"], **options})
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
+    return _with_texts(table, _as_it_was)
 
 
 def write_figure(figure: matplotlib.figure.Figure, path: str | os.PathLike) -> None:

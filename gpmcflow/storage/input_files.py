@@ -18,6 +18,24 @@ MOST_BYTES = 400_000  # of a YAML file; three seconds of reading
 _ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which refuses a key that stands twice where it would take the last one."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        """Return the mapping of a node."""
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            line, own = key.start_mark.line + 1, (key.tag, key.value)
+            if own in lines:
+                raise yaml.YAMLError(
+                    f"key {key.value!r} in line {lines[own]} and in line {line}: keep one of them"
+                )
+            lines[own] = line
+        return super().construct_mapping(node, deep)
+
+
 def is_file(path: str | Path) -> bool:
     """Return whether there is a file of that path; False, too, for what cannot be a path."""
     try:
@@ -48,7 +66,7 @@ def load_yaml(path: str | Path) -> dict:
             text = stream.read(MOST_BYTES + 1)
         if len(text) > MOST_BYTES:
             raise InputError(f"{path}: more than {MOST_BYTES} characters; give a config, not data")
-        content = yaml.safe_load(text)
+        content = _Loader(text).get_single_data()
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except InputError:

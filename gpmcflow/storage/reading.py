@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import h5py
 import xarray as xr
@@ -11,8 +12,10 @@ import xarray as xr
 from gpmcflow.errors import StorageError
 from gpmcflow.storage.checksums import require_unchanged
 from gpmcflow.storage.schema import LIBRARY
+from gpmcflow.storage.structure import require_structure
 
-_ENGINE = "h5netcdf"
+# Arrays that another tool added may have dimensions without names.
+_OPTIONS: dict[str, Any] = {"engine": "h5netcdf", "phony_dims": "access", "decode_timedelta": False}
 
 
 def open_results(path: str | os.PathLike) -> xr.DataTree:
@@ -34,7 +37,9 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
     Raises
     ------
     StorageError:
-        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's.
+        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's; for
+        one with links, external arrays, filters other than deflate and shuffle, or arrays of more than
+        64 MB and 100 times the bytes of the file.
 
     Examples
     --------
@@ -53,8 +58,8 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
     """
     path = _checked(path)
     try:
-        return xr.open_datatree(path, engine=_ENGINE, chunks={}, decode_timedelta=False)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        return xr.open_datatree(path, chunks={}, **_OPTIONS)
+    except Exception as error:  # whatever the libraries make of a file that is not ours
         raise _damaged(path, error) from error
 
 
@@ -73,7 +78,9 @@ def load_results(path: str | os.PathLike) -> xr.DataTree:
     Raises
     ------
     StorageError:
-        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's.
+        For a file that is missing, damaged (not of the SHA-256 in its sidecar), or not this package's; for
+        one with links, external arrays, filters other than deflate and shuffle, or arrays of more than
+        64 MB and 100 times the bytes of the file.
 
     Examples
     --------
@@ -92,8 +99,8 @@ def load_results(path: str | os.PathLike) -> xr.DataTree:
     """
     path = _checked(path)
     try:
-        return xr.load_datatree(path, engine=_ENGINE, decode_timedelta=False)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        return xr.load_datatree(path, **_OPTIONS)
+    except Exception as error:  # whatever the libraries make of a file that is not ours
         raise _damaged(path, error) from error
 
 
@@ -112,19 +119,23 @@ def _checked(path: str | os.PathLike) -> Path:
                 "or delete it and run again."
             )
         with h5py.File(path, "r") as file:
-            library = file.attrs.get("creation_library")
-        if isinstance(library, bytes):  # as netCDF4 writes it
-            library = library.decode(errors="replace")
+            _require_own(file.attrs.get("creation_library"), path)
+            require_structure(file, path)
     except StorageError:
         raise
-    except (OSError, RuntimeError, KeyError) as error:
+    except Exception as error:
         raise _damaged(path, error) from error
-    if library != LIBRARY:
+    return path
+
+
+def _require_own(library: Any, path: Path) -> None:
+    if isinstance(library, bytes):  # as netCDF4 writes it
+        library = library.decode(errors="replace")
+    if not isinstance(library, str) or library != LIBRARY:
         raise StorageError(
             f"{path}: not written by {LIBRARY} (attribute creation_library is {library!r}); "
             "open it with xarray.open_datatree instead."
         )
-    return path
 
 
 def _damaged(path: Path, error: Exception) -> StorageError:

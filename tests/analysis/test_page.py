@@ -147,6 +147,18 @@ def test_names_from_the_file_are_escaped_everywhere(finished):
     assert "a&lt;b&gt;&amp;$x$&#34; {2}" in page
 
 
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_names_from_the_file_turn_no_text_around(finished):
+    folder, info = finished("patients")
+    evil = "cre\u202eatinine\x1b[2J"
+    for table in ("relevance", "effects", "rug", "columns"):
+        edit(folder, table, lambda t: t.assign(column=t["column"].replace("creatinine", evil)))
+    page, (title, body) = build_page(folder, info), answer_of(folder, info)
+    assert r"cre\u202eatinine\x1b[2J" in page
+    for text in (page, title, body):
+        assert not set(text) & {"\x1b", "\u202e"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_front_page_gets_the_answer_and_one_picture(finished, name):
     folder, info = finished(name)

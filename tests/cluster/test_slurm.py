@@ -9,7 +9,7 @@ import hashlib
 import importlib.util
 import json
 import os
-import shutil
+import shlex
 import signal
 import subprocess
 import sys
@@ -246,15 +246,15 @@ def test_same_bytes(disturb, draws, arguments, undisturbed, started):
 
 def test_same_bytes_from_dask_workers_that_are_jobs(undisturbed, started, tmp_path, cluster):
     wanted = undisturbed(SHORT)
-    file, dask = tmp_path / "scheduler.json", shutil.which("dask") or "dask"
+    file, dask = tmp_path / "scheduler.json", (sys.executable, "-m", "dask")
     workflow, began = started(SHORT, scheduler=str(file)), time.monotonic()
     scheduler = subprocess.Popen(
-        [dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0",
+        [*dask, "scheduler", "--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0",
          "--no-dashboard"],
         env=cluster, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     workflow.processes.append(scheduler)
-    worker = f"{dask} worker --scheduler-file {file} --nthreads 1 --no-dashboard"
+    worker = f"{shlex.join(dask)} worker --scheduler-file {file} --nthreads 1 --no-dashboard"
     for _ in range(2):
         workflow.ask("sbatch", "--mem", "1000", "-o", str(tmp_path / "worker-%j"), "--wrap", worker)
     workflow.finish(workflow.start(*CHAINS))

@@ -115,7 +115,7 @@ def test_a_function_from_elsewhere_leaves_no_file(folder):
 
 def test_the_folder_is_the_first_that_can_be_written_and_few_old_ones_stay(tmp_path, monkeypatch):
     find = code_cache.code_folder.__wrapped__
-    monkeypatch.setattr(code_cache.config, "CACHE_DIR", str(tmp_path / "stated"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "stated"))
     own = find()
     assert own.parent == tmp_path / "stated"
     old = [tmp_path / "stated" / f"gpmcflow-{k:024d}" for k in range(12)]
@@ -129,7 +129,7 @@ def test_the_folder_is_the_first_that_can_be_written_and_few_old_ones_stay(tmp_p
     assert [path for path in old if path.is_dir()] == old[-code_cache.KEPT :]
     # In turn: stated, the package's, the user's; nothing can be written below a file.
     (tmp_path / "file").touch()
-    monkeypatch.setattr(code_cache.config, "CACHE_DIR", str(tmp_path / "file" / "stated"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "stated"))
     assert find().parent == PACKAGE / "__pycache__"
     monkeypatch.setattr(code_cache, "PACKAGE", tmp_path / "file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from gpmcflow.errors import InputError, StorageError
-from gpmcflow.storage import atomic, write_csv, write_figure, write_text
+from gpmcflow.storage import atomic, csv_text, read_csv, write_csv, write_figure, write_text
 
 
 def test_write_text_and_csv(tmp_path):
@@ -116,3 +116,34 @@ def test_file_and_folder_are_on_disk_in_the_order_that_survives_a_power_loss(tmp
     write_text("x", tmp_path / "top" / "new" / "newer" / "a.txt")
     folders = ["sync top", "sync new"]
     assert steps == [*folders, "sync temporary", "rename", "sync newer"]
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(StorageError, match="it is a device, a pipe or a socket"):
+            write_text("a", tmp_path / name)
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+def test_text_that_a_spreadsheet_would_run_has_an_apostrophe_and_comes_back(tmp_path):
+    texts = ["=1+1", "+cmd", "-A1", "@x", "\tx", "\x1bx", "'=x", "''=x", "\uff1d1", "=a\nb"]
+    plain = ["-5", "+1e5", "-1,5", "-", "=", "a=b", "'a", "", "-inf", "-3%"]
+    table = pd.DataFrame({"=n": range(10), "texts": texts, "plain": plain})
+    table["codes"] = table["texts"].astype("category")
+    table["mixed"] = [1, "=x", True, None, "1", 0.5, "a", "b", "c", "d"]
+    before = table.copy()
+    write_csv(table, tmp_path / "a.csv")
+    seen = pd.read_csv(tmp_path / "a.csv", dtype=str, keep_default_na=False)
+    assert list(seen.columns) == ["'=n", "texts", "plain", "codes", "mixed"]
+    assert list(seen["texts"]) == list(seen["codes"]) == [f"'{text}" for text in texts]
+    assert list(seen["plain"]) == plain
+    assert list(seen["mixed"])[:4] == ["1", "'=x", "True", ""]
+    back = read_csv(tmp_path / "a.csv", dtype=str, na_values=[])
+    assert list(back.columns) == list(table.columns)
+    assert list(back["texts"]) == texts
+    assert list(back["plain"]) == plain
+    assert csv_text(table, raw=True) == table.to_csv(index=False)
+    pd.testing.assert_frame_equal(table, before)

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,6 +11,7 @@ import xarray as xr
 from gpmcflow.cli import main
 from gpmcflow.data import CATALOGUE
 from gpmcflow.storage import standard_attributes, write_results
+from gpmcflow.storage.input_files import load_yaml
 
 
 def test_datasets_lists_the_catalogue(capsys):
@@ -63,3 +68,53 @@ def test_no_command_is_an_error(capsys):
     with pytest.raises(SystemExit):
         main([])
     assert "command" in capsys.readouterr().err
+
+
+NAME = "a\x1b[2J\u202eb"  # clears the screen, then turns the text around
+
+
+def test_hidden_characters_of_names_do_not_reach_the_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k % 7},x{k % 3},{k % 2}\n" for k in range(60))
+    Path("mine.csv").write_text(f"{NAME},ward,y\n{rows}".replace("x1", NAME))
+    assert main(["new", "mine.csv", "--target", "y"]) == 0
+    captured = capsys.readouterr()
+    assert "a\\x1b[2J" in captured.out
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(attrs={"name": NAME})})
+    write_results(tree, "own.nc")
+    assert main(["show", "own.nc"]) == 0
+    shown = capsys.readouterr()
+    assert "name: a\\x1b[2J\\u202eb" in shown.out
+    for text in (captured.out, captured.err, shown.out, shown.err):
+        assert not set(text) & {"\x1b", "\u202e"}
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_lines(tmp_path, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text("data:\n  csv: a.csv\n  target: y\n  csv: b.csv\n")
+    for command in ("check", "run"):
+        assert main([command, str(path)]) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "key 'csv' in line 2 and in line 4: keep one of them" in error
+    path.write_text("a: &a {x: 1}\nb: {<<: *a, x: 2}\n")  # a merge is no second key
+    assert load_yaml(path)["b"] == {"x": 2}
+
+
+@pytest.mark.parametrize(
+    ("redirection", "message"),
+    [
+        (">&-", "gpmcflow: standard output is closed; send it to a file, or to /dev/null\n"),
+        (">/dev/full", "gpmcflow: standard output: cannot be written: the disk is full;"),
+        (">/dev/full 2>&-", ""),
+        ("2>&- <&-", ""),
+    ],
+)
+def test_standard_streams_that_cannot_be_used_are_one_line(redirection, message):
+    command = f"{sys.executable} -c 'import sys; from gpmcflow.cli import main; sys.exit(main())'"
+    done = subprocess.run(
+        f"{command} datasets {redirection}", shell=True, capture_output=True, text=True
+    )
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == bool(message)
+    assert done.returncode == (1 if ">/" in redirection or redirection == ">&-" else 0)

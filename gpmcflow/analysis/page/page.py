@@ -23,7 +23,7 @@ from gpmcflow.analysis.page.scores import scores
 from gpmcflow.analysis.page.tables import again, predictions, your_data
 from gpmcflow.analysis.page.technical import learned, technical
 from gpmcflow.analysis.page.trust import trust
-from gpmcflow.errors import refuse_unfit
+from gpmcflow.errors import refuse_unfit, visible
 
 _ORDER = (
     *(answer, picture, scores, reliability, columns_that_matter, reach, which_model, predictions),
@@ -100,6 +100,7 @@ def _resource(name: str) -> str:
 
 
 def _unbroken(page: str) -> str:
-    """No line break between a number and its percent sign or its error."""
+    """No line break between a number and its percent sign or its error, no character that turns text."""
+    page = visible(page)
     page = re.sub(r"(\d) %", f"\\1{words.SPACE}%", page)
     return re.sub(r" ± (?=\d)", f"{words.SPACE}±{words.SPACE}", page)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ from gpmcflow.analysis.effects import MOST_LEVELS, Sweep, effect, sweeps
 from gpmcflow.analysis.models import marks_apart
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.reading import prepare
+from gpmcflow.cli import main
 from gpmcflow.covariances.leaves import Matern32
 from gpmcflow.data.columns import date_text, describe_columns
 from gpmcflow.data.csv_table import read_csv
@@ -23,6 +27,7 @@ from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError
 from gpmcflow.pipeline.own_data import predict_file
+from gpmcflow.storage import write_result_text
 
 LIKE_PREDICTIONS = ["row", "mean", "q025", "q975"]
 
@@ -71,12 +76,46 @@ def test_predictions_do_not_go_into_files_of_the_analysis(done, monkeypatch):
     settings = yaml.safe_load((run.folder / "config.yaml").read_text())
     for output, why in (
         (settings["data"]["csv"], "a file that the analysis is made of"),
-        (run.folder / "data.nc", "one of the results"),
+        (run.folder / "data.nc", "a place for results"),
     ):
         before = Path(output).read_bytes()
         with pytest.raises(InputError, match=why):
             predict_file("mine", "new.csv", output)
         assert Path(output).read_bytes() == before
+    write_result_text("of another project", "copied.html")
+    for output in ("copied.html", run.folder / "later.csv", run.folder.parent / "report.html"):
+        with pytest.raises(InputError, match="a place for results"):
+            predict_file("mine", "new.csv", output)
+
+
+def test_predictions_go_into_pipes_and_to_standard_output_but_not_over_devices(
+    done, monkeypatch, capsys
+):
+    folder, _ = done
+    monkeypatch.chdir(folder)
+    predict_file("mine", "new.csv", "mine.csv")
+    expected = Path("mine.csv").read_text()
+    assert main(["predict", "mine", "new.csv", "-o", "-"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == expected
+    assert "wrote standard output: row" in captured.err
+    os.mkfifo("pipe")
+    reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
+    predict_file("mine", "new.csv", "pipe")
+    assert reader.communicate(timeout=20)[0] == expected
+    assert Path("pipe").is_fifo()
+    with socket.socket(socket.AF_UNIX) as server:  # as a device, which only root could make
+        server.bind("device")
+        with pytest.raises(InputError, match="a device or a socket"):
+            predict_file("mine", "new.csv", "device")
+        assert Path("device").is_socket()
+        Path("link").symlink_to("device")
+        with pytest.raises(InputError, match="a device or a socket"):
+            predict_file("mine", "new.csv", "link")
+    Path("way").symlink_to("elsewhere.csv")
+    predict_file("mine", "new.csv", "way")
+    assert Path("way").is_symlink()
+    assert Path("elsewhere.csv").read_text() == expected
 
 
 def test_numbers_that_are_names_are_shown_as_they_are(done):
