@@ -20,6 +20,7 @@ SIMPLE = {
     "binomial": "logistic regression",
     "counts": "Poisson regression",
     "grades": "ordered logistic regression",
+    "classes": "multinomial logistic regression",
     "share": "beta regression",
     "real": "linear regression",
     "negative_binomial": "negative binomial regression",
@@ -69,6 +70,8 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         return _of_shares(learning, rows)
     if kind == "grades":
         return _of_grades(learning, rows, len(data.target.levels))
+    if kind == "classes":
+        return _of_classes(learning, rows, len(data.target.levels))
     if kind == "positive":
         return _of_logs(learning, rows)
     if kind == "real":
@@ -239,6 +242,29 @@ def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
         return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
 
     return _with_inputs_and_without(SIMPLE["grades"], learning, rows, fit)
+
+
+def _of_classes(learning: Rows, rows: Rows, n_classes: int) -> list[Baseline]:
+    """Multinomial logistic regression, with a slight penalty; the frequencies of the classes.
+
+    Where a class is not among the learning rows, each counts as half a row more: none is ruled out.
+    """
+    seen, n = np.unique(learning.outcome).astype(int), len(learning.outcome)
+
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        chances = np.zeros((n_classes, len(X_new)))
+        if len(seen) == 1 or X.shape[1] == 1:
+            shares = np.bincount(learning.outcome.astype(int) - 1, minlength=n_classes) / n
+            chances += shares[:, None]
+        else:
+            model = LogisticRegression(max_iter=1000).fit(X[:, 1:], learning.outcome)
+            chances[seen - 1] = model.predict_proba(X_new[:, 1:]).T
+        if len(seen) < n_classes:
+            chances = (n * chances + 0.5) / (n + 0.5 * n_classes)
+        of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(X_new))]
+        return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
+
+    return _with_inputs_and_without(SIMPLE["classes"], learning, rows, fit)
 
 
 def _overdispersed(

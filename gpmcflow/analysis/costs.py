@@ -25,6 +25,8 @@ from gpmcflow.approximations.expectation_propagation import expectation_propagat
 from gpmcflow.approximations.hyperparameters import MOST_SEARCHED
 from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.mixture import suits
+from gpmcflow.approximations.multi_laplace import multi_laplace
+from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.roles import leak_words
 from gpmcflow.errors import InputError
@@ -35,6 +37,7 @@ from gpmcflow.jobs.resources import model_numbers
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
@@ -55,6 +58,11 @@ EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition a
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
+CLASS_FITS = (
+    9,
+    10,
+)  # of the search for the maximum over classes: places screened; gradients by differences
+N_AVERAGED = 10  # times one setting made ready, for the draws of a fit over classes
 
 
 class Unit(NamedTuple):
@@ -145,9 +153,11 @@ def _timed(data: Data, model: GPModel) -> Unit:
         z = np.zeros(joint.n_z)
         draw = gradient = repeated(lambda: joint.evaluate(x, z))
         value = repeated(lambda: joint.value(x, z))
-        at = model.at(theta)
-        fit = repeated(lambda: expectation_propagation(at))
-    if model.basis:
+        fit = repeated(_one_fit(model, theta))
+    if isinstance(model, MultiGPModel):
+        left_out = fit
+        make: Callable = lambda: multi_predictor(model, theta, np.zeros((1, model.n_latents)), {})  # noqa: E731
+    elif model.basis:
         designs, weights = NewDesigns(model), np.zeros((1, model.n_latents))
         make = lambda: basis_predictor(designs, model.full(theta), weights)  # noqa: E731
         left_out = timed(lambda: at_theta(model, theta))[0]
@@ -160,11 +170,20 @@ def _timed(data: Data, model: GPModel) -> Unit:
     predictor = make()
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
-    effects = timed(lambda: [predictor.joint(X) for X in joint])[0]
+    rng = np.random.default_rng(0)
+    effects = timed(lambda: [predictor.draw(X, rng, 1) for X in joint])[0]
     effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
     seconds = (fit, draw, gradient, value, left_out, each, effects)
     return Unit(*seconds, model.dim, model.n_cases, held, fitted)
+
+
+def _one_fit(model: GPModel | MultiGPModel, theta: np.ndarray) -> Callable:
+    """A fit at theta (d,): EP, or Laplace's method for several functions."""
+    if isinstance(model, MultiGPModel):
+        return lambda: multi_laplace(model, theta)
+    at = model.at(theta)
+    return lambda: expectation_propagation(at)
 
 
 def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
@@ -192,6 +211,10 @@ def fit_cost(context: Context, job: PlannedJob) -> Cost:
     """A search for the maximum, effects of the columns, and annealing to the evidence."""
     unit, evidence = _unit(context, job), context.config["analyses"][job.problem]["evidence"]
     model = _model(context, job)
+    if isinstance(model, MultiGPModel):
+        seconds = (CLASS_FITS[0] + CLASS_FITS[1] * (unit.dim + 1)) * unit.fit
+        seconds += unit.predictor * N_AVERAGED + unit.effects + _response_seconds(context, job)
+        return _job(context, unit.fitted, seconds)
     if model.basis:
         seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit
     else:

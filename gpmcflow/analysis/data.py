@@ -19,7 +19,9 @@ from gpmcflow.data.target import Target
 PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
 
 
-_OF_PREDICTIONS = re.compile(r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|grade|p_.+")
+_OF_PREDICTIONS = re.compile(
+    r"row|note|outcome|unit|mean|sd|q\d+|probability|rate_q\d+|grade|class|p_.+"
+)
 
 
 class Rows(NamedTuple):

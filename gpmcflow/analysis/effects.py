@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
@@ -133,7 +134,7 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
 
 
 def sampled_averages(
-    predictor: Predictor,
+    predictor: Predictor | ClassPredictor,
     sweep: Sweep,
     X: np.ndarray,
     rng: np.random.Generator,
@@ -149,6 +150,8 @@ def sampled_averages(
     """
     g = len(sweep.values)
     over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
+    if isinstance(predictor, ClassPredictor):
+        return predictor.averages(X, over_rows, rng, n_draws)
     mean, covariance = predictor.joint(X, over_rows if linear else None)
     root = root_of(covariance)
     eta = mean[:1] + rng.standard_normal((n_draws, root.shape[1])) @ root.T
@@ -157,7 +160,9 @@ def sampled_averages(
     return predictor.likelihood.conditional_mean(eta) @ over_rows.T
 
 
-def average_shift(predictor: Predictor, sweep: Sweep, X: np.ndarray, *, linear: bool) -> np.ndarray:
+def average_shift(
+    predictor: Predictor | ClassPredictor, sweep: Sweep, X: np.ndarray, *, linear: bool
+) -> np.ndarray:
     """Average response over all rows of coded inputs X (g * rows, p) less that over `joint` ones, (g,).
 
     On the scale of the link, where draws of averages over the joint rows become those over all when it is
@@ -170,17 +175,23 @@ def average_shift(predictor: Predictor, sweep: Sweep, X: np.ndarray, *, linear: 
     return on_link(rows.mean(1), kind) - on_link(rows[:, :N_JOINT].mean(1), kind)
 
 
-def average_level(predictor: Predictor, sweep: Sweep, X: np.ndarray, *, linear: bool) -> np.ndarray:
+def average_level(
+    predictor: Predictor | ClassPredictor, sweep: Sweep, X: np.ndarray, *, linear: bool
+) -> np.ndarray:
     """Average response over rows of coded inputs X (g * rows, p) at each value, (g,), on the link's scale."""
     rows, kind = _responses(predictor, X, len(sweep.values), linear)
     return on_link(rows.mean(1), kind)
 
 
-def _responses(predictor: Predictor, X: np.ndarray, g: int, linear: bool) -> tuple[np.ndarray, str]:
+def _responses(
+    predictor: Predictor | ClassPredictor, X: np.ndarray, g: int, linear: bool
+) -> tuple[np.ndarray, str]:
     """Expected response of each row (g, rows), of times the log of the median, and its link.
 
     Rates are those at the mean of their logs: the mean of a rate may be infinite under a log link.
     """
+    if isinstance(predictor, ClassPredictor):
+        return predictor.mean_response(X).reshape(g, -1), "binary"
     eta, likelihood = predictor.moments(X), predictor.likelihood
     if linear:
         level = np.log(typical_of(likelihood, np.zeros(()))) if _timed(predictor) else 0.0

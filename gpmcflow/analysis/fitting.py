@@ -12,12 +12,22 @@ from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.approximations.approximate import Approximation, approximate
-from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, how, of_fit, over_draws
+from gpmcflow.approximations.leave_one_out import (
+    LeaveOneOut,
+    at_theta,
+    how,
+    of_fit,
+    over_draws,
+    over_function_draws,
+    over_laplace,
+)
+from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
@@ -49,6 +59,11 @@ def fit(
     """
     best = approximate(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
+    if isinstance(best.fit, MultiLaplace):
+        left_out = over_laplace(best.fit)
+        tree = with_leave_one_out(tree, left_out, data)
+        tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
+        return tree
     if model.likelihood.conjugate or model.basis:
         density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
     else:
@@ -109,6 +124,9 @@ def _evidence(
         return _evidence_group(best.log_evidence + shift, np.nan, best.log_evidence + shift, alarm)
     if model.likelihood.conjugate:
         return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")
+    if isinstance(best.fit, MultiLaplace):
+        alarm = f"{NOT_ANNEALED}: the value of Laplace's method, of unknown error"
+        return _evidence_group(best.log_evidence, np.nan, best.log_evidence, alarm)
     run = log_evidence(
         best,
         n_temperatures=settings["temperatures"],
@@ -227,6 +245,10 @@ def summarise(
     """
     tree = _answer_of_draws(model, draws, data, scores_alone, seed, key)
     theta, rows = _spread(model, draws)
+    if isinstance(model, MultiGPModel):
+        every = draws["posterior"][model.latent_variable].transpose("chain", "draw", ...)
+        kept = every[:, rows].values.reshape(*theta[:, rows].shape[:2], -1)
+        return with_leave_one_out(tree, over_function_draws(model, theta[:, rows], kept), data)
     latents = None
     if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")

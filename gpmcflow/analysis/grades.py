@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
 from gpmcflow.approximations.conditional import Conditional, Predictor
+from gpmcflow.approximations.multi_prediction import MultiPredictor
 from gpmcflow.likelihoods import Likelihood, Ordinal
 
 PREFIX = "p_"  # of the columns of probabilities in tables of predictions
@@ -46,8 +48,10 @@ def response_eta(eta: Conditional, data: Data) -> Conditional:
     return eta._replace(likelihoods=[response_of(own, data) for own in eta.likelihoods])
 
 
-def with_response(predictor: Predictor, data: Data) -> Predictor:
-    """The predictor with the likelihood of `response_of`."""
+def with_response(predictor: Predictor | MultiPredictor, data: Data) -> Predictor | ClassPredictor:
+    """The predictor with the likelihood of `response_of`, or of the class that the page is of."""
+    if isinstance(predictor, MultiPredictor):
+        return ClassPredictor(predictor, data.target.split - 1)
     return replace(predictor, likelihood=response_of(predictor.likelihood, data))
 
 
@@ -63,9 +67,9 @@ def most_probable(group: xr.Dataset) -> np.ndarray:
     return 1.0 + group["grade_probability"].values.argmax(0)
 
 
-def probabilities(group: xr.Dataset, levels: tuple[str, ...]) -> pd.DataFrame:
-    """The most probable grade of each row and the probability of each grade."""
-    table = pd.DataFrame({"grade": [levels[int(k) - 1] for k in most_probable(group)]})
+def probabilities(group: xr.Dataset, levels: tuple[str, ...], name: str) -> pd.DataFrame:
+    """The most probable grade or class of each row, as column ``name``, and the probability of each."""
+    table = pd.DataFrame({name: [levels[int(k) - 1] for k in most_probable(group)]})
     names = [PREFIX + level for level in levels]
     return table.assign(**dict(zip(names, group["grade_probability"].values, strict=True)))
 

@@ -19,8 +19,9 @@ from gpmcflow.data.columns import term_names, yaml_text
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.jobs.stated_models import covariance_of, likelihood_of, priors_of
-from gpmcflow.likelihoods import Ordinal
+from gpmcflow.likelihoods import Ordinal, Softmax
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter, Setting
 
@@ -90,7 +91,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             f"{path}.likelihood: found levels among the settings of {likelihood.name}; allowed: the "
             "grades of the file, as levels below data"
         )
-    if isinstance(likelihood, Ordinal):
+    if isinstance(likelihood, Ordinal | Softmax):
         try:
             likelihood = replace(likelihood, levels=len(data.target.levels))
         except InputError as error:
@@ -104,7 +105,15 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
     learning = data.learning
     level = overall_level(learning, likelihood.name)
     mean = statement.get("mean")
-    if mean is None:
+    if isinstance(likelihood, Softmax):
+        if mean is not None:
+            raise InputError(
+                f"{path}.mean: found {mean!r}; the functions of classes have a mean of 0; leave it out, and "
+                "write constant() in the covariance for classes of other sizes"
+            )
+        if not any(isinstance(leaf, Constant) for leaf in covariance.leaves()):
+            covariance = covariance + Constant(1.0)  # classes of other sizes
+    elif mean is None:
         constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
         free = likelihood.name not in CENTRED and not constant
         mean = Hyperprior("norm", {"loc": level, "scale": MEAN_SD}) if free else level
@@ -288,8 +297,14 @@ def _divided(setting: Any, scale: float) -> Setting:
     return setting.divided(scale) if isinstance(setting, Hyperprior) else setting / scale
 
 
+def one_function(model: Any) -> GPModel:
+    """The model itself; of classes that of one function, which has all parameters."""
+    return model.parts[0] if isinstance(model, MultiGPModel) else model
+
+
 def units_of_parameters(model: GPModel, encoding: Encoding) -> dict[str, float]:
     """Units, by name, of the free parameters that are stated in those of a column: periods."""
+    model = one_function(model)
     names = dict(zip(model.free.tolist(), model.names, strict=True))
     units = {}
     for group, leaf in enumerate(model.leaves):

@@ -218,7 +218,7 @@ def write_report(
         ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
         if (longer := curves_of(answer, effects, ends, whole)) is not None:
             made["survival"] = longer
-    if whole.target.kind == "grades":
+    if whole.target.own.leveled:
         made["grades"] = tables.grade_bands(answer, effects, whole)
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
@@ -279,8 +279,10 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
     unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
     base = float(learning.outcome.sum() / unit)
     usual = None
-    if target.kind == "grades":
-        base = float((learning.outcome >= target.split).mean())
+    if target.own.leveled:
+        of_class = target.kind == "classes"
+        seen = learning.outcome
+        base = float((seen == target.split if of_class else seen >= target.split).mean())
         usual = target.levels[int(np.bincount(learning.outcome.astype(int)).argmax()) - 1]
     new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
     return {

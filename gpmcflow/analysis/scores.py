@@ -245,7 +245,7 @@ def typical_response(group: xr.Dataset) -> np.ndarray:
 def predicted(group: xr.Dataset, kind: str) -> np.ndarray:
     """What each row's outcome is predicted to be (m,): the most probable grade, the median of amounts and
     times, else the mean."""
-    if kind == "grades":
+    if KINDS[kind].leveled:
         return most_probable(group)
     if KINDS[kind].typical == "median":
         return group["response_quantile"].sel(quantile=0.5).values
@@ -261,7 +261,7 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
         return {"error": np.nan, "error_se": np.nan}
     outcome, n = rows.outcome, len(rows.outcome)
     if KINDS[kind].classified:
-        wrong = mean != outcome if kind == "grades" else (mean > 0.5) != (outcome > 0.5)
+        wrong = mean != outcome if KINDS[kind].leveled else (mean > 0.5) != (outcome > 0.5)
         return {
             "error": wrong.sum(),
             "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
@@ -292,7 +292,7 @@ def _quick_difference(model: Results, kind: str) -> float:
     if model.summary is None or "held_out" not in model.summary:
         return np.nan
     full, quick = (tree["held_out"].to_dataset() for tree in (model.summary, model.fit))
-    name = "grade_probability" if kind == "grades" else None
+    name = "grade_probability" if KINDS[kind].leveled else None
     pair = [tree[name].values if name else predicted(tree, kind) for tree in (full, quick)]
     apart = np.abs(pair[0] - pair[1])
     sd = 1.0 if KINDS[kind].classified else full["response_sd"].values

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
+from gpmcflow.analysis.classes import class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
     Sweep,
@@ -24,9 +25,11 @@ from gpmcflow.analysis.effects import (
     typical_of,
 )
 from gpmcflow.analysis.grades import average_grades, response_eta, with_response
+from gpmcflow.analysis.models import one_function
 from gpmcflow.analysis.survival_curves import average_survival, times_of
 from gpmcflow.approximations.conditional import Conditional, Predictor
 from gpmcflow.approximations.leave_one_out import LeaveOneOut
+from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.approximations.predictive import (
     by_blocks,
     log_predictive_density,
@@ -144,7 +147,7 @@ def describe(
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
     longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
-    grades: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "grades" else []
+    grades: list[list[np.ndarray]] = [[] for _ in places.swept] if data.target.own.leveled else []
     times = times_of(data) if longer else np.empty(0)
     for k, predictor in enumerate(predictors):
         if not coded:
@@ -262,6 +265,12 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
     ``eta`` are the predictors with the units of the rows.
     """
     kind, target, rng = data.target.kind, data.target, np.random.default_rng(0)
+    if isinstance(eta, MultiConditional):
+        table = class_predictions(eta, target.split - 1, rng)
+        table = table.assign_coords(grade=list(target.levels))
+        if rows is not None and rows.y is not None:
+            table["log_density"] = ("new_case", eta.log_density(rows.y))
+        return table.rename(new_case="case")
 
     def described(part: Conditional) -> xr.Dataset:
         response = responses(part, rng)
@@ -336,6 +345,7 @@ def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
     At each theta (sample, d), of the terms that fade in the direction. Infinite where the correlation stays
     above up to twice the longer side of the map, or no term fades.
     """
+    model = one_function(model)
     coordinates, X = list(data.encoding.coordinates), data.learning.X
     origin = pd.DataFrame([X.mean()])
     at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)

@@ -30,8 +30,8 @@ def predictions(group: xr.Dataset, data: Data, rows: np.ndarray) -> pd.DataFrame
     """Predictions of rows of a file in natural units: a row for each, with its line in the file."""
     kind = data.target.kind
     table = pd.DataFrame({"row": rows})
-    if kind == "grades":
-        table = table.join(probabilities(group, data.target.levels))
+    if data.target.own.leveled:
+        table = table.join(probabilities(group, data.target.levels, data.target.own.level))
         table["probability"] = group["response_mean"].values
         for level in (0.025, 0.975):
             table[LEVELS[level]] = group["response_quantile"].sel(quantile=level).values

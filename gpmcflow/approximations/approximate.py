@@ -11,7 +11,11 @@ import numpy as np
 from gpmcflow.approximations.expectation_propagation import ExpectationPropagation
 from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
 from gpmcflow.approximations.laplace import Laplace
-from gpmcflow.approximations.multi_laplace import MultiLaplace, maximise_multi_evidence
+from gpmcflow.approximations.multi_laplace import (
+    MultiLaplace,
+    maximise_multi_evidence,
+    multi_laplace,
+)
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -116,6 +120,13 @@ def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> App
     values = model.natural(best.theta)
     parameters: dict[str, Any] = {name: values[name] for name in model.names}
     return Approximation(method, parameters, best.theta, best.fit)
+
+
+def fitted_at(model: GPModel | MultiGPModel, theta: np.ndarray) -> Approximation:
+    """The fit of `approximate` at theta (d,), where nothing is searched for."""
+    if isinstance(model, MultiGPModel):
+        return Approximation("laplace", {}, theta, multi_laplace(model, theta))
+    return approximate(model.at(theta))
 
 
 def _tell_jitter(fit: ExpectationPropagation | Laplace) -> None:

@@ -17,6 +17,7 @@ from gpmcflow.approximations.expectation_propagation import (
     QuickFit,
     quick_fit,
 )
+from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_size
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
@@ -123,11 +124,11 @@ def of_functions(model: MultiGPModel, theta: np.ndarray, latents: np.ndarray) ->
 def _given_others(
     model: GPModel, theta: np.ndarray, f: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the predictor of each case given the latents f (n,) of the others."""
+    """Mean (.., n) and variance (n,) of the predictor of each case given latents f (.., n) of the others."""
     full = model.full(theta)
     inverse = np.tril(lapack.dtrtri(model.cholesky(full), lower=1)[0])
     precision = np.einsum("ji,ji->i", inverse, inverse)
-    mean = model.mean_at(full) + f - (inverse.T @ (inverse @ f)) / precision
+    mean = model.mean_at(full) + f - (f @ inverse.T @ inverse) / precision
     return mean, 1.0 / precision
 
 
@@ -219,6 +220,28 @@ def over_function_draws(
         for chains in zip(thetas, latents, strict=True)
     ])  # fmt: skip
     return LeaveOneOut(*_averaged(values), "draws")
+
+
+def over_laplace(fit: MultiLaplace, n_draws: int = 400) -> LeaveOneOut:
+    """As `over_function_draws`, of draws of a Gaussian fit at one setting of the hyperparameters."""
+    model = fit.model
+    latents = fit.draw_latents(np.random.default_rng(0), n_draws)
+    own = zip(
+        model.parts,
+        model.thetas_of_parts(fit.theta),
+        np.split(latents, model.splits, 1),
+        strict=True,
+    )
+    moments = []
+    for part, at, f in own:
+        known = part.predictor(at, f), np.zeros(part.n_cases)
+        moments.append(known if part.basis else _given_others(part, at, f))
+    mean = np.stack([rows for rows, _ in moments], axis=1)
+    variance = np.stack([row for _, row in moments])
+    likelihood = model.likelihood_at(model.full(fit.theta))
+    values = np.array([likelihood.log_mean(model.y, row, variance) for row in mean])
+    density, k = _averaged(values[None])
+    return LeaveOneOut(density, k, "Laplace")
 
 
 def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

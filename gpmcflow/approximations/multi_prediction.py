@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,16 +82,21 @@ class MultiPredictor:
         """Those of the first function: one row for each draw."""
         return self.parts[0].coefficients
 
-    def moments(self, X_new: Sequence[np.ndarray]) -> MultiConditional:
-        """Means and variances at coded inputs, (m, p) for each function."""
-        own = [part.moments(X) for part, X in zip(self.parts, X_new, strict=True)]
+    def moments(self, X_new: np.ndarray) -> MultiConditional:
+        """Means and variances at each of the coded inputs (m, p)."""
+        own = [part.moments(X_new) for part in self.parts]
         mean, variance = (np.stack([part[k] for part in own], axis=1) for k in range(2))
         return MultiConditional(mean, variance, [self.likelihood])
 
-    def draw(self, X_new: Sequence[np.ndarray], rng: np.random.Generator, n: int) -> np.ndarray:
-        """Joint draws (n, q, m) at coded inputs, one for each draw of the latents."""
-        own = [part.draw(X, rng, n) for part, X in zip(self.parts, X_new, strict=True)]
-        return np.stack(own, axis=1)
+    def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Joint draws (n, q, m) at coded inputs (m, p), one for each draw of the latents."""
+        return np.stack([part.draw(X_new, rng, n) for part in self.parts], axis=1)
+
+    def of_draws(self, n: int) -> MultiPredictor:
+        """The same with n draws of the latents, spread evenly over those there are, or these again."""
+        rows = np.linspace(0, len(self.coefficients) - 1, n).astype(int)
+        parts = [replace(part, coefficients=part.coefficients[rows]) for part in self.parts]
+        return replace(self, parts=parts)
 
 
 def multi_predictor(
@@ -123,10 +128,10 @@ def prior_multi_conditionals(
     for _ in range(n_draws if model.dim else 1):
         theta = model.draw_prior(rng)
         means, variances = [], []
-        for part, at, X in zip(model.parts, model.thetas_of_parts(theta), coded, strict=True):
+        for part, at in zip(model.parts, model.thetas_of_parts(theta), strict=True):
             full = part.full(at)
-            variances.append(CovarianceAt(part, full).diagonal(X))
-            means.append(np.full(len(X), part.mean_at(full)))
+            variances.append(CovarianceAt(part, full).diagonal(coded))
+            means.append(np.full(len(coded), part.mean_at(full)))
         likelihood = model.likelihood_at(model.full(theta))
         parts.append(MultiConditional(np.array([means]), np.array([variances]), [likelihood]))
     return parts

@@ -36,7 +36,6 @@ from gpmcflow.approximations.predictive import (
     predictive,
     responses,
     tell_missing_moments,
-    units_of,
 )
 from gpmcflow.approximations.stacking import run_weights
 from gpmcflow.covariances.inputs import row_labels
@@ -129,11 +128,10 @@ def predict(
     else:
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     rng = np.random.default_rng(seed)
-    if isinstance(parts[0], MultiConditional):
-        units_of(parts[0].likelihoods[0], 0, "predict", exposure=exposure, trials=trials)
-        prediction = multi_predictive(MultiConditional.joined(parts), rng, quantiles)
-        return prediction.assign_coords(row_labels(X_new, "new_case"))
     eta = mixture(parts, exposure=exposure, trials=trials)
+    if isinstance(eta, MultiConditional):
+        prediction = multi_predictive(eta, rng, quantiles)
+        return prediction.assign_coords(row_labels(X_new, "new_case"))
     tell_missing_moments(eta)
     prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
     unknown = int(np.isnan(prediction["response_mean"]).sum())

@@ -11,6 +11,7 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.conditional import Conditional
+from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood
 
@@ -21,13 +22,16 @@ BLOCK = 1000  # cases whose responses are simulated at a time
 UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
 
 
-def mixture(
-    parts: Sequence[Conditional], *, exposure: Any = None, trials: Any = None
-) -> Conditional:
+def mixture(parts: Sequence[Any], *, exposure: Any = None, trials: Any = None) -> Any:
     """Predictors of several settings as one mixture, whose likelihoods have the units of the new cases.
 
-    Raises `InputError` for units that the likelihood does not have, or that are not positive.
+    ``parts`` are each a `Conditional`, or each a `MultiConditional` of several functions, and so is the
+    mixture. Raises `InputError` for units that the likelihood does not have, or that are not positive.
     """
+    if isinstance(parts[0], MultiConditional):
+        own = parts[0].likelihoods[0]
+        units_of(own, parts[0].mean.shape[-1], "predict", exposure=exposure, trials=trials)
+        return MultiConditional.joined(parts)
     mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
     likelihoods = _own(parts)
     units = units_of(likelihoods[0], mean.shape[1], "predict", exposure=exposure, trials=trials)

@@ -15,11 +15,12 @@ class OutcomeKind:
     `likelihoods` by name, the first unless another is stated; `link` is the scale on which averages are
     compared: "identity", "log" (changes are factors) or "logit" (changes are points); `unit` is the setting
     that names the column beside the outcome, and `has_unit` says so; `scaling` is how y is made of the
-    outcome, "mean" (standardised), "geometric" (divided by the geometric mean) or none; `typical` is what is
-    predicted of a row, and `overall` what stands for all rows. `measured` outcomes are numbers with a
-    density, `classified` ones have a most probable value, `by_latents` averages of the response are made of
-    latents. The rest are words: `words` and `choice` of a config, `done` of the column, `came` and `seen` of
-    what was observed; `done` may hold {positive}, {unit} and {levels}.
+    outcome, "mean" (standardised), "geometric" (divided by the geometric mean) or none; `typical` is what
+    is predicted of a row, and `overall` what stands for all rows. `measured` outcomes are numbers with a
+    density, `classified` ones have a most probable value, `level` is what a level is called where the
+    outcome is one of them, `by_latents` averages of the response are made of latents. The rest are words:
+    `words` and `choice` of a config, `done` of the column, `came` and `seen` of what was observed; `done`
+    may hold {positive}, {unit} and {levels}.
     """
 
     name: str
@@ -37,7 +38,13 @@ class OutcomeKind:
     overall: str = "average"
     measured: bool = False
     classified: bool = False
+    level: str = ""
     by_latents: bool = False
+
+    @property
+    def leveled(self) -> bool:
+        """Whether the outcome is one of the target's levels."""
+        return bool(self.level)
 
     @property
     def ratios(self) -> bool:
@@ -73,6 +80,19 @@ KINDS = {
             came="the grade seen",
             seen="the grade seen",
             classified=True,
+            level="grade",
+        ),
+        OutcomeKind(
+            "classes",
+            likelihoods=("softmax",),
+            link="logit",
+            words="classes without an order; or grades, with levels in their order, or binary",
+            choice="a probability for each class",
+            done="the outcome, one of several classes: {levels}",
+            came="the class seen",
+            seen="the class seen",
+            classified=True,
+            level="class",
         ),
         OutcomeKind(
             "counts",

@@ -136,6 +136,7 @@ FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are i
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
+MANY_CLASSES = 12  # of an outcome in words: with more, one is set against the rest
 SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
 ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
@@ -203,6 +204,13 @@ def _is_share(column: Column) -> bool:
     return named or bool(name_words(column.name) & PERCENT_WORDS)
 
 
+def _several(n: int) -> Reading:
+    """Several classes: all of them, or of very many one against the rest."""
+    if n <= MANY_CLASSES:
+        return Reading("classes", "classes")
+    return Reading("classes", "binary", "one class against the rest")
+
+
 def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | None) -> Reading:
     """Return the kind of outcome of a column, by its values, its name and the columns beside it."""
     if trials:
@@ -219,14 +227,14 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         if are_graded(levels):
             why = "their order is not known, so one is set against the rest; see levels"
             return Reading("grades", "binary", why)
-        return Reading("classes", "binary", "one class against the rest")
+        return _several(len(levels))
     values = column.values[np.isfinite(column.values)]
     if len(np.unique(values)) == 2:
         return Reading("binary", "binary")
     whole = bool((values == np.floor(values)).all())
     few = len(np.unique(values)) <= 10 and np.ptp(values) <= 10
     if whole and few and STATUS.search(column.name.lower()) and not words & COUNT_WORDS - {"death"}:
-        return Reading("classes", "binary", "one class against the rest")
+        return _several(len(levels))
     if values.min() >= 0 and DURATIONS.search(column.name.lower()) and status:
         if values.min() > 0:
             return Reading("survival", "survival")
@@ -238,7 +246,7 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if whole and few and words & GRADE_WORDS and not words & COUNT_WORDS:
         return Reading("grades", "grades")
     if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
-        return Reading("classes", "binary", "one class against the rest")
+        return _several(len(levels))
     steps = np.unique(values)
     scale = 3 <= len(steps) <= 7 and bool((steps == np.arange(len(steps)) + 1).all())
     if whole and scale and not words & COUNT_WORDS:

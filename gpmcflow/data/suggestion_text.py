@@ -121,7 +121,11 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         whole = suggestion.columns[target.name].kind == "whole"
         words = target.own.words + ("; or counts" if target.kind == "real" and whole else "")
         lines.append(f"  outcome: {target.kind}   # {words}")
-    if target.levels:
+    if target.kind == "classes":
+        lines.append(
+            f"  positive: {yaml_text(target.positive)}   # the class that pictures are of; all are predicted"
+        )
+    elif target.levels:
         lines.append(
             f"  levels: [{listed_grades(target.levels)}]   # from low to high; correct the order if need be"
         )

@@ -319,7 +319,9 @@ def _roles(
         )
     if positive is not None:
         reading = replace(reading, model="binary")
-    elif reading.kind in ("classes", "grades") and reading.model == "binary":
+    elif reading.model == "classes" or (
+        reading.kind in ("classes", "grades") and reading.model == "binary"
+    ):
         counts = Counter(target.labels[~target.missing].tolist())
         if len(counts) <= MOST_LEVELS:
             positive = max(sorted(counts), key=lambda level: counts[level])

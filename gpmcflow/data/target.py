@@ -13,7 +13,7 @@ from gpmcflow.data.csv_table import CsvTable, row_problem
 from gpmcflow.data.grades import grade_order, grades_above, grades_below, listed_grades
 from gpmcflow.data.outcome_kinds import KINDS, YES_WORDS, OutcomeKind
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
-from gpmcflow.data.roles import are_percent, find_trials, is_counted
+from gpmcflow.data.roles import MANY_CLASSES, are_percent, find_trials, is_counted
 
 # Words for an end that was seen.
 END_WORDS = {
@@ -29,9 +29,9 @@ class Target:
 
     `kind` is one of `KINDS`. Of a "binary" one `positive` is +1, all else -1; of "grades" the model's y is
     their place 1, 2, .. in `levels`, and `positive` and `negative` are words for those from `split` on, and
-    those below; else y is (value - `shift`) / `scale`, without a shift where the scale is a geometric mean.
-    `unit` names the column of exposures, trials or events; of times `positive` is the value there where the
-    end was seen.
+    those below; so of "classes", whose `positive` is the one at `split`, which pictures are of; else y is
+    (value - `shift`) / `scale`, without a shift where the scale is a geometric mean. `unit` names the
+    column of exposures, trials or events; of times `positive` is the value there where the end was seen.
     """
 
     name: str
@@ -52,8 +52,15 @@ class Target:
     def standardised_by(self, outcome: np.ndarray) -> Target:
         """Return the target with shift and scale, or the split of grades, by the learning rows.
 
-        Grades are split where the two groups are of sizes as equal as can be.
+        Grades are split where the two groups are of sizes as equal as can be; of classes the most frequent is
+        set against the others, unless one is stated.
         """
+        if self.kind == "classes":
+            shown = self.positive
+            if shown is None:
+                shown = self.levels[int(np.bincount(outcome.astype(int)).argmax()) - 1]
+            place = self.levels.index(shown) + 1
+            return replace(self, split=place, positive=shown, negative=f"not {shown}")
         if self.levels:
             above = [(outcome >= grade).mean() for grade in range(2, len(self.levels) + 1)]
             split = 2 + int(np.argmin(np.abs(np.array(above) - 0.5)))
@@ -96,6 +103,9 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
         return "grades"
     values = target.values
     different = len(set(target.labels[_read(target, settings.positive)].tolist()))
+    words = values is None and settings.positive is None
+    if words and 2 < different <= MANY_CLASSES and not target.problems:
+        return "classes"
     if different == 2 or settings.positive is not None or values is None:
         return "binary"
     return "counts" if is_counted(target) else "real"
@@ -126,6 +136,14 @@ def code_target(
     elif target.kind == "grades":
         levels, values, wrong = _graded(table, column, settings, where)
         target = replace(target, levels=levels)
+        problems += wrong
+    elif target.kind == "classes":
+        levels, values, wrong = _classified(table, column, settings, where)
+        target = replace(target, levels=levels)
+        if settings.positive is not None:
+            chosen, _, unknown_class = _classes(column, settings.positive, where)
+            target = replace(target, positive=chosen)
+            wrong += unknown_class
         problems += wrong
     elif column.values is None or column.kind == "date":
         problems.append(
@@ -305,17 +323,33 @@ def _graded(
     listed = listed_grades(levels)
     if twice := [level for level, n in Counter(levels).items() if n > 1]:
         return (), values, [
-            f"{where}.levels: found {twice[0]} twice in [{listed}]; name each grade once"
+            f"{where}.levels: found {twice[0]} twice in [{listed}]; name each once"
         ]  # fmt: skip
     places = {level: place for place, level in enumerate(levels, 1)}
     values[~column.missing] = [places.get(label, np.nan) for label in filled]
     unknown_grade = ~column.missing & np.isnan(values)
     if unknown_grade.any():
         first = listed_grades([column.labels[int(np.flatnonzero(unknown_grade)[0])]])
-        says = f"is not among the grades; correct it, or add it at its place: levels: [{listed}, {first}]"
+        known = settings.outcome or "grades"
+        says = f"is not among the {known}; correct it, or add it at its place: levels: [{listed}, {first}]"
         problem = row_problem(table, column.name, unknown_grade, lambda cell: f'"{cell}" {says}')
         return levels, values, [problem]
     return levels, values, []
+
+
+def _classified(
+    table: CsvTable, column: Column, settings: TableSettings, where: str
+) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
+    """Return the classes by the alphabet, the place of each cell among them from 1 on, and what is wrong."""
+    classes = sorted(set(column.labels[~column.missing].tolist()), key=_order)
+    if len(classes) > MOST_LEVELS:
+        return (), np.full(len(column.labels), np.nan), [
+            f"{where}.target: column {column.name} has {len(classes)} classes; allowed: {MOST_LEVELS}; "
+            "choose another target, or set one class against the rest: outcome: binary and positive: "
+            f"{yaml_text(classes[0])}"
+        ]  # fmt: skip
+    stated = settings.levels or tuple(classes)
+    return _graded(table, column, replace(settings, levels=stated), where)
 
 
 def _unit_of_wrong_kind(
@@ -327,10 +361,10 @@ def _unit_of_wrong_kind(
         for own in KINDS.values()
         if own.unit and getattr(settings, own.unit) and own.name != kind
     ]
-    if settings.levels and kind != "grades":
+    if settings.levels and not KINDS[kind].leveled:
         problems.append(
-            f"{where}.levels: the outcome is {kind}, and only grades have levels; leave them out or write "
-            "outcome: grades"
+            f"{where}.levels: the outcome is {kind}, and only grades and classes have levels; leave them out "
+            "or write outcome: grades"
         )
     if kind == "survival" and not settings.event:
         problems.append(

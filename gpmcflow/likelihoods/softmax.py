@@ -171,7 +171,8 @@ class Softmax(MultiLikelihood):
 
     def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
-        p = [np.exp(self.log_probabilities(u)) for u in self._at_nodes(mean, variance)]
+        at = self._at_nodes(mean, variance) if np.any(variance) else [mean]
+        p = [np.exp(self.log_probabilities(u)) for u in at]
         return np.moveaxis(np.mean(p, axis=0), -2, 0)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpmcflow.covariances.basis_functions import BasisFunctions
-from gpmcflow.covariances.expressions import Leaf
+from gpmcflow.covariances.binding import with_all_levels
+from gpmcflow.covariances.expressions import Covariance, Leaf
 from gpmcflow.covariances.inputs import Inputs, inputs_of, require_plain
+from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, text_digest
 from gpmcflow.likelihoods import Likelihood, MultiLikelihood
@@ -102,7 +104,11 @@ class MultiGPModel(ModelCoordinates):
         set_(self, "likelihood", self.likelihood.with_levels_of(self.y))
         inputs = inputs_of(self.X)
         y = np.array(self.likelihood.coded(self.y), np.float64, order="C")
-        set_(self, "covariance", self._each("covariance", self.covariance))
+        covariances = {
+            name: parse_covariance(own, where="model: covariance") if isinstance(own, str) else own
+            for name, own in self._each("covariance", self.covariance).items()
+        }
+        set_(self, "covariance", covariances)
         means = self.likelihood.default_means()
         if isinstance(self.mean, Mapping):
             self._require_functions("mean", self.mean)
@@ -111,6 +117,8 @@ class MultiGPModel(ModelCoordinates):
             means = dict.fromkeys(means, self.mean)
         self._refuse_shared_mean(means)
         set_(self, "mean", means)
+        for own in covariances.values():  # levels that one covariance knows of are those of all
+            inputs = with_all_levels(inputs, own) if isinstance(own, Covariance) else inputs
         parts = [self._part(inputs, y, name) for name in self._own_functions]
         first = parts[0]
         bound = (part.covariance for part in parts)
@@ -296,10 +304,9 @@ class MultiGPModel(ModelCoordinates):
         eta = self.predictor(theta, latents)
         return latents, self.likelihood_at(self.full(theta)).simulate(rng, eta)
 
-    def new_inputs(self, X_new: Any, unseen: str = "error") -> list[np.ndarray]:
-        """New inputs, coded for each function, (m, p) each."""
-        coded = {id(part): part.new_inputs(X_new, unseen) for part in self.parts}
-        return [coded[id(part)] for part in self.parts]
+    def new_inputs(self, X_new: Any, unseen: str = "error") -> np.ndarray:
+        """New inputs as (m, p), coded as those of the model: levels are those of all functions."""
+        return self.parts[0].new_inputs(X_new, unseen)
 
     # -- other models ------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from gpmcflow.analysis.reading import cells_of
 from gpmcflow.analysis.report import made_of
 from gpmcflow.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
 from gpmcflow.analysis.summaries import predictions_of
-from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.approximate import fitted_at
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
 from gpmcflow.data.outcome_kinds import KINDS
@@ -136,7 +136,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path, *, raw: bool = 
         model = build_model(settings, info["shown"], data, info["name"])
         tree = load_results(folder / _predicting(info, settings)[0])
         if info["quick"]:
-            own = predictors(approximate(model.at(tree["maximum/theta"].values)), n_draws=1)
+            own = predictors(fitted_at(model, tree["maximum/theta"].values), n_draws=1)
         else:
             own = predictors(tree, model=model, n_draws=N_PREDICTED)
     coded = model.new_inputs(rows.X)
@@ -220,9 +220,9 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: str | Path) ->
         yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
     first, kind, name = table.iloc[0], info["target"]["kind"], info["target"]["name"]
     made = ["mean", "sd", "quantiles"]
-    if kind == "grades":
-        made = ["grade", *(PREFIX + level for level in info["target"]["levels"])]
-        shown = f"{name} {first['grade']} ({first[PREFIX + first['grade']]:.0%})"
+    if level := KINDS[kind].level:
+        made = [level, *(PREFIX + own for own in info["target"]["levels"])]
+        shown = f"{name} {first[level]} ({first[PREFIX + first[level]]:.0%})"
     elif kind == "binary":
         shown = f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
     else:

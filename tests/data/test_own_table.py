@@ -278,7 +278,7 @@ def test_constant_in_the_learning_rows(tmp_path):
     ("target", "settings", "text"),
     [
         ("Y", {}, 'data.target: no column "Y" in own.csv; did you mean "y"?'),
-        ("g", {}, 'data.target: column g has 5 classes (a 8, b 8, c 8, d 8, e 8); one class against'),
+        ("g", {"outcome": "binary"}, "data.target: column g has 5 classes (a 8, b 8, c 8, d 8, e 8); one"),
         ("name", {}, "data.target: column name has 40 classes (n0 1, n1 1,"),
         ("name", {}, "n13 1, ...); two are needed; choose another target"),
         ("g", {"positive": "A1"}, 'data.positive: no value "A1" in column g; did you mean "a"?'),

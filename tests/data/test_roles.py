@@ -98,7 +98,7 @@ OUTCOMES = [
     ("quality", RNG.integers(3, 9, N), "grades", "ordinal"),
     ("opinion", words(["agree", "neutral", "disagree"]), "grades", "ordinal"),
     ("opinion", words(["agree", "neutral", "disagree", "who knows"]), "grades", "probit"),
-    ("species", words(["adelie", "gentoo", "chinstrap"]), "classes", "probit"),
+    ("species", words(["adelie", "gentoo", "chinstrap"]), "classes", "softmax"),
     ("y", words(["a", "b"]), "binary", "probit"),
     ("y", RNG.integers(0, 2, N), "binary", "probit"),
 ]

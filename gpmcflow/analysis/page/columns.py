@@ -256,9 +256,9 @@ def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
 
 
 def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
-    """How much likelier the upper grades are at one end of the first column; nothing of other outcomes."""
+    """How much likelier the upper grades, or a class, are at one end of the first column."""
     told = [shift for shift in clear if not season_of(analysis, shift.column)]
-    if analysis.kind != "grades" or not told:
+    if not analysis.own.leveled or not told:
         return Markup("")
     shift = told[0]
     raw = analysis["relevance"].query("column == @shift.column").iloc[0]

@@ -80,6 +80,7 @@ def _file_line(analysis: Analysis) -> str:
     outcome = {
         "binary": f"{analysis.target}, {target['positive']} or {target['negative']}",
         "grades": f"{analysis.target}, grades {words.series(target.get('levels') or ('',))}",
+        "classes": f"{analysis.target}, one of {words.series(target.get('levels') or ('',))}",
         "positive": name,
         "survival": f"{name}, ended where {target['unit']} is {target['positive']}",
         "real": name,

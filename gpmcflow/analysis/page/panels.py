@@ -275,11 +275,12 @@ def band_panels(
     *,
     levels: Sequence[str],
     split: int,
+    level: str,
     names: dict[str, str],
     categories: Collection[str],
     caption: str,
 ) -> list[Markup]:
-    """One panel a column: probabilities of the grades, the lowest at the foot, and where they are split."""
+    """One panel a column: probabilities of the levels, the first at the foot, and where they are split."""
     panels = []
     colours = [STEPS[round(step)] for step in np.linspace(0, 6, len(levels))]
     for index, (column, part) in enumerate(grades.groupby("column", sort=False)):
@@ -323,7 +324,7 @@ def band_panels(
             axes.yaxis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
             percent_axis(axes.yaxis)
             _name(axes, levels, 0.5 * (tops[:-1, -1] + tops[1:, -1]))
-            top_left(axes, "probability of each grade")
+            top_left(axes, f"probability of each {level}")
             axes.set_xlabel(wrapped(names[column], 48, 1))
             panels.append(canvas.svg(f"{key}-{index}", caption))
     return panels

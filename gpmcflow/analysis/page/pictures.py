@@ -136,20 +136,25 @@ def _survival(analysis: Analysis):
 
 
 def _grades(analysis: Analysis):
-    table, target = analysis["grades"], analysis.info["target"]
+    table, target, level = analysis["grades"], analysis.info["target"], analysis.own.level
+    levels, split = list(target["levels"]), int(target["split"])
+    if analysis.kind == "classes":  # the class that is told of stands above the others
+        levels = [name for name in levels if name != target["positive"]] + [target["positive"]]
+        split = len(levels)
     relevance = analysis["relevance"]
     categories = set(relevance.loc[relevance["kind"] == "category", "column"])
     caption = (
-        f"Probability of each grade of {analysis.target} when one column is set to a value, other things "
-        f"equal; the lowest grade is at the bottom. Below the line: {target['negative']}; above it: "
-        f"{target['positive']}; dashes: its 95 % interval."
+        f"Probability of each {level} of {analysis.target} when one column is set to a value, other things "
+        f"equal{'; the lowest grade is at the bottom' if level == 'grade' else ''}. Below the line: "
+        f"{target['negative']}; above it: {target['positive']}; dashes: its 95 % interval."
     )
     panels = band_panels(
         f"{analysis.info['name']}-grades",
         table,
         analysis["effects"],
-        levels=list(target["levels"]),
-        split=int(target["split"]),
+        levels=levels,
+        split=split,
+        level=level,
         names={column: analysis.with_unit(column) for column in table["column"].unique()},
         categories=categories,
         caption=caption,

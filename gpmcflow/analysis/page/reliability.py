@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import Section, figure, join, paragraph, sentences
+from gpmcflow.analysis.page.html import (
+    Head,
+    Section,
+    bold,
+    figure,
+    join,
+    paragraph,
+    sentences,
+    table,
+)
 from gpmcflow.analysis.page.judging import (
     MOST_POINTS,
     calibration_panel,
@@ -30,6 +39,7 @@ from gpmcflow.analysis.page.standing import one_class
 _HEADINGS = {
     "binary": "Are the probabilities calibrated?",
     "grades": "Are the grade probabilities calibrated?",
+    "classes": "Are the class probabilities calibrated?",
     "counts": "Do the counts vary as the model says?",
     "survival": "Are the predicted times calibrated?",
 }
@@ -46,7 +56,7 @@ def reliability(analysis: Analysis) -> Section:
             "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
         )
         return Section("reliability", heading, paragraph(text))
-    if analysis.kind == "grades":
+    if analysis.own.leveled:
         body = _grades(analysis, judged)
     elif analysis.kind == "binary":
         body = _calibration(analysis, judged)
@@ -238,24 +248,26 @@ def _counts(analysis: Analysis, judged) -> Markup:
 
 
 def _grades(analysis: Analysis, judged) -> Markup:
-    target, n = analysis.info["target"], len(judged)
+    target, n, level = analysis.info["target"], len(judged), analysis.own.level
     levels = list(target["levels"])
-    bins, upper = grade_bins(judged, levels), set(levels[target["split"] - 1 :])
+    upper = {target["positive"]} if level == "class" else set(levels[target["split"] - 1 :])
+    bins = grade_bins(judged, levels)
     groups_of = judged.assign(outcome=judged["outcome"].isin(upper).astype(float))
     outside = [one for one in bins if one.outside]
     good = len(outside) <= 1 and probabilities_fit(groups_of)[0]
     texts = [
-        f"{words.capital(words.rows(one.seen))} {'has' if one.seen == 1 else 'have'} the grade {one.name}, "
+        f"{words.capital(words.rows(one.seen))} {'has' if one.seen == 1 else 'have'} the {level} {one.name}, "
         f"{'more' if one.seen > one.high else 'fewer'} than the {words.number(one.expected, 2)} the model "
         f"expects ({one.low} to {one.high})."
         for one in outside[:2]
     ]
-    every = "" if outside else "Each grade is as frequent as the model expects."
+    every = "" if outside else f"Each {level} is as frequent as the model expects."
     text = sentences([_verdict(analysis, n, good), every, *texts])
     caption = (
-        "First: held-out rows by their grade. Dot: seen; line and band: expected with its 95 % interval; the "
-        f"axis is a square root. Second: how often the grade was {target['positive']}, in groups from low to "
-        "high probability; on the dashes, probability and share agree; bars: 95 % interval for the share."
+        f"First: held-out rows by their {level}. Dot: seen; line and band: expected with its 95 % interval; "
+        f"the axis is a square root. Second: how often the {level} was {target['positive']}, in groups from "
+        "low to high probability; on the dashes, probability and share agree; bars: 95 % interval for the "
+        "share."
     )
     name = analysis.info["name"]
     shown, share = analysis.target, f"share that was {target['positive']}"
@@ -263,7 +275,24 @@ def _grades(analysis: Analysis, judged) -> Markup:
         rootogram_panel(f"{name}-grades-seen", bins, f"{shown} of a row", caption),
         calibration_panel(f"{name}-calibration", probability_groups(groups_of), share, caption),
     ]
-    return join([paragraph(text), figure(panels, caption)])
+    body: list[Markup] = [paragraph(text), figure(panels, caption)]
+    return join([*body, *([_confusion(judged, levels)] if level == "class" else [])])
+
+
+def _confusion(judged, levels: list[str]) -> Markup:
+    """How many rows of each class are predicted to be of which."""
+    counts = {
+        (seen, told): int(((judged["outcome"] == seen) & (judged["class"] == told)).sum())
+        for seen in levels
+        for told in levels
+    }
+    heads = [Head("seen"), *(Head(f"predicted {told}", True) for told in levels)]
+    cells: list[list[object]] = []
+    for seen in levels:
+        row = [str(counts[seen, told]) for told in levels]
+        own = levels.index(seen)
+        cells.append([seen, *row[:own], bold(row[own]), *row[own + 1 :]])
+    return table(heads, cells)
 
 
 def _share(part: int, n: int) -> str:

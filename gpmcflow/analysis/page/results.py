@@ -60,7 +60,7 @@ _TEXT = {
     "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
     "relevance": ["low", "high"],
 }  # fmt: skip
-_OF_GRADES = ("row", "grade", "probability", "q025", "q975")  # predictions
+_OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,8 @@ def _read(
     if name.startswith("predictions"):
         words += [*info.get("ids", []), *info.get("shown_columns", [])]
         if info["target"].get("levels"):
-            words, needed = [*words, "grade", "outcome"], _OF_GRADES
+            level = KINDS[info["target"]["kind"]].level
+            words, needed = [*words, level, "outcome"], (level, *_OF_LEVELS)
     table = read_csv(path, na_values=[""], dtype={word: str for word in words})
     missing = [column for column in needed if column not in table]
     if missing:

@@ -97,10 +97,13 @@ def _introduction(analysis: Analysis) -> Markup:
             "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
             "rows (geometric mean); a coin gives 50 %."
         ),
-        "grades": Markup(
-            "The <i>typical probability</i> is what a model gave to the grade seen, averaged over rows "
-            "(geometric mean); guessing among all {} gives {}."
-        ).format(*_guessing(analysis)),
+        **dict.fromkeys(
+            ("grades", "classes"),
+            Markup(
+                "The <i>typical probability</i> is what a model gave to the {} seen, averaged over rows "
+                "(geometric mean); guessing among all {} gives {}."
+            ).format(analysis.own.level, *_guessing(analysis)),
+        ),
         "positive": Markup(
             "The <i>typical error</i> is the mean distance between outcome and predicted median."
         )

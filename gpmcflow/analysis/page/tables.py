@@ -74,8 +74,12 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     ids = [column for column in analysis.info.get("ids", []) if column in first]
     heads, cells = [Head(ids[0] if ids else "row")], []
     upper = analysis.info["target"]["positive"]
+    of_levels = [
+        Head(analysis.own.level), Head("its probability", True), Head(f"{upper}, 95 %", True)
+    ]  # fmt: skip
     heads += {
-        "grades": [Head("grade"), Head("its probability", True), Head(f"{upper}, 95 %", True)],
+        "grades": of_levels,
+        "classes": of_levels,
         "binary": [Head("probability", True), Head("95 % interval", True)],
         "counts": [Head(label(analysis.target), True), Head("count, 95 %", True)],
     }.get(
@@ -120,9 +124,9 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
         )
         value, low, high = words.around(value, row["q025"], row["q975"])
         return [bold(words.probability(value)), words.percent_range(low, high)]
-    if analysis.kind == "grades":
-        own, upper = row[PREFIX + row["grade"]], (row["probability"], row["q025"], row["q975"])
-        return [bold(row["grade"]), words.probability(own), words.percent_interval(*upper)]
+    if level := analysis.own.level:
+        own, upper = row[PREFIX + row[level]], (row["probability"], row["q025"], row["q975"])
+        return [bold(row[level]), words.probability(own), words.percent_interval(*upper)]
     if analysis.kind == "share":
         value, low, high = words.around(row["mean"], row["q025"], row["q975"])
         return [bold(words.probability(value)), words.percent_range(low, high)]
@@ -154,7 +158,7 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
     if analysis.kind == "survival" and not row["event"]:
         return f"over {words.number(row['outcome'])}"
-    if analysis.kind == "grades":
+    if analysis.own.leveled:
         return str(row["outcome"])
     if analysis.kind == "share":
         return words.percent(row["outcome"])
@@ -171,11 +175,11 @@ def _meaning(analysis: Analysis, is_new: bool) -> str:
             "Each prediction is the median: the end is as likely to come after it as before. Each interval "
             "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
         )
-    if analysis.kind == "grades":
+    if level := analysis.own.level:
         upper = analysis.info["target"]["positive"]
         return (
-            f"Each prediction is the most probable grade; the last column is the probability of {upper} with "
-            "its interval. The file has the probability of every grade."
+            f"Each prediction is the most probable {level}; the last column is the probability of {upper} "
+            f"with its interval. The file has the probability of every {level}."
         )
     if analysis.kind == "positive":
         return (

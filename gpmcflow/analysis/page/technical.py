@@ -38,7 +38,7 @@ _FILES = {
     "curve": "average response over the input, with bands",
     "map": "response, interval and doubt on a grid",
     "survival": "share that lasts longer, at the two ends of the strongest column and of all rows",
-    "grades": "probability of each grade as the most relevant columns are set to values",
+    "grades": "probability of each grade or class as the most relevant columns are set to values",
     "reach": "distances over which places stay similar",
     "models": "evidence, scores, standard errors, sampler, seconds",
     "hyperparameters": "prior and posterior of every parameter",

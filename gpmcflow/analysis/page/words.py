@@ -30,6 +30,7 @@ LIKELIHOODS = {
     "binomial": "successes out of trials, binomial",
     "beta": "shares, beta",
     "ordinal": "ordered grades, ordinal",
+    "softmax": "classes, softmax",
     "probit": "yes or no, probit",
     "logistic": "yes or no, logistic",
 }

@@ -24,6 +24,7 @@ SETTINGS = {
     "binary": {"target": "ill"},
     "counts": {"target": "count", "exposure": "hours", "coordinates": ["east", "north"]},
     "grades": {"target": "rating", "outcome": "grades"},
+    "classes": {"target": "kind"},
     "share": {"target": "cover", "outcome": "share"},
     "binomial": {"target": "sick", "trials": "tested"},
     "positive": {"target": "price", "outcome": "positive"},
@@ -67,6 +68,12 @@ def _made(kind: str, n: int, seed: int) -> pd.DataFrame:
         )
         rating = np.array(["poor", "fair", "good", "very good"])[cut]
         return pd.DataFrame({"dose": x, "arm": arm, "rating": rating})
+    if kind == "classes":  # trees told apart by height and, less well, by the width of leaves
+        tree = rng.choice(3, n, p=[0.25, 0.3, 0.45])
+        height = 20.0 + 4.0 * (tree == 0) - 4.0 * (tree == 2) + 2.0 * rng.standard_normal(n)
+        leaf = 5.0 + 1.0 * (tree == 1) + rng.standard_normal(n)
+        names = np.array(["ash", "beech", "oak"])[tree]
+        return pd.DataFrame({"kind": names, "height": height.round(2), "leaf": leaf.round(2)})
     if kind == "share":
         soil = rng.choice(["clay", "sand"], n)
         mean = 1.0 / (1.0 + np.exp(1.0 - 0.8 * z - 0.5 * (soil == "sand")))

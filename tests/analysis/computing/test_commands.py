@@ -106,7 +106,11 @@ def test_problems_of_the_schema_come_at_once(folder):
 @pytest.mark.parametrize(
     ("key", "value", "line"),
     [
-        ("outcome", "yes/no", "unknown name 'yes/no'. (allowed: binary, binomial, counts,"),
+        (
+            "outcome",
+            "yes/no",
+            "unknown name 'yes/no'. (allowed: binary, binomial, classes, counts,",
+        ),
         ("coordinates", ["x"], 'found ["x"]; allowed: a list of 2, each text'),
         ("coordinates", ["x", "y", "z"], 'found ["x", "y", "z"]; allowed: a list of 2, each text'),
         ("coordinates", ["x", "x"], "'x' found twice; list each once"),

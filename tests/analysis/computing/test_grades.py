@@ -91,7 +91,7 @@ def test_the_config_of_new_has_the_grades_in_order(done):
         ({"rating": ["good"] * 40}, {}, 'data.target: column rating is always "good"'),
         ({}, {"levels": ["poor", "fair", "good", "very good", "good"]}, "data.levels: found good twice"),
         ({}, {"outcome": "binary", "levels": list(LEVELS), "positive": "good"},
-         "data.levels: the outcome is binary, and only grades have levels"),
+         "data.levels: the outcome is binary, and only grades and classes have levels"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_grades_gets_a_line(data, table, change, settings, line):
