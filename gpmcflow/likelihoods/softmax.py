@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.multi import MultiLikelihood
@@ -136,8 +135,9 @@ class Softmax(MultiLikelihood):
 
     def log_probabilities(self, eta: np.ndarray) -> np.ndarray:
         """Return log p(y = c | u) (..., C, n) of contrasts u (..., C - 1, n)."""
-        values = np.einsum("cq,...qn->...cn", self.contrasts, eta)
-        return values - logsumexp(values, axis=-2, keepdims=True)
+        values = self.contrasts @ eta
+        values -= values.max(axis=-2, keepdims=True)
+        return values - np.log(np.exp(values).sum(axis=-2, keepdims=True))
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p and its gradient A'(e_y - p)."""
@@ -147,12 +147,12 @@ class Softmax(MultiLikelihood):
             log_p, np.broadcast_to(place, (*log_p.shape[:-2], 1, place.size)), axis=-2
         )[..., 0, :]
         observed = self.contrasts[place].T
-        return value, observed - np.einsum("cq,...cn->...qn", self.contrasts, np.exp(log_p))
+        return value, observed - self.contrasts.T @ np.exp(log_p)
 
     def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return A'(diag p - p p')A of each case, which is minus the Hessian."""
         A, p = self.contrasts, np.exp(self.log_probabilities(eta))
-        first = np.einsum("cq,...cn->...qn", A, p)
+        first = A.T @ p
         blocks = np.einsum("ca,...cn,cb->...abn", A, p, A)
         return blocks - first[..., :, None, :] * first[..., None, :, :]
 
@@ -171,9 +171,8 @@ class Softmax(MultiLikelihood):
 
     def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
-        at = self._at_nodes(mean, variance) if np.any(variance) else [mean]
-        p = [np.exp(self.log_probabilities(u)) for u in at]
-        return np.moveaxis(np.mean(p, axis=0), -2, 0)
+        u = self._at_nodes(mean, variance) if np.any(variance) else mean[None]
+        return np.moveaxis(np.exp(self.log_probabilities(u)).mean(0), -2, 0)
 
 
 @cache
