@@ -38,8 +38,7 @@ def parts() -> dict[str, str]:
         f"differs_{study}": committed_tables.markdown(committed_tables.disagreements(ROOT, study))
         for study in committed_tables.STUDIES
     }
-    keys = config_reference(ROOT / "workflow" / "schemas")
-    return tables | differing | {"config_keys": keys}
+    return tables | differing | {"config_keys": config_reference()}
 
 
 def write(app: Sphinx) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t as student_t
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
@@ -185,32 +186,34 @@ VERDICT_COLUMNS = [
 ]
 
 
-def verdict_row(study: str, *, table: str, row: str, column: str, verdict: str, **cells) -> dict:
+def verdict_row(*, table: str, row: str, column: str, verdict: str, **cells) -> dict:
     """Return one row; cells that are not given stay empty."""
-    known = {"study": study, "table": table, "row": row, "column": column, "verdict": verdict}
+    known = {"table": table, "row": row, "column": column, "verdict": verdict}
     unknown = set(cells) - set(VERDICT_COLUMNS)
     if unknown:
         raise TypeError(f"verdict row: unknown columns {sorted(unknown)}")
     return dict.fromkeys(VERDICT_COLUMNS, "") | known | cells
 
 
-def claim_row(study: str, claim: str, row: str, column: str, **cells) -> dict:
+def verdict_table(study: str, rows: Sequence[dict]) -> pd.DataFrame:
+    """The verdict of a study, of its rows."""
+    return pd.DataFrame(rows, columns=VERDICT_COLUMNS).assign(study=study)
+
+
+def claim_row(claim: str, row: str, column: str, **cells) -> dict:
     """Row of a claim in words."""
-    return verdict_row(study, table=f"claim: {claim}", row=row, column=column, **cells)
+    return verdict_row(table=f"claim: {claim}", row=row, column=column, **cells)
 
 
-def judged_row(
-    study: str, claim: str, row: str, column: str, ours: Estimate, *claims, **cells
-) -> dict:
+def judged_row(claim: str, row: str, column: str, ours: Estimate, *claims, **cells) -> dict:
     """Row of a claim about an estimate, which holds where each position is what it should be."""
-    judged = ours.cells() | {"verdict": verdict(*claims)}
-    return claim_row(study, claim, row, column, **judged, **cells)
+    return claim_row(claim, row, column, **ours.cells(), verdict=verdict(*claims), **cells)
 
 
-def missing_row(study: str, claim: str, need: str, row: str = "", column: str = "") -> dict:
+def missing_row(claim: str, need: str, row: str = "", column: str = "") -> dict:
     """Row of a claim whose run is not there: what it needs."""
     why = f"not in this config: {need}"
-    return claim_row(study, claim, row, column, verdict="missing", why=why)
+    return claim_row(claim, row, column, verdict="missing", why=why)
 
 
 def joined(*reasons: str) -> str:
@@ -243,13 +246,13 @@ def number_cells(
     }
 
 
-def printed_row(study: str, known: dict, cells: dict | None, missing: str, *reasons: str) -> dict:
+def printed_row(known: dict, cells: dict | None, missing: str, *reasons: str) -> dict:
     """Row of a printed number: ``missing`` says what is not there; reasons stand before a disagreement."""
     if cells is None:
-        return verdict_row(study, **known, verdict="missing", why=missing)
+        return verdict_row(**known, verdict="missing", why=missing)
     if cells["verdict"] in (NUMBER[1], NOT_RESOLVED):
         cells = cells | {"why": joined(*reasons, cells["why"])}
-    return verdict_row(study, **known, **cells)
+    return verdict_row(**known, **cells)
 
 
 def reason_of(published: dict, **cell) -> str:

@@ -84,11 +84,11 @@ import pandas as pd
 from gpmcflow.jobs.parts import rows_of
 from gpmcflow.replications.judgement import (
     NUMBER,
-    VERDICT_COLUMNS,
     Estimate,
     near,
     verdict,
     verdict_row,
+    verdict_table,
 )
 
 
@@ -99,8 +99,8 @@ def tables(parts, published):
         mean = Estimate(run.mean, run.error)
         position = near(mean, published["mean"], tolerance=1.0)
         words = verdict((position, "within"), words=NUMBER)
-        rows.append(verdict_row("toy", table="rolls", row=run.problem, column="mean", verdict=words))
-    return {"runs": runs[["problem", "mean"]], "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
+        rows.append(verdict_row(table="rolls", row=run.problem, column="mean", verdict=words))
+    return {"runs": runs[["problem", "mean"]], "verdict": verdict_table("toy", rows)}
 ''',
     "gpmcflow/replications/toy/figures.py": '''
 from matplotlib.figure import Figure

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from gpmcflow.jobs.parts import grouped
-from gpmcflow.replications import judgement as rows
-from gpmcflow.replications.fast_likelihood.data import STUDY
 from gpmcflow.replications.fast_likelihood.types import TYPES
-from gpmcflow.replications.judgement import Estimate, combined, side, verdict
-
-claim_row, judged_row, missing_row = (
-    partial(make, STUDY) for make in (rows.claim_row, rows.judged_row, rows.missing_row)
+from gpmcflow.replications.judgement import (
+    Estimate,
+    claim_row,
+    combined,
+    joined,
+    side,
+    verdict,
 )
+
 COSTS = {  # of an effective draw
     "run_cost": "tau x pi-equivalents",
     "efficiency": "tau x CPU",
@@ -80,7 +81,7 @@ class TypeRuns:
         far = sum("far" in run for run in infinite)
         counts = {"never moved": len(infinite) - far, "stayed far from the others": far}
         n = self.count(method)
-        return rows.joined(*(f"{k} of {n} chains {what}" for what, k in counts.items() if k))
+        return joined(*(f"{k} of {n} chains {what}" for what, k in counts.items() if k))
 
     def log_ratio(self, method: str, base: str, key: str) -> Estimate:
         """Mean of the paired log ratio of a cost to another method's, over data sets that have both.
@@ -176,7 +177,7 @@ def below_one(
         f"{runs.number(*pair)}, n = {runs.settings['n']}, {runs.settings['iterations']} iterations"
     )
     known = math.isfinite(log_ratio.centre)
-    note = rows.joined(*(() if known else map(runs.infinitely_costly, pair)), why, note)
+    note = joined(*(() if known else map(runs.infinitely_costly, pair)), why, note)
     cells = log_ratio.exp().cells() if known else {}
     judged = verdict((side(log_ratio, 0.0), "below"))
     column = f"{COSTS[key]}: {pair[0]} / {pair[1]}"

@@ -16,9 +16,6 @@ from gpmcflow.replications.fast_likelihood.estimates import (
     FAR,
     TypeRuns,
     below_one,
-    claim_row,
-    judged_row,
-    missing_row,
     type_runs,
 )
 from gpmcflow.replications.fast_likelihood.types import (
@@ -32,15 +29,18 @@ from gpmcflow.replications.fast_likelihood.types import (
 from gpmcflow.replications.judgement import (
     NUMBER,
     TIME_PRECISION,
-    VERDICT_COLUMNS,
     Estimate,
     all_equal,
+    claim_row,
     combined,
+    judged_row,
+    missing_row,
     number_cells,
     printed_row,
     reason_of,
     side,
     verdict,
+    verdict_table,
 )
 
 # What the fast-likelihood study adds to the paper: levers, sensitivity, agreement of all methods.
@@ -372,7 +372,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
         rows += _printed_rows(number, printed, runs, published, tuning)
     rows += claim_rows(types, faithful, tunings)
     table = [row for runs in types.values() for row in _run_rows(runs, published)]
-    return {"runs": pd.DataFrame(table), "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
+    return {"runs": pd.DataFrame(table), "verdict": verdict_table(STUDY, rows)}
 
 
 def _run_rows(runs: TypeRuns, published: dict) -> list[dict]:
@@ -436,7 +436,7 @@ def _printed_rows(
                 reasons = [reason_of(published, type=number, method=name, column=column)]
                 reasons += [_by_width(tuning, method)] if column == "ACT" else []
             missing = f"no run of type {number} at n = {TYPES[number].n} as in the paper"
-            rows.append(printed_row(STUDY, known, cells, missing, *reasons))
+            rows.append(printed_row(known, cells, missing, *reasons))
     return rows
 
 

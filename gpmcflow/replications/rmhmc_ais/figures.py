@@ -13,14 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.jobs.job import Job
-from gpmcflow.replications.figures import (
-    acceptance_and_step_size,
-    effective_size_by_temperature,
-    evidence_against_time,
-    hyperparameter_map,
-    log_weights,
-    posterior_summary,
-)
+from gpmcflow.replications.figures.evidence import evidence_against_time
 from gpmcflow.replications.figures.style import (
     Look,
     handle,
@@ -29,6 +22,12 @@ from gpmcflow.replications.figures.style import (
     mark,
     new_figure,
     styled,
+)
+from gpmcflow.replications.figures.summaries import hyperparameter_map, posterior_summary
+from gpmcflow.replications.figures.temperatures import (
+    acceptance_and_step_size,
+    effective_size_by_temperature,
+    log_weights,
 )
 from gpmcflow.replications.rmhmc_ais.illustration import GaussianMixture
 from gpmcflow.storage import load_results, open_results, read_csv

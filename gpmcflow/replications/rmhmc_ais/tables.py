@@ -14,13 +14,13 @@ from gpmcflow.replications.figures.estimates import best_rows, combine_replicate
 from gpmcflow.replications.judgement import (
     NOT_RESOLVED,
     NUMBER,
-    VERDICT_COLUMNS,
     Estimate,
     equal,
     number_cells,
     side,
     verdict,
     verdict_row,
+    verdict_table,
     within,
 )
 from gpmcflow.replications.rmhmc_ais.parts import STUDY
@@ -179,7 +179,7 @@ def claim_rows(fits: pd.DataFrame, estimates: pd.DataFrame) -> list[dict]:
         ]
         for judged in (_agreement, _alarms, _fixed_iterations, _prior_start, _automatic_tuning):
             rows += [
-                verdict_row(STUDY, **({"row": problem, "unit": "nat"} | cells))
+                verdict_row(**({"row": problem, "unit": "nat"} | cells))
                 for cells in judged(mine, points, best["method"])
             ]
     return rows
@@ -331,7 +331,7 @@ def size_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict) -> l
                 for length in lengths:
                     cells = _size_cells(runs.get((method, length)), best)
                     cells |= {"row": problem, "column": f"{method}, {length} temperatures"}
-                    rows.append(verdict_row(STUDY, table="methods and sizes", unit="nat", **cells))
+                    rows.append(verdict_row(table="methods and sizes", unit="nat", **cells))
     return rows
 
 
@@ -367,7 +367,7 @@ def hardest_setting_rows(grid: dict, fits: pd.DataFrame) -> list[dict]:
             cells = {"unit": "nat", "recomputed": largest, "ours": here}
             cells |= {"column": label, "verdict": verdict(here >= largest)}
             why = f"largest at log length scale {lengths[k]:g}, log signal sd {signals[m]:g}"
-            rows.append(verdict_row(STUDY, table=claim, row=fit["problem"], why=why, **cells))
+            rows.append(verdict_row(table=claim, row=fit["problem"], why=why, **cells))
     return rows
 
 
@@ -389,7 +389,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     annealed = fits[fits["problem"].isin(estimates["problem"])]
     for grid in rows_of(parts, "map"):
         verdict += hardest_setting_rows(grid, annealed)
-    frame = pd.DataFrame(verdict, columns=VERDICT_COLUMNS)
+    frame = verdict_table(STUDY, verdict)
     return {
         "evidence": estimates,
         "approximations": fits,
@@ -413,5 +413,5 @@ def published_rows(fits: pd.DataFrame, estimates: pd.DataFrame, published: dict)
             known = {name: entry[name] for name in ("table", "row", "column", "unit")}
             allowed = {"value": entry["tolerance"], "why": entry["why"]}
             cells = number_cells(ours, entry["value"], allowed)
-            rows.append(verdict_row(STUDY, **known, printed=entry["value"], **cells))
+            rows.append(verdict_row(**known, printed=entry["value"], **cells))
     return rows

@@ -14,7 +14,6 @@ from gpmcflow.replications.judgement import (
     NUMBER,
     PRECISION,
     TIME_PRECISION,
-    VERDICT_COLUMNS,
     Estimate,
     equal,
     number_cells,
@@ -23,6 +22,7 @@ from gpmcflow.replications.judgement import (
     side,
     verdict,
     verdict_row,
+    verdict_table,
     within,
 )
 from gpmcflow.replications.split_hmc.parts import SERIES, STUDY
@@ -53,7 +53,7 @@ def claim_rows(
 
 
 def _row(claim: str, problem: str, column: str, **cells) -> dict:
-    return verdict_row(STUDY, table=TABLE, row=f"{claim}: {problem}", column=column, **cells)
+    return verdict_row(table=TABLE, row=f"{claim}: {problem}", column=column, **cells)
 
 
 def _judged_claim(claim: str, problem: str, column: str, ours: Estimate, *claims, **cells) -> dict:
@@ -232,7 +232,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     table = pd.DataFrame(runs).drop(columns="settings", errors="ignore")
     first = [name for name in FIRST_COLUMNS if name in table]
     table = table[[*first, *table.columns.difference(first, sort=False)]]
-    return {"runs": table, "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS)}
+    return {"runs": table, "verdict": verdict_table(STUDY, rows)}
 
 
 def _times_beside(run: dict) -> dict:
@@ -263,7 +263,7 @@ def _printed_rows(dataset: str, printed: dict, runs: dict, published: dict) -> l
             why = reason_of(published, **where)
             cells = run and _judged(run, known, column, why, published["tolerances"])
             missing = f"no run of {method} on {dataset}"
-            rows.append(printed_row(STUDY, known, cells, missing, why))
+            rows.append(printed_row(known, cells, missing, why))
     return rows
 
 
@@ -314,14 +314,14 @@ def _reference_rows(dataset: str, name: str, runs: dict, published: dict) -> lis
                 where = {"dataset": dataset, "method": method, "column": f"reference {column}"}
                 judged["why"] = reason_of(published, **where) or judged["why"]
             judged |= {"column": column, "unit": UNITS[column], "printed": value}
-            rows.append(verdict_row(STUDY, **known, **judged))
+            rows.append(verdict_row(**known, **judged))
         for column, (value, error) in reference["means"][dataset].items():
             ours = estimate(run, f"mean_{column}")
             scale = PRECISION * abs(value)
             position = equal(ours.minus(Estimate(value, error)), 0.0, scale)
             judged = ours.cells() | {"tolerance": scale, "why": "equal, and known to a tenth"}
             judged |= {"verdict": verdict((position, "equal"), words=NUMBER), "printed": value}
-            rows.append(verdict_row(STUDY, column=f"mean {column}", **known, **judged))
+            rows.append(verdict_row(column=f"mean {column}", **known, **judged))
     return rows
 
 
@@ -332,7 +332,7 @@ def _mode_rows(fit: dict, published: dict) -> list[dict]:
     for column, value in published["reference"]["modes"].get(fit["dataset"], {}).items():
         cells = number_cells(Estimate(fit[column]), value, allowed) | {"printed": value}
         cells["unit"] = "" if column == "squared_slopes" else "nat"
-        rows.append(verdict_row(STUDY, column=column, **known, **cells))
+        rows.append(verdict_row(column=column, **known, **cells))
     return rows
 
 

@@ -11,18 +11,23 @@ import numpy as np
 from gpmcflow.approximations.independent_sites import LaplaceSites
 from gpmcflow.data import load_dataset
 from gpmcflow.likelihoods import Poisson
-from gpmcflow.replications.judgement import Estimate, combined, side, verdict
+from gpmcflow.replications.judgement import (
+    Estimate,
+    claim_row,
+    combined,
+    judged_row,
+    missing_row,
+    side,
+    verdict,
+)
 from gpmcflow.replications.surrogate_slice.comparisons import (
     MUCH,
     above,
     as_many,
-    claim_row,
     compared_cells,
     is_exact,
-    judged_row,
     known_moments,
     label,
-    missing_row,
     moments,
     reference,
 )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.replications import judgement as rows
 from gpmcflow.replications.judgement import (
     NOT_RESOLVED,
     NUMBER,
     Estimate,
     all_equal,
+    claim_row,
     equal,
+    joined,
+    judged_row,
+    missing_row,
     side,
     verdict,
+    verdict_row,
     within,
 )
 from gpmcflow.replications.surrogate_slice.estimates import (
@@ -26,16 +29,12 @@ from gpmcflow.replications.surrogate_slice.estimates import (
     ProblemRuns,
     log_ratio,
 )
-from gpmcflow.replications.surrogate_slice.settings import STUDY
 
 MUCH = 2.0  # factor that "much better" and "by far" are read as
 SAME = (0.5, 2.0)  # ratios that "about equal" is read as
 ROUGH = 10.0  # effective samples of a chain below which their number is a rough one
 
 Pair = tuple[MethodRuns, MethodRuns]
-claim_row, judged_row, missing_row = (
-    partial(make, STUDY) for make in (rows.claim_row, rows.judged_row, rows.missing_row)
-)
 
 TRACE = "T"  # the complete log likelihood, beside the coordinates of theta
 FEW = 30.0  # effective samples of all chains together below which an error is not known
@@ -63,7 +62,7 @@ def above(
     centres = [math.inf if math.isnan(ratio.centre) else ratio.centre for ratio in ratios]
     least = centres.index(min(centres))
     others = "" if len(pairs) == 1 else f"least of {len(pairs)} ratios"
-    why = rows.joined(why, others, _note(pairs[least], ratios[least]))
+    why = joined(why, others, _note(pairs[least], ratios[least]))
     better = [(side(ratio, math.log(factor)), "above") for ratio in ratios]
     column, ours = _column(pairs[least], cost), ratios[least].exp()
     return judged_row(claim, row, column, ours, *better, printed=f"> {factor:g}", why=why)
@@ -74,7 +73,7 @@ def as_many(claim: str, row: str, pair: Pair, cost: str, why: str = "") -> dict:
     ratio = log_ratio(*pair, cost)
     alike, why = (
         (within(ratio, *map(math.log, SAME)), "within"),
-        rows.joined(why, _note(pair, ratio)),
+        joined(why, _note(pair, ratio)),
     )
     cells = {"printed": "1", "tolerance": "0.5 to 2", "why": why}
     return judged_row(claim, row, _column(pair, cost), ratio.exp(), alike, **cells)
@@ -197,7 +196,7 @@ def compared_cells(
         "ours": judged.rms,
         "tolerance": f"largest |z| < {judged.limit:.3g}",
         "verdict": judged.verdict,
-        "why": rows.joined(few, text),
+        "why": joined(few, text),
     }
 
 
@@ -220,9 +219,7 @@ def exact_rows(problems: dict[str, ProblemRuns], exact: dict) -> list[dict]:
                 cells["why"] = few or f"z = {difference.centre / difference.error:.2f}"
                 claim = (NOT_RESOLVED if few else position, "equal")
                 cells["verdict"] = verdict(claim, words=NUMBER)
-                judged.append(
-                    rows.verdict_row(STUDY, row=row, column=f"E {name}", **shared, **cells)
-                )
+                judged.append(verdict_row(row=row, column=f"E {name}", **shared, **cells))
     return judged
 
 

@@ -17,12 +17,12 @@ from gpmcflow.diagnostics.autocorrelation import mean_and_error
 from gpmcflow.replications.judgement import (
     PRECISION,
     TIME_PRECISION,
-    VERDICT_COLUMNS,
     Estimate,
     joined,
     number_cells,
     printed_row,
     verdict_row,
+    verdict_table,
 )
 from gpmcflow.replications.surrogate_slice.claims import claim_rows, statement_rows
 from gpmcflow.replications.surrogate_slice.comparisons import (
@@ -72,7 +72,7 @@ def tables(parts: Iterable[dict], published: dict) -> dict[str, pd.DataFrame]:
     ]
     every = problems.values()
     return {
-        "verdict": pd.DataFrame(rows, columns=VERDICT_COLUMNS),
+        "verdict": verdict_table(STUDY, rows),
         "which_sampler": pd.DataFrame(
             [row for p in every for row in which_sampler_rows(p)], columns=COLUMNS
         ),
@@ -136,7 +136,7 @@ def _printed(
     if not here:
         why = f"no run of {name} as in the paper: {printed['cases']} cases, {printed['likelihood']}"
         return [
-            verdict_row(STUDY, row=name, verdict="missing", why=why, **cells)
+            verdict_row(row=name, verdict="missing", why=why, **cells)
             for cells, _ in _cells(printed)
             if cells["table"] == TABLE
         ]
@@ -149,7 +149,7 @@ def _printed(
             reasons = printed.get("reasons", {}) if cells["table"] == TABLE else {}
             missing = f"{problem.name}: no {BASELINE} as in the paper"
             reason = reasons.get("_".join(quantity), "")
-            rows.append(printed_row(STUDY, cells | {"row": row}, judged, missing, reason))
+            rows.append(printed_row(cells | {"row": row}, judged, missing, reason))
     return rows
 
 

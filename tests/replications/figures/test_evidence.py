@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from gpmcflow.replications.figures import evidence_against_time
-from gpmcflow.replications.figures.evidence import _labels, _span
+from gpmcflow.replications.figures.evidence import _labels, _span, evidence_against_time
 from gpmcflow.replications.figures.style import looks
 from gpmcflow.storage import write_figure
 
