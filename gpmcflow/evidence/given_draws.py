@@ -86,7 +86,9 @@ def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray] | None:
     """Fields of `Stage` by name, one row."""
     if "precision" not in pilot:
         return None
-    pilot = pilot.transpose("stage", "theta_dim", "scale_dim", "case")
+    pilot = pilot.transpose("stage", "theta_dim", "scale_dim", ..., "case")
+    for name in ("precision", "shift"):  # of several functions one row each
+        pilot[name] = "site", pilot[name].values.ravel()
     last = pilot.isel(stage=-1)
     names = (
         "center", "scale", "precision", "shift", "step_size", "n_steps", "acceptance_rate", "n_gradient",

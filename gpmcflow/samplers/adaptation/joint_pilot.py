@@ -76,14 +76,17 @@ def round_lengths(settings: JointSplitHMC, d: int) -> tuple[int, ...]:
 
 
 def site_factor(model: GPModel) -> float:
-    """Times which fitted precisions are taken: less than 1 for labels under a dense covariance.
+    """Times which fitted precisions are taken: less than 1 for labels under a dense covariance, and classes.
 
     Their likelihoods are walls rather than bells: a reference narrower than the posterior is left by
-    diffusion only. Other structures have sites that are far from walls, of which weaker ones gain nothing.
+    diffusion only. Labels under other structures have sites that are far from walls, of which weaker ones
+    gain nothing; classes gain there, too (worst weights fourfold, iris).
     """
-    if not model.likelihood.relative_sites or model.kronecker or model.basis:
+    if not model.likelihood.relative_sites or model.kronecker:
         return 1.0
-    return CLASSES if len(model.likelihood.functions) > 1 else LABELS
+    if len(model.likelihood.functions) > 1:
+        return LABELS if model.basis else CLASSES
+    return 1.0 if model.basis else LABELS
 
 
 def first_stage(density: Density, starts: list[np.ndarray], rng: np.random.Generator) -> Stage:
