@@ -559,7 +559,11 @@ def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
     """Return whether two columns of some different values are on a line, where both are known."""
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
-    if len(x) < 20 or min(np.ptp(x), np.ptp(y)) == 0 or abs(np.corrcoef(x, y)[0, 1]) < ON_A_LINE:
+    if (
+        len(x) < 20
+        or min(np.ptp(x), np.ptp(y)) == 0
+        or not abs(np.corrcoef(x, y)[0, 1]) >= ON_A_LINE
+    ):
         return False
     return min(len(np.unique(x)), len(np.unique(y))) >= 5
 
