@@ -52,6 +52,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place[item.nodeid.partition("::")[0]])
 
 
+@pytest.fixture(autouse=True)
+def no_word_while_waiting(monkeypatch):
+    """A command that a busy machine makes slow says nothing of it."""
+    monkeypatch.setattr("gpmcflow.cli.streams.FIRST_LINE", 1e6)
+
+
 @pytest.fixture
 def quick_measurements(monkeypatch):
     """A forecast measures a single call of each kind, on a machine that does nothing else.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,9 @@ from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.likelihoods import Likelihood, Survival
+from gpmcflow.models.gp_model import GPModel
 
+MOST_KEPT = 200_000_000  # bytes of the inputs of all sweeps
 N_ROWS = 400  # learning rows that averages are taken over
 N_JOINT = 40  # of them, whose latent values are drawn jointly: the spread of an average
 N_POINTS = 14  # of a curve, beside the ends of the usual range
@@ -38,12 +41,45 @@ class Sweep(NamedTuple):
     kind: str  #: number, date, category or place
     values: tuple  #: natural numbers (g), the most frequent levels (g), or pairs of coordinates (g)
     usual: tuple[int, int]  #: places of the ends of the usual range; else 0 and 0
-    inputs: pd.DataFrame  #: (g * rows, p), the rows of one value together
+    rows: pd.DataFrame  #: inputs of the rows (rows, p)
+    settings: tuple[dict[str, float], ...] = ()  #: inputs of the column at each value
+
+    @property
+    def inputs(self) -> pd.DataFrame:
+        """Rows of one value together (g * rows, p), made when asked for: of many columns they are large."""
+        blocks = [self.rows.assign(**setting) for setting in self.settings]
+        return pd.concat(blocks, ignore_index=True) if blocks else self.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of `inputs`."""
+        return 8 * self.rows.size * max(1, len(self.settings))
 
     def joint(self, X: np.ndarray) -> np.ndarray:
         """Of the inputs as a model takes them (g * rows, p), the first `N_JOINT` rows of each value."""
         g = len(self.values)
         return X.reshape(g, len(X) // g, -1)[:, :N_JOINT].reshape(-1, X.shape[1])
+
+
+class CodedInputs:
+    """Inputs of sweeps as a model takes them, one after another, as often as asked for.
+
+    They are kept where all together are small, else made anew each time. ``joint``: of the first `N_JOINT`
+    rows of each value.
+    """
+
+    def __init__(self, model: GPModel, swept: Sequence[Sweep], *, joint: bool = False) -> None:
+        self._model, self._swept, self._joint = model, swept, joint
+        small = sum(sweep.nbytes for sweep in swept) <= MOST_KEPT
+        self._kept = list(self._made()) if small else None
+
+    def _made(self) -> Iterator[np.ndarray]:
+        for sweep in self._swept:
+            X = self._model.new_inputs(sweep.inputs)
+            yield sweep.joint(X) if self._joint else X
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return self._made() if self._kept is None else iter(self._kept)
 
 
 class Effect(NamedTuple):
@@ -95,9 +131,9 @@ def place_sweep(data: Data, rows: pd.DataFrame, places: np.ndarray) -> Sweep:
     names = list(data.encoding.coordinates)
     natural = [data.encoding.natural(n, places[:, k]) for k, n in enumerate(names)]
     known = {mark: 0.0 for name in names for mark in data.encoding.inputs_of(name)[1:]}
-    blocks = [rows.assign(**known, **dict(zip(names, place, strict=True))) for place in places]
-    inputs = pd.concat(blocks, ignore_index=True)
-    return Sweep(", ".join(names), "place", tuple(zip(*natural, strict=True)), (0, 0), inputs)
+    settings = tuple({**known, **dict(zip(names, place, strict=True))} for place in places)
+    values = tuple(zip(*natural, strict=True))
+    return Sweep(", ".join(names), "place", values, (0, 0), rows, settings)
 
 
 def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
@@ -129,8 +165,7 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
             dict.fromkeys(names, 0.0) | {column: float(encoding.standardised(column, value))}
             for value in values
         ]
-    blocks = [rows.assign(**setting) for setting in settings]
-    return Sweep(column, kind, values, usual, pd.concat(blocks, ignore_index=True))
+    return Sweep(column, kind, values, usual, rows, tuple(settings))
 
 
 def sampled_averages(

@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 from gpmcflow.analysis.classes import class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
+    CodedInputs,
     Sweep,
     average_level,
     average_shift,
@@ -153,8 +154,8 @@ def describe(
         if not coded:
             model = predictor.model
             coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
-            swept = [model.new_inputs(sweep.inputs) for sweep in places.swept]
-            joint = [sweep.joint(X) for sweep, X in zip(places.swept, swept, strict=True)]
+            swept = CodedInputs(model, places.swept)
+            joint = CodedInputs(model, places.swept, joint=True)
             learnt = model.new_inputs(data.learning.X) if _may_repeat(places) else None
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
         for name, X in coded.items():
@@ -177,8 +178,8 @@ def describe(
             own = with_response(own, data)
             for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
                 draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
-            for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
-                if k in shifted:
+            if k in shifted:
+                for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
                     moved.append(average_shift(own, sweep, X, linear=linear))
             if k in mapped:
                 n = max(1, N_AVERAGES // len(mapped))
@@ -233,13 +234,10 @@ def _blocks(cells: Sweep | None) -> list[Sweep]:
     """Places of a map, some at a time."""
     if cells is None:
         return []
-    g, rows = len(cells.values), len(cells.inputs) // len(cells.values)
-    size = max(1, MAP_BLOCK // rows)
+    g = len(cells.values)
+    size = max(1, MAP_BLOCK // len(cells.rows))
     return [
-        cells._replace(
-            values=cells.values[a:b],
-            inputs=cells.inputs.iloc[a * rows : b * rows].reset_index(drop=True),
-        )
+        cells._replace(values=cells.values[a:b], settings=cells.settings[a:b])
         for a, b in pairwise([*range(0, g, size), g])
     ]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 
 from gpmcflow.cli import commands
-from gpmcflow.cli.parser import parser_of_commands
-from gpmcflow.cli.streams import visible_streams
+from gpmcflow.cli.parser import at_work, parser_of_commands
+from gpmcflow.cli.streams import told_to_be_at_work, visible_streams
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
 
 
@@ -33,7 +34,9 @@ def _main(argv: Sequence[str] | None) -> int:
     try:
         if options.snakemake and options.command is not commands.run:
             raise InputError("options after -- found; allowed: with gpmcflow run; leave them out")
-        code = options.command(options) or 0
+        what = at_work(options)
+        with told_to_be_at_work(f"gpmcflow {what}") if what else contextlib.nullcontext():
+            code = options.command(options) or 0
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 import gpmcflow
 from gpmcflow.cli import commands
@@ -161,6 +162,22 @@ FORECAST = """Print memory, disk and time of each rule, from a short pilot on th
 that is here is loaded, and a few transitions of each method are timed at their full size. A data set
 that would have to be downloaded is not: what depends on it is unknown. Ends with exit code 1 if something
 cannot fit into memory or on the disk."""
+
+
+def at_work(options: argparse.Namespace) -> str:
+    """What a command is at before it prints anything, for those who wait; empty where none has to."""
+    if options.command in (commands.new, commands.predict):
+        return f"{options.command.__name__}: at work on {options.csv}{_size(options.csv)}"
+    if options.command is commands.check:
+        return f"check: reading the data of {options.config}, then timing a few steps of each model"
+    return ""
+
+
+def _size(path: str) -> str:
+    try:
+        return f" ({os.path.getsize(path) / 1e6:.1f} MB)"
+    except (OSError, ValueError):
+        return ""
 
 
 def _count(text: str) -> int:

@@ -6,11 +6,15 @@ import contextlib
 import io
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from gpmcflow.errors import StorageError, visible
 from gpmcflow.storage.atomic import write_error
+
+FIRST_LINE = 1.5  # seconds without a word
 
 
 class Visible(io.TextIOBase):
@@ -21,9 +25,11 @@ class Visible(io.TextIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
+        self.written = threading.Event()  #: set when something has been
 
     def write(self, text: str) -> int:
         """Write text to the stream below. Raises `StorageError` where it cannot be written."""
+        self.written.set()
         with self._told():
             self._stream.write(visible(text))
         return len(text)
@@ -80,3 +86,29 @@ def visible_streams() -> Iterator[None]:
             raise StorageError("standard output is closed; send it to a file, or to /dev/null")
         streams.enter_context(contextlib.redirect_stdout(Visible(sys.stdout)))  # type: ignore[type-var]
         yield
+
+
+@contextlib.contextmanager
+def told_to_be_at_work(what: str) -> Iterator[None]:
+    """Say on standard error what the block is at, and for how long, until it prints something itself.
+
+    The first line comes after `FIRST_LINE` seconds, the others after as long as it has taken so far.
+    """
+    out, err, ended = sys.stdout, sys.stderr, threading.Event()
+    began = time.monotonic()
+
+    def tell() -> None:
+        pause = FIRST_LINE
+        while not ended.wait(pause) and not getattr(out, "written", ended).is_set():
+            seconds = time.monotonic() - began
+            err.write(f"{what}: {seconds:.0f} s so far\n")
+            err.flush()
+            pause = max(1.0, seconds)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -20,6 +20,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.parameters.parameter import Parameter
 
 _KINDS = {"ard": (bool, "True or False"), "name": (str, "a text in quotes")}
+MOST_TERMS = 200  # of a covariance, each of which is computed for every pair of rows
 _SHOWN = "calls of covariances, + and *, such as 'matern32(age) + linear(dose, sd=5.0)'"
 
 
@@ -68,7 +69,18 @@ def parse_covariance(
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = getattr(error, "msg", error)
         raise InputError(f"{where}: {text!r} cannot be read ({why}); allowed: {_SHOWN}") from None
-    return _Reader(text, named, where).expression(tree)
+    terms = sum(
+        isinstance(node, ast.Call) and getattr(node.func, "id", "") in LEAVES
+        for node in ast.walk(tree)
+    )
+    if terms > MOST_TERMS:
+        raise InputError(f"{where}: found {terms} terms; allowed: at most {MOST_TERMS}")
+    try:
+        return _Reader(text, named, where).expression(tree)
+    except RecursionError:
+        raise InputError(
+            f"{where}: numbers and brackets are nested too deeply; allowed: {_SHOWN}"
+        ) from None
 
 
 def parse_setting(text: str, where: str) -> Any:

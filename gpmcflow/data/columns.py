@@ -194,6 +194,9 @@ TIME_WORDS = {
 }  # fmt: skip
 
 
+LARGEST = 1e150  # number in a file
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """One column of a table.
@@ -347,6 +350,11 @@ def _numbers(
         says = f"is not a number; add it to data.missing or correct the cell{hint}"
         problem = row_problem(table, name, bad, lambda cell: f'"{cell}" {says}')
         column = replace(column, problems=(problem,))
+    far = number & (np.abs(values) > LARGEST)
+    if far.any():
+        says = f"is beyond {LARGEST:g}, too large to be squared; give the column in another unit"
+        problem = row_problem(table, name, far, lambda cell: f'"{cell}" {says}')
+        column = replace(column, problems=(*column.problems, problem))
     whole = bool((values[number] == np.floor(values[number])).all())
     named = bool(name_words(name) & ID_WORDS or NUMBERED.search(name))
     if named and whole and not bad.any() and n_different > ALMOST_ALL * len(values):

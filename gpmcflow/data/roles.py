@@ -4,9 +4,9 @@ of outcome."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -468,10 +468,11 @@ def find_outcome_again(
             found[other] = f"cut from {name}"
         elif classes and _follows(target, column):
             found[other] = f"follows from {name}"
-    for first, second in combinations([n for n in numbers if n not in found], 2):
+    left = [n for n in numbers if n not in found]
+    for first, second in [] if y is None else _pairs_that_may_make(left, columns, y):
         a, b = columns[first].values, columns[second].values
         some = slice(None, None, 1 + len(a) // SCREENED)  # a relation of all rows holds in these
-        if y is None or {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
+        if {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
             continue
         if _is_same(a + b, y):
             found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
@@ -490,7 +491,8 @@ def find_rate(
     """Return the exposure of counts and the column of their rate, whose product they are but for a factor."""
     y = target.values
     some = slice(None, None, 1 + len(y) // SCREENED)
-    for base, rate in permutations(numbers, 2):
+    values = _matrix(numbers, columns)[some]
+    for base, rate in _pairs_near_a_line(numbers, values, y[some]):
         x, r = columns[base].values, columns[rate].values
         if not _on_a_line(r[some], _ratio(y, x)[some]):
             continue
@@ -498,6 +500,58 @@ def find_rate(
         if (x[known] > 0).all() and _fixed_by(r[known], _ratio(y, x)[known]):
             return base, rate
     return None
+
+
+def _matrix(names: Sequence[str], columns: Mapping[str, Column]) -> np.ndarray:
+    """Values of columns beside each other (row, column)."""
+    return np.array([columns[name].values for name in names]).T if names else np.empty((0, 0))
+
+
+def _pairs_that_may_make(
+    names: list[str], columns: Mapping[str, Column], y: np.ndarray
+) -> Iterator[tuple[str, str]]:
+    """Yield pairs of columns in order, all that `_may_make` the outcome and few others.
+
+    Columns are taken many at a time: of 1,000 there are half a million pairs.
+    """
+    some = slice(None, None, 1 + len(y) // SCREENED)
+    values, y = _matrix(names, columns)[some], y[some]
+    for k, first in enumerate(names[:-1]):
+        a, b = values[:, k, None], values[:, k + 1 :]
+        may = _near_a_line(y[:, None], _ratio(a, b)) | _near_a_line(y[:, None], _ratio(b, a))
+        for total in (a + b, a - b):
+            gap = np.abs(np.abs(total) - np.abs(y[:, None]))
+            may |= ~(gap > 2e-9 + 2e-6 * np.abs(y[:, None])).any(axis=0)
+        for place in np.flatnonzero(may):
+            yield first, names[k + 1 + place]
+
+
+def _pairs_near_a_line(
+    names: list[str], values: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[str, str]]:
+    """Yield pairs (x, r) in order, all in which r and y / x are on a line and few others."""
+    for k, base in enumerate(names):
+        near = _near_a_line(_ratio(y, values[:, k])[:, None], values)
+        near[k] = False
+        for place in np.flatnonzero(near):
+            yield base, names[place]
+
+
+def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return for each column whether `_on_a_line` may hold: its correlation, but for rounding.
+
+    Columns of both (row, column), of which one may have a single one.
+    """
+    x, y = np.broadcast_arrays(x, y)
+    with np.errstate(all="ignore"):
+        known = np.isfinite(x) & np.isfinite(y)
+        n = known.sum(axis=0)
+        x, y = (np.where(known, part, 0.0) for part in (x, y))
+        x, y = (np.where(known, part - part.sum(axis=0) / n, 0.0) for part in (x, y))
+        product = (x * y).sum(axis=0)
+        scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
+        # not <, so that what overflows stays
+        return ~(np.abs(product) < (ON_A_LINE - 1e-6) * scale) & (n >= 20)
 
 
 def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
@@ -513,13 +567,18 @@ def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
     """Return whether two columns of some different values are on a line, where both are known."""
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
-    if len(x) < 20 or min(np.ptp(x), np.ptp(y)) == 0 or abs(np.corrcoef(x, y)[0, 1]) < ON_A_LINE:
+    if (
+        len(x) < 20
+        or min(np.ptp(x), np.ptp(y)) == 0
+        or not abs(np.corrcoef(x, y)[0, 1]) >= ON_A_LINE
+    ):
         return False
     return min(len(np.unique(x)), len(np.unique(y))) >= 5
 
 
 def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    return np.divide(y, unit, out=np.zeros(len(y)), where=unit > 0)
+    shape = np.broadcast_shapes(y.shape, unit.shape)
+    return np.divide(y, unit, out=np.zeros(shape), where=unit > 0)
 
 
 def _is_same(total: np.ndarray, y: np.ndarray) -> bool:

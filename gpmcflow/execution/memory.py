@@ -82,3 +82,22 @@ def _cgroup_folders() -> list[tuple[Path, str, str, str]]:
         own = Path(path.lstrip("/"))
         folders += [(root / level, *names) for level in (own, *own.parents)]
     return folders
+
+
+def kills_for_memory() -> int:
+    """Return how many processes the kernel has ended for want of memory, here or in the cgroups above.
+
+    Counted since the machine or a cgroup started: what happened meanwhile is the difference of two calls.
+    """
+    files = [Path("/proc/vmstat")]
+    for folder, *_ in _cgroup_folders():
+        files += [folder / "memory.events", folder / "memory.oom_control"]
+    return sum(_kills_in(path) for path in files)
+
+
+def _kills_in(path: Path) -> int:
+    try:
+        lines = [line.split() for line in path.read_text().splitlines()]
+        return sum(int(words[1]) for words in lines if words[:1] == ["oom_kill"])
+    except (OSError, ValueError, IndexError):
+        return 0

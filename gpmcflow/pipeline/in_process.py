@@ -25,6 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from gpmcflow.errors import GpmcflowError
 from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
@@ -252,6 +253,9 @@ def _called(plan: Plan, job: PlannedJob) -> Ended:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
+    except GpmcflowError as error:  # of what is noted beside a job: its own are told by the job
+        code = 1
+        text.write(f"ERROR: {error}\n")
     except Exception:
         import traceback
 
@@ -305,6 +309,8 @@ def _received(end: Any, process: Any, began: float) -> Ended:
         text = f"the process ended with code {process.exitcode}"
         if process.exitcode < 0:
             text = f"the process was killed by {signal.Signals(-process.exitcode).name}"
+            if process.exitcode == -signal.SIGKILL:
+                text += ", as the kernel does where memory is short"
         ended = Ended(1, f"ERROR: {text}", time.monotonic() - began)
     finally:
         end.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
+from gpmcflow.execution.memory import kills_for_memory
 from gpmcflow.execution.signals import EXIT_CODE
 from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.jobs.study import PlannedJob
@@ -29,6 +30,10 @@ _FIELD = re.compile(r"    (jobid|wildcards|log): (.+)$")
 _FINISHED = re.compile(r"Finished jobid: (\d+) ")
 _STEPS = re.compile(r"(\d+) of (\d+) steps")
 NO_PROFILE = ("--workflow-profile", "none")
+SHORT_OF_MEMORY = (
+    "the kernel ended a process for want of memory; run fewer jobs at a time (--cores 1), use fewer rows or "
+    "columns, or a machine with more memory (gpmcflow check names what is needed)"
+)
 _TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
 
 
@@ -99,7 +104,7 @@ def run(
         require_fit(cost)
         print("\n".join([cost.in_words, *cost.notes]), flush=True)
     reported = not options
-    began = time.monotonic()
+    began, killed = time.monotonic(), kills_for_memory()
     messages = Messages(config.parent) if reported else None
     own = ("--config", "quick=True") if quick else ()
     if here:
@@ -111,7 +116,9 @@ def run(
         print("stopped; the same command goes on from here", file=sys.stderr)
     elif code and messages is not None and not here:
         print("\n".join(messages.failure()), file=sys.stderr)
-    elif code == 0 and (results := config.parent / "results").is_dir():
+    if code and kills_for_memory() > killed:
+        print(f"gpmcflow run: {SHORT_OF_MEMORY}", file=sys.stderr)
+    if code == 0 and (results := config.parent / "results").is_dir():
         jobs = planned_jobs(checked)
         outputs = [*outputs_of(jobs), *optional_outputs_of(jobs)]
         problems = verify(os.path.relpath(results), outputs).problems

@@ -114,8 +114,21 @@ def write_error(path: str | Path, error: BaseException) -> StorageError:
         match = re.search(r"[Ee]rrno\s*=?\s*(\d+)", str(error))
         number = int(match.group(1)) if match else None
     text = " ".join(str(error).split())
+    if number == errno.ENOSPC and _has_no_inodes(path):
+        return StorageError(
+            f"{path}: cannot be written: the disk has room, but for no more files (inodes); remove some "
+            "files, or choose another folder."
+        )
     reason = _REASONS.get(number, f"{text}; check the folder and the disk")
     return StorageError(f"{path}: cannot be written: {reason}.")
+
+
+def _has_no_inodes(path: str | Path) -> bool:
+    folder = Path(path).absolute().parent
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(next(place for place in (folder, *folder.parents) if place.is_dir()))
+        return disk.f_files > 0 and disk.f_favail == 0
+    return False
 
 
 def _sync(path: Path) -> None:

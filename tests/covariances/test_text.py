@@ -73,3 +73,21 @@ def test_numbers_beside_plus_and_times_are_variances():
             parse_covariance(wrong)
     with pytest.raises(InputError, match="covariance: Constant: found 0 beside"):
         parse_covariance("0 + matern32(age)")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (" + ".join(["matern32(a)"] * 1500), "found 1500 terms; allowed: at most 200"),
+        ("linear()" + " + 1.0" * 1500, "nested too deeply"),
+    ],
+)
+def test_sums_without_end_are_one_line(text, told):
+    with pytest.raises(InputError, match=told) as error:
+        parse_covariance(text)
+    assert len(str(error.value)) < 2000
+
+
+def test_a_sum_of_as_many_terms_as_are_allowed_is_read():
+    k = parse_covariance(" + ".join(["matern32(a)"] * 200))
+    assert repr(k).count("Matern32") == 200

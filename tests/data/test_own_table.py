@@ -421,3 +421,16 @@ def test_places_that_do_not_differ(tmp_path):
     csv(tmp_path, "e,n,y", [f"{i},{int(i == 39)},{i % 6}" for i in range(N)])
     settings = {"coordinates": ["e", "n"], "test_by": "e", "test_fraction": 0.1}
     assert one(tmp_path, **settings) == "own.csv: all rows to learn from have the same n"
+
+
+def test_numbers_whose_squares_overflow_are_a_line(tmp_path):
+    rows = [
+        f"{k % 7},{1e308 if k == 5 else k % 5},{-1e200 if k == 7 else k % 3}" for k in range(60)
+    ]
+    (tmp_path / "far.csv").write_text("a,b,y\n" + "\n".join(rows))
+    with pytest.raises(InputErrors) as error:
+        prepare_table({"csv": "far.csv", "target": "y"}, tmp_path)
+    assert sorted(line.split(" is beyond")[0] for line in error.value.problems) == [
+        'row 7, column b: "1e+308"',
+        'row 9, column y: "-1e+200"',
+    ]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from itertools import combinations, permutations
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
 from gpmcflow.analysis.data import data_of, data_tree
 from gpmcflow.analysis.models import build_model
+from gpmcflow.data import roles
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
 
@@ -313,3 +319,53 @@ def test_parts_are_found_beside_columns_with_gaps_and_not_by_chance(tmp_path):
     total = (a + b).copy()
     total[-1] += 1  # one row is enough
     assert seen(tmp_path, "total", a=a, b=b, c=noise(n), total=total).settings.drop == ()
+
+
+def test_pairs_taken_many_at_a_time_are_those_taken_one_by_one(monkeypatch):
+    """Sums, differences and quotients among columns with gaps, constants, huge and tiny numbers."""
+    rng = np.random.default_rng(3)
+    n = 150
+    y = rng.normal(10.0, 2.0, n)
+    part, base = rng.normal(0.0, 3.0, n), rng.uniform(1.0, 9.0, n)
+    values = {
+        "part": part, "rest": np.where(rng.random(n) < 0.3, np.nan, y - part),
+        "more": y + part, "base": base, "scaled": y * base,
+        "under": base / y, "flat": np.full(n, 4.0),
+        "zero": np.zeros(n), "yes": (rng.random(n) < 0.5) * 1.0, "huge": 1e300 * rng.random(n),
+        "tiny": 1e-200 * rng.random(n), "noise": rng.normal(size=n),
+        "gone": np.where(np.arange(n) < 140, np.nan, part),
+    }  # fmt: skip
+    columns = {name: SimpleNamespace(values=value) for name, value in values.items()}
+    names = list(values)
+    y[[3, 70]] = np.nan
+    with np.errstate(all="ignore"):
+        single = [
+            pair for pair in combinations(names, 2) if roles._may_make(*map(values.get, pair), y)
+        ]
+        rates = [
+            (x, r)
+            for x, r in permutations(names, 2)
+            if roles._on_a_line(values[r], roles._ratio(y, values[x]))
+        ]
+        many = list(roles._pairs_that_may_make(names, columns, y))
+        near = list(roles._pairs_near_a_line(names, roles._matrix(names, columns), y))
+    assert {("part", "rest"), ("part", "more"), ("base", "scaled"), ("base", "under")} <= set(
+        single
+    )
+    assert ("scaled", "under") not in single
+    assert len(rates) >= 1
+    assert [pair for pair in many if pair in single] == single
+    assert [pair for pair in near if pair in rates] == rates
+    assert ("yes", "noise") not in many
+
+
+def test_a_table_of_a_thousand_columns_is_read_in_seconds(tmp_path):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(60, 1001)).round(3))
+    table.columns = [*(f"c{k}" for k in range(1000)), "y"]
+    table["y"] = table["c3"] + table["c998"]
+    table.to_csv(tmp_path / "wide.csv", index=False)
+    began = time.process_time()
+    suggestion = suggest(tmp_path / "wide.csv", "y")
+    assert time.process_time() - began < 20.0  # 1 s for each 25,000 pairs one by one: 20 s and more
+    assert "with c998 it is y" in suggestion.summary()

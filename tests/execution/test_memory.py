@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpmcflow.errors import ResourceError
@@ -45,3 +47,15 @@ def test_cgroup_room(monkeypatch, tmp_path):
 
 def test_the_machine_has_memory():
     assert default_memory_limit() > 1_000_000
+
+
+def test_kills_for_memory_are_counted_in_all_files_of_the_kernel(tmp_path, monkeypatch):
+    (tmp_path / "memory.events").write_text("low 0\noom 5\noom_kill 2\noom_group_kill 7\n")
+    (tmp_path / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
+    before = memory.kills_for_memory()
+    monkeypatch.setattr(memory, "_cgroup_folders", lambda: [(tmp_path, "", "", "")])
+    machine = memory._kills_in(Path("/proc/vmstat"))
+    assert memory.kills_for_memory() == machine + 5
+    assert before >= machine
+    (tmp_path / "memory.events").write_text("oom_kill\nnonsense")
+    assert memory.kills_for_memory() == machine + 3

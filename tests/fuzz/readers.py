@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+import h5py
+import numpy as np
 import yaml
 from hypothesis import strategies as st
 
@@ -105,6 +108,88 @@ def _read_results(content: bytes, folder: Path) -> None:
     load_results(path)
     with open_results(path) as tree:
         repr(tree)
+
+
+_STRANGE = (
+    "soft",
+    "external link",
+    "external",
+    "virtual",
+    "filter",
+    "promise",
+    "attribute",
+    "twice",
+)
+_THINGS = ("/", "/posterior", "/posterior/x", "/posterior/chain", "/evidence/log_evidence")
+_ATTRIBUTES = (
+    "scale_factor",
+    "add_offset",
+    "_FillValue",
+    "coordinates",
+    "dtype",
+    "units",
+    "calendar",
+)
+_ATTRIBUTES += ("DIMENSION_LIST", "_Netcdf4Dimid", "CLASS", "creation_library", "settings", "odd")
+_VALUES = (
+    *("days since 0000-13-45", "x", b"\xff", "", 1e308, float("nan"), -1, 2**63 - 1, [1, 2], ["a"]),
+    *(
+        "bool",
+        "a" * 70_000,
+        h5py.Empty("f8"),
+        np.zeros((2, 2)),
+        np.array([(1, 2.0)], "i4,f8"),
+        1 + 2j,
+    ),
+)
+
+
+def _read_structure(changes: list[tuple[str, int, int, int]], folder: Path) -> None:
+    """Change the structure of a whole file by HDF5 itself, then read it."""
+    path, other = folder / "results.nc", folder / "other.h5"
+    path.write_bytes(valid.results_file())
+    with h5py.File(other, "w") as file:
+        file["z"] = np.arange(4.0)
+    with h5py.File(path, "a") as file:
+        for k, (kind, thing, value, size) in enumerate(changes):
+            with contextlib.suppress(TypeError, ValueError, KeyError, OSError, RuntimeError):
+                _change_structure(file, kind, f"new{k}", _at(_THINGS, thing), value, size)
+    try:
+        load_results(path)
+    finally:
+        with open_results(path) as tree:
+            repr(tree)
+
+
+def _at(values: Sequence[Any], place: int) -> Any:
+    return values[place % len(values)]
+
+
+def _change_structure(
+    file: h5py.File, kind: str, name: str, thing: str, value: int, size: int
+) -> None:
+    group = file["posterior"]
+    if kind == "soft":
+        group[name] = h5py.SoftLink(thing)
+    elif kind == "external link":
+        group[name] = h5py.ExternalLink("other.h5", "/z")
+    elif kind == "external":
+        group.create_dataset(name, (4,), "f8", external=[("other.h5", value % 100, 32)])
+    elif kind == "virtual":
+        layout = h5py.VirtualLayout((4,), "f8")
+        layout[:] = h5py.VirtualSource("other.h5", "z", (4,))
+        group.create_virtual_dataset(name, layout)
+    elif kind == "filter":
+        how = _at(("gzip", "lzf"), value)
+        group.create_dataset(name, (size,), "f8", compression=how, shuffle=bool(value % 3))
+    elif kind == "promise":
+        group.create_dataset(
+            name, (size, size), _at(("f8", "i1", "S9"), value), chunks=(1, 1 + value)
+        )
+    elif kind == "attribute":
+        file[thing].attrs[_at(_ATTRIBUTES, size)] = _at(_VALUES, value)
+    else:
+        group[name] = file[thing]
 
 
 def _read_segment(content: bytes, folder: Path) -> None:
@@ -208,6 +293,12 @@ def _stated() -> st.SearchStrategy:
     )
 
 
+def _structures() -> st.SearchStrategy:
+    sizes = st.integers(0, 30) | st.sampled_from([10**3, 10**6, 2**31, 10**12])
+    change = st.tuples(st.sampled_from(_STRANGE), st.integers(0, 99), st.integers(0, 99), sizes)
+    return st.lists(change, min_size=1, max_size=3)
+
+
 def _covariances() -> st.SearchStrategy:
     texts = changed_text(valid.COVARIANCES)
     whole = st.sampled_from(valid.COVARIANCES)
@@ -235,6 +326,7 @@ def readers() -> dict[str, Reader]:
         "new rows": Reader(changed_bytes([valid.NEW_ROWS.encode()]), _read_new_rows),
         "covariance text": Reader(_covariances(), _read_covariance),
         "results (NetCDF)": Reader(changed_bytes([valid.results_file()]), _read_results),
+        "results (structure)": Reader(_structures(), _read_structure),
         "segments, checkpoints": Reader(changed_bytes([segment, checkpoint]), _read_segment),
         "state of runs": Reader(_files(valid.state_files()), _read_state),
         "kept parts": Reader(_parts(), _read_parts),
@@ -243,4 +335,7 @@ def readers() -> dict[str, Reader]:
     }
 
 
-IN_A_CHILD = ("results (NetCDF)",)  # a damaged file can end the process within HDF5
+IN_A_CHILD = (
+    "results (NetCDF)",
+    "results (structure)",
+)  # a damaged file can end the process within HDF5

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import matplotlib.figure
 import pandas as pd
@@ -147,3 +149,16 @@ def test_text_that_a_spreadsheet_would_run_has_an_apostrophe_and_comes_back(tmp_
     assert list(back["plain"]) == plain
     assert csv_text(table, raw=True) == table.to_csv(index=False)
     pd.testing.assert_frame_equal(table, before)
+
+
+def test_a_disk_without_inodes_is_not_called_full(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "replace", full)
+    disk = SimpleNamespace(f_files=20, f_favail=0)
+    for path, told in ((tmp_path / "a", "no more files"), (tmp_path / "b", "the disk is full")):
+        monkeypatch.setattr(atomic.os, "statvfs", lambda _: disk)  # noqa: B023
+        with pytest.raises(StorageError, match=told):
+            write_text("a", path)
+        disk = SimpleNamespace(f_files=0, f_favail=0)  # of a file system without inodes

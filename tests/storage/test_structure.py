@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -10,9 +11,17 @@ import pytest
 import xarray as xr
 
 from gpmcflow.cli import main
+from gpmcflow.covariances.text import MOST_TERMS
 from gpmcflow.errors import StorageError
 from gpmcflow.storage import load_results, open_results, write_results
-from gpmcflow.storage.structure import MOST_GROUPS, MOST_TIMES, SMALL
+from gpmcflow.storage.input_files import MOST_BYTES
+from gpmcflow.storage.structure import (
+    MOST_ATTRIBUTES,
+    MOST_GROUPS,
+    MOST_OBJECTS,
+    MOST_TIMES,
+    SMALL,
+)
 
 
 @pytest.fixture
@@ -187,3 +196,14 @@ def test_attributes_that_xarray_cannot_make_sense_of_are_one_line(path):
         file["posterior/draw"].attrs["units"] = "days since the year 99999999999"
     with pytest.raises(StorageError, match="damaged"):
         load_results(path)
+
+
+def test_the_limits_are_those_that_are_stated():
+    stated = (Path(__file__).parents[2] / "SECURITY.md").read_text()
+    for text in (
+        f"more than {SMALL // 10**6} MB and more than {MOST_TIMES} times",
+        f"more than {MOST_GROUPS} groups, {MOST_OBJECTS:,} arrays, or {MOST_ATTRIBUTES} attributes",
+    ):
+        assert text in stated
+    assert f"at most {MOST_TERMS} terms" in stated
+    assert f"at most {MOST_BYTES:,} characters" in stated

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from gpmcflow.cli import main
+from gpmcflow.cli import commands, main, streams
 from gpmcflow.data import CATALOGUE
 from gpmcflow.storage import standard_attributes, write_results
 from gpmcflow.storage.input_files import load_yaml
@@ -118,3 +119,21 @@ def test_standard_streams_that_cannot_be_used_are_one_line(redirection, message)
     assert done.stderr.startswith(message)
     assert done.stderr.count("\n") == bool(message)
     assert done.returncode == (1 if ">/" in redirection or redirection == ">&-" else 0)
+
+
+def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(streams, "FIRST_LINE", 0.05)
+    (tmp_path / "mine.csv").write_text("a,y\n" * 50_000)
+
+    def new(options) -> None:
+        time.sleep(0.2)
+        print("found")
+        time.sleep(1.2)
+
+    monkeypatch.setattr(commands, "new", new)
+    assert main(["new", str(tmp_path / "mine.csv"), "--target", "y"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "found\n"
+    assert captured.err == (
+        f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): 0 s so far\n"
+    )

@@ -162,6 +162,20 @@ def test_a_run_is_judged_by_its_own_files(project, capsys, monkeypatch):
     assert error.count("\n") == 1
 
 
+def test_a_job_that_was_killed_for_memory_is_told_so(project, capsys, monkeypatch):
+    monkeypatch.chdir(project)
+    counts = iter([4, 5])
+    monkeypatch.setattr(run_module, "kills_for_memory", lambda: next(counts))
+    monkeypatch.setattr(run_module, "_snakemake", lambda *call: (1, []))
+    assert main(["run", "own/mine.yaml"]) == 1
+    assert (
+        "the kernel ended a process for want of memory; run fewer jobs" in capsys.readouterr().err
+    )
+    counts = iter([5, 5])
+    assert main(["run", "own/mine.yaml"]) == 1
+    assert "memory" not in capsys.readouterr().err
+
+
 def test_settings_of_snakemake_are_all_taken():
     """Of several --config it takes the last, and forgets that the run is quick."""
     quick = ["--config", "quick=True"]

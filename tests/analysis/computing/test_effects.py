@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from gpmcflow.analysis.effects import (
     N_PLACES,
     N_PLACES_ALONE,
     N_ROWS,
+    CodedInputs,
     Sweep,
     average_shift,
     effect,
@@ -342,3 +345,20 @@ def test_change_of_a_category_is_to_the_level_that_differs_most(kind, averages, 
     found = effect_of(averages, kind, "category", (0, 0))
     assert found.places == (0, last)
     assert found.change[0] == pytest.approx(change)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_inputs_of_many_columns_are_made_anew_and_the_same(data, monkeypatch, joint):
+    own = data("many", 500, test_fraction=0.0)
+    swept = sweeps(own, np.random.default_rng(0))
+    model = SimpleNamespace(new_inputs=lambda X: X.to_numpy(float))
+    kept = CodedInputs(model, swept, joint=joint)
+    monkeypatch.setattr("gpmcflow.analysis.effects.MOST_KEPT", 0)
+    anew = CodedInputs(model, swept, joint=joint)
+    for _ in range(2):
+        for sweep, a, b in zip(swept, kept, anew, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert len(a) == len(sweep.values) * (N_JOINT if joint else len(sweep.rows))
+    held = sum(getattr(part, "nbytes", 0) for part in vars(anew).values())
+    assert (held, anew._kept) == (0, None)
+    assert sum(X.nbytes for X in CodedInputs(model, swept)) == sum(s.nbytes for s in swept)
