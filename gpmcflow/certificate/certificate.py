@@ -1,0 +1,312 @@
+"""A certificate: data sets simulated from a model, fits of them, and how often these held the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.certificate.bands import counts_below, p_value, simultaneous_band
+from gpmcflow.certificate.fits import (
+    FEWEST_RANKED,
+    FITTED,
+    LEVELS,
+    NOT_FITTED,
+    NOT_SIMULATED,
+    CertificateProgram,
+    Draws,
+    read,
+)
+from gpmcflow.errors import InputError
+from gpmcflow.execution import Execution, chain_generators, pin_blas, run
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.protocol import Sampler, require_count
+from gpmcflow.samplers.sampling import sample
+from gpmcflow.storage import standard_attributes
+
+AROUND = ("prior", "posterior")
+FALSE_ALARMS = 0.05  # of a certificate as a whole
+FEW = 50  # data sets, below which only gross errors show
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What fits of simulated data sets said of the truth; print it for the answer in words.
+
+    Attributes
+    ----------
+    results:
+        Dataset with dimensions ``data_set``, ``quantity`` (free hyperparameters in the coordinates that are
+        sampled, the predictor's mean and its values at three rows, the log likelihood), ``level`` (0.5, 0.95)
+        and ``share`` (points of the bands). Of each data set and quantity: truth, mean, sd, low and high ends
+        of the intervals, held, effective (the bulk effective size of the draws that were looked at), rank of
+        the truth among n_ranked of them, uniform (the rank as a number that is
+        uniform on (0, 1) for a right fit). Of each data set: state (0 fitted, 1 no data could be simulated,
+        2 the fit failed), seconds, n_warnings, warning (the first). Of each quantity: coverage, p_value,
+        passed, and ecdf_difference between band_low and band_high.
+    """
+
+    results: xr.Dataset
+
+    @property
+    def passed(self) -> bool:
+        """Whether no quantity leaves its band, and every fit came to an end."""
+        return (
+            bool(self.results["passed"].all()) and not (self.results["state"] == NOT_FITTED).any()
+        )
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        """The answer in sentences."""
+        return tuple(_sentences(self.results))
+
+    def table(self) -> Any:
+        """One row for each quantity: coverage, p-value and verdict (a `pandas.DataFrame`)."""
+        import pandas as pd
+
+        results = self.results
+        percent = {
+            f"held_{level:.0%}".rstrip("%"): results["coverage"].sel(level=level)
+            for level in LEVELS
+        }
+        columns = {
+            **percent,
+            "z_mean": results["z_mean"],
+            "z_sd": results["z_sd"],
+            "p_value": results["p_value"],
+        }
+        frame = pd.DataFrame({name: values.values for name, values in columns.items()})
+        frame.insert(0, "quantity", results["quantity"].values)
+        frame["verdict"] = [verdict(results.sel(quantity=name)) for name in frame["quantity"]]
+        return frame
+
+    def __str__(self) -> str:
+        table = self.table().to_string(index=False, float_format=lambda v: f"{v:.3g}")
+        return "\n".join([*self.in_words, "", table])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def certify(
+    model: GPModel,
+    n: int = 100,
+    sampler: str | Sampler | None = None,
+    *,
+    around: str = "prior",
+    approximate: bool = False,
+    n_chains: int = 4,
+    n_draws: int = 1000,
+    seed: int = 0,
+    key: tuple[str | int, ...] = (),
+    execution: Execution | None = None,
+) -> Certificate:
+    """Check a sampler, or the approximation, on data simulated from the user's own model.
+
+    n times: draw hyperparameters theta* and latents f* from their priors, simulate y* at the model's inputs,
+    fit y* as the analysis would, and rank the truth among the draws. For a fit that draws from p(theta, f |
+    y*), ranks are uniform and intervals hold the truth as often as they say (Talts et al. 2018). Ranks are
+    among nearly independent draws, as many as the quantity's bulk effective size, from 20 to 99; at most 400
+    evenly spaced draws of a fit are looked at. All n ranks of a quantity are judged at once, by simultaneous
+    bands of their empirical distribution (Sailynoja et al. 2022): a right fit leaves any of the bands of a
+    certificate in at most 5 % of certificates.
+
+    Parameters
+    ----------
+    model:
+        A `GPModel`; its observations only count around the posterior.
+    n:
+        Data sets. More go on from those that are in ``execution.state_dir``, which stay as they are.
+    sampler:
+        As of `sample`: a sampler of the package or of your own, or its name.
+    around:
+        "prior" draws theta* and f* from the priors. "posterior" draws them given the model's observations
+        and fits these together with the new ones, twice as many rows: whether fits are right where these
+        data are, if the priors are wide (Sailynoja et al. 2025).
+    approximate:
+        Fit by `approximate` instead. Its hyperparameters are points, so only the predictor and the log
+        likelihood have intervals and ranks.
+    n_chains, n_draws:
+        As of `sample`.
+    seed, key:
+        Random streams are keyed by both and by the number of the data set.
+    execution:
+        Workers share the data sets; with ``state_dir`` what is finished is kept.
+
+    Returns
+    -------
+    A `Certificate`, whose ``results`` are an `xarray.Dataset`, and which prints its answer in words.
+
+    Raises
+    ------
+    InputError:
+        For something other than a `GPModel`, a sampler of another kind, and wrong settings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 6)
+    >>> model = gp.GPModel(x, np.ones(6), gp.SquaredExponential(0.5, 1.0), gp.Poisson())
+    >>> certificate = gp.certify(model, n=20, sampler=gp.EllipticalSlice(5), n_chains=1, n_draws=100)
+    >>> certificate.passed
+    True
+    >>> dict(certificate.results.sizes)
+    {'data_set': 20, 'quantity': 5, 'level': 2, 'share': 19}
+    """
+    if not isinstance(model, GPModel):
+        raise InputError(f"certify: found {type(model).__name__}; allowed: a GPModel")
+    for name, value in (("n", n), ("n_chains", n_chains), ("n_draws", n_draws)):
+        require_count("certify", name, value)
+    if around not in AROUND:
+        raise InputError(f'certify: around is {around!r}; allowed: "prior", "posterior"')
+    if approximate and sampler is not None:
+        raise InputError("certify: a sampler beside approximate=True; leave one of them out")
+    pin_blas()
+    own_key = (*key, "certificate", around)
+    how = Execution.of(execution, block_size=1, progress="certify")
+    reference = None
+    if around == "posterior":
+        reference = _posterior(model, sampler, (n_chains, n_draws), seed, own_key, how)
+        how = how.inside("data_sets")
+    program = CertificateProgram(
+        model, sampler, (n_chains, n_draws), seed, own_key, approximate, reference
+    )
+    arrays = run(program, n_chains=n, length=1, seed=seed, key=own_key, execution=how)
+    columns = {name: np.asarray(values)[:, 0] for name, values in arrays.items()}
+    settings = {
+        "sampler": repr(sampler), "n_chains": n_chains, "n_draws": n_draws, "around": around,
+        "approximate": approximate, "key": list(key), "model": repr(model),
+    }  # fmt: skip
+    attributes = standard_attributes(
+        settings=settings, seed=seed, data_checksum=model.digest(), sample_dims=("data_set",)
+    )
+    return Certificate(results_of(columns, program.names).assign_attrs(attributes))
+
+
+def _posterior(
+    model: GPModel,
+    sampler: str | Sampler | None,
+    sizes: tuple[int, int],
+    seed: int,
+    key: tuple,
+    how: Execution,
+) -> Draws:
+    """Draws given the model's own observations, which data sets are simulated from."""
+    tree = sample(
+        model,
+        sampler,
+        n_chains=sizes[0],
+        n_draws=sizes[1],
+        predictive=False,
+        seed=seed,
+        key=(*key, "reference"),
+        execution=Execution(state_dir=how.inside("reference").state_dir),
+    )
+    rng = chain_generators(seed, *key, "reference", chains=[0]).generator(0)
+    return read(tree, model, rng)
+
+
+def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> xr.Dataset:
+    """Dataset of a `Certificate` of what its program gave by data set."""
+    n = len(columns["state"])
+    index = {"data_set": np.arange(n), "quantity": list(quantities), "level": list(LEVELS)}
+    dims = {1: ("data_set",), 2: ("data_set", "quantity"), 3: ("data_set", "level", "quantity")}
+    results = xr.Dataset({name: (dims[v.ndim], v) for name, v in columns.items()}, index)
+    fitted = results["state"] == FITTED
+    inside = (results["low"] <= results["truth"]) & (results["truth"] <= results["high"])
+    results["held"] = inside.where(fitted)
+    z = (results["mean"] - results["truth"]) / results["sd"]
+    judged, of_quantity = results.where(fitted, drop=True), ("quantity",)
+    results["coverage"] = judged["held"].mean("data_set")
+    with np.errstate(invalid="ignore"):
+        results["z_mean"], results["z_sd"] = z.mean("data_set"), z.std("data_set")
+    uniform = judged["uniform"].values.T
+    p = np.array([p_value(values) for values in uniform])
+    results["p_value"] = (of_quantity, p)
+    results["passed"] = (of_quantity, p > FALSE_ALARMS / len(quantities))
+    n_judged = uniform.shape[1]
+    if n_judged > 1:
+        band = simultaneous_band(n_judged, FALSE_ALARMS / len(quantities))
+        shares = np.array([counts_below(values) for values in uniform]) / n_judged
+        results = results.assign_coords(share=band.z)
+        results["ecdf_difference"] = (("quantity", "share"), shares - band.z)
+        results["band_low"] = (("share",), band.low - band.z)
+        results["band_high"] = (("share",), band.high - band.z)
+    return results
+
+
+def verdict(quantity: xr.Dataset) -> str:
+    """What the ranks of one quantity say: passed, or how they stray."""
+    if bool(quantity["passed"]):
+        return "passed"
+    uniform = quantity["uniform"].values
+    uniform = uniform[np.isfinite(uniform)]
+    ranks, n = uniform - 0.5, len(uniform)
+    # in standard errors of uniforms: their mean has variance 1 / 12 n, their squares about it 1 / 180 n
+    shift, spread = (
+        ranks.mean() * np.sqrt(12.0 * n),
+        (np.mean(ranks**2) - 1.0 / 12.0) * np.sqrt(180.0 * n),
+    )
+    if abs(shift) > abs(spread):
+        return "too low" if shift > 0.0 else "too high"
+    return "too narrow" if spread > 0.0 else "too wide"
+
+
+def _sentences(results: xr.Dataset) -> Iterator[str]:
+    state = results["state"].values
+    n, total = int((state == FITTED).sum()), len(state)
+    if n < total:
+        lost = int((state == NOT_SIMULATED).sum())
+        if lost:
+            yield f"From {lost} of {total} draws of the priors no data could be simulated."
+        if total - n - lost:
+            yield f"{total - n - lost} of {total} fits failed."
+    if not n:
+        yield "Nothing can be said of the others, as there are none."
+        return
+    half, most = (percent(results["coverage"].sel(level=level).mean()) for level in LEVELS)
+    yield (
+        f"Of {n} data sets like yours, the 95 % intervals held the truth in {most}, the 50 % intervals in "
+        f"{half}."
+    )
+    failed = results["quantity"].values[~results["passed"].values]
+    count = results.sizes["quantity"]
+    if len(failed):
+        told = ", ".join(f"{name} ({verdict(results.sel(quantity=name))})" for name in failed)
+        yield f"The fits are wrong for {len(failed)} of {count} quantities: {told}."
+    else:
+        yield f"All {count} quantities pass: their ranks stay within simultaneous bands."
+    if n < FEW:
+        yield f"With {n} data sets only gross errors show; take n=100 or more."
+    short = (results["effective"] < FEWEST_RANKED).any("quantity").values[state == FITTED]
+    if short.any():
+        yield (
+            f"In {short.sum()} of {n} fits fewer than {FEWEST_RANKED} draws of some quantity are effective, "
+            "too few to judge a sampler by; take more draws."
+        )
+    yield from _of_warnings(results.isel(data_set=state == FITTED))
+    seconds = results["seconds"].values[state == FITTED]
+    yield f"A fit took {np.median(seconds):.2g} s in the median, {seconds.max():.2g} s at most."
+
+
+def _of_warnings(results: xr.Dataset) -> Iterator[str]:
+    """How often fits warned, and whether these held the truth less often."""
+    warned = results["n_warnings"].values > 0
+    if not warned.any():
+        return
+    held = results["held"].sel(level=LEVELS[-1]).mean("quantity").values
+    share = percent(held[warned].mean())
+    text = f"{warned.sum()} of {len(warned)} fits warned, and held the truth in {share}"
+    if not warned.all():
+        text += f"; the others held it in {percent(held[~warned].mean())}"
+    messages, counts = np.unique(results["warning"].values[warned], return_counts=True)
+    yield f"{text}. The most frequent: {messages[counts.argmax()]}"
+
+
+def percent(share: Any) -> str:
+    """A share as text, such as 94 %."""
+    return f"{100.0 * float(share):.0f} %"
