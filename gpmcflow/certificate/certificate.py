@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.stats import binomtest
 
 from gpmcflow.certificate.bands import counts_below, p_value, simultaneous_band
 from gpmcflow.certificate.fits import (
@@ -17,18 +18,19 @@ from gpmcflow.certificate.fits import (
     NOT_FITTED,
     NOT_SIMULATED,
     CertificateProgram,
-    Draws,
+    Fit,
+    Sampled,
     read,
 )
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.protocol import Sampler, require_count
-from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import standard_attributes
 
 AROUND = ("prior", "posterior")
 FALSE_ALARMS = 0.05  # of a certificate as a whole
+MOST_NAMED = 2  # quantities that stray in one way; of more, their number
 FEW = 50  # data sets, below which only gross errors show
 
 
@@ -42,42 +44,90 @@ class Certificate:
         Dataset with dimensions ``data_set``, ``quantity`` (free hyperparameters in the coordinates that are
         sampled, the predictor's mean and its values at three rows, the log likelihood), ``level`` (0.5, 0.95)
         and ``share`` (points of the bands). Of each data set and quantity: truth, mean, sd, low and high ends
-        of the intervals, held, effective (the bulk effective size of the draws that were looked at), rank of
-        the truth among n_ranked of them, uniform (the rank as a number that is
-        uniform on (0, 1) for a right fit). Of each data set: state (0 fitted, 1 no data could be simulated,
-        2 the fit failed), seconds, n_warnings, warning (the first). Of each quantity: coverage, p_value,
-        passed, and ecdf_difference between band_low and band_high.
+        of the intervals, held, effective (bulk effective size of the draws that were looked at), rank of the
+        truth among n_ranked of them, and uniform, the rank as a number that is uniform on (0, 1) for a right
+        fit. Of each data set: state (0 fitted, 1 no data could be simulated, 2 the fit failed), seconds,
+        n_warnings, warning (the first). Of each quantity: coverage, p_ranks and p_coverage (of ranks, and of
+        the 95 % intervals), passed, and ecdf_difference, to lie between band_low and band_high.
     """
 
     results: xr.Dataset
 
     @property
     def passed(self) -> bool:
-        """Whether no quantity leaves its band, and every fit came to an end."""
-        return (
-            bool(self.results["passed"].all()) and not (self.results["state"] == NOT_FITTED).any()
-        )
+        """Whether every quantity passed, and every fit came to an end."""
+        return bool(self.results["passed"].all()) and not self.n_failed
+
+    @property
+    def n_fitted(self) -> int:
+        """Data sets that were fitted, and so count."""
+        return int((self.results["state"] == FITTED).sum())
+
+    @property
+    def n_failed(self) -> int:
+        """Data sets whose fit failed."""
+        return int((self.results["state"] == NOT_FITTED).sum())
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Quantities that did not pass, and how they stray, such as "too narrow"."""
+        names = self.results["quantity"].values[~self.results["passed"].values]
+        return {str(name): verdict(self.results.sel(quantity=name)) for name in names}
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """The answer in sentences."""
-        return tuple(_sentences(self.results))
+        """The answer in sentences, and what else there is to say."""
+        if not self.n_fitted:
+            return self.notes
+        half, most = (percent(self.results["coverage"].sel(level=level).mean()) for level in LEVELS)
+        answer = (
+            f"Of {self.n_fitted} data sets like yours, the 95 % intervals held the truth in {most}, the 50 % "
+            f"intervals in {half}."
+        )
+        return (answer, self.judgement, *self.notes)
+
+    @property
+    def judgement(self) -> str:
+        """How many quantities passed, and how the others stray, in a sentence."""
+        failed, count = self.failed, self.results.sizes["quantity"]
+        if not failed:
+            return (
+                f"All {count} quantities pass: neither ranks nor coverage speak against the fits."
+            )
+        told = []
+        for how in dict.fromkeys(failed.values()):
+            names = [name for name, its in failed.items() if its == how]
+            few = len(names) <= MOST_NAMED
+            told.append(
+                f"{how} for {' and '.join(names) if few else f'{len(names)} of {count} quantities'}"
+            )
+        return f"The fits are wrong: {', '.join(told)}."
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands in the way of the answer: failures, few data sets, few draws, warnings."""
+        return tuple(_notes(self))
+
+    @property
+    def cost_in_words(self) -> str:
+        """Seconds of a fit, the one thing that another run has otherwise."""
+        seconds = self.results["seconds"].values[self.results["state"].values == FITTED]
+        if not len(seconds):
+            return ""
+        return (
+            f"A fit took {np.median(seconds):.2g} s in the median, {seconds.max():.2g} s at most."
+        )
 
     def table(self) -> Any:
-        """One row for each quantity: coverage, p-value and verdict (a `pandas.DataFrame`)."""
+        """One row for each quantity: coverage, p-values and verdict (a `pandas.DataFrame`)."""
         import pandas as pd
 
         results = self.results
-        percent = {
+        held = {
             f"held_{level:.0%}".rstrip("%"): results["coverage"].sel(level=level)
             for level in LEVELS
         }
-        columns = {
-            **percent,
-            "z_mean": results["z_mean"],
-            "z_sd": results["z_sd"],
-            "p_value": results["p_value"],
-        }
+        columns = {**held, "p_ranks": results["p_ranks"], "p_coverage": results["p_coverage"]}
         frame = pd.DataFrame({name: values.values for name, values in columns.items()})
         frame.insert(0, "quantity", results["quantity"].values)
         frame["verdict"] = [verdict(results.sel(quantity=name)) for name in frame["quantity"]]
@@ -85,7 +135,7 @@ class Certificate:
 
     def __str__(self) -> str:
         table = self.table().to_string(index=False, float_format=lambda v: f"{v:.3g}")
-        return "\n".join([*self.in_words, "", table])
+        return "\n".join([*self.in_words, self.cost_in_words, "", table])
 
     def __repr__(self) -> str:
         return str(self)
@@ -111,8 +161,8 @@ def certify(
     y*), ranks are uniform and intervals hold the truth as often as they say (Talts et al. 2018). Ranks are
     among nearly independent draws, as many as the quantity's bulk effective size, from 20 to 99; at most 400
     evenly spaced draws of a fit are looked at. All n ranks of a quantity are judged at once, by simultaneous
-    bands of their empirical distribution (Sailynoja et al. 2022): a right fit leaves any of the bands of a
-    certificate in at most 5 % of certificates.
+    bands of their empirical distribution (Sailynoja et al. 2022), and so is the coverage of its 95 %
+    intervals: of right fits, at most 5 % of certificates do not pass.
 
     Parameters
     ----------
@@ -165,49 +215,53 @@ def certify(
         raise InputError(f'certify: around is {around!r}; allowed: "prior", "posterior"')
     if approximate and sampler is not None:
         raise InputError("certify: a sampler beside approximate=True; leave one of them out")
-    pin_blas()
-    own_key = (*key, "certificate", around)
-    how = Execution.of(execution, block_size=1, progress="certify")
-    reference = None
-    if around == "posterior":
-        reference = _posterior(model, sampler, (n_chains, n_draws), seed, own_key, how)
-        how = how.inside("data_sets")
-    program = CertificateProgram(
-        model, sampler, (n_chains, n_draws), seed, own_key, approximate, reference
+    fit = None if approximate else Sampled(sampler, n_chains, n_draws)
+    of_user = fit or Sampled(None, n_chains, n_draws)
+    return certified(
+        model,
+        fit,
+        n,
+        of_user if around == "posterior" else None,
+        seed=seed,
+        key=key,
+        execution=execution,
     )
+
+
+def certified(
+    model: GPModel,
+    fit: Fit | None,
+    n: int,
+    reference: Fit | None = None,
+    *,
+    seed: int,
+    key: tuple[str | int, ...],
+    execution: Execution | None,
+) -> Certificate:
+    """Certificate of any fit, of `approximate` where it is None.
+
+    Data sets are simulated from the priors, or from the posterior by ``reference``.
+    """
+    pin_blas()
+    around = "prior" if reference is None else "posterior"
+    own_key, draws = (*key, "certificate", around), None
+    if reference is not None:
+        rng = chain_generators(seed, *own_key, "reference", chains=[0]).generator(0)
+        draws = read(reference(model, seed=seed, key=(*own_key, "reference")), model, rng)
+    program = CertificateProgram(model, fit, seed, own_key, draws)
+    how = Execution.of(execution, block_size=1, progress="certify")
     arrays = run(program, n_chains=n, length=1, seed=seed, key=own_key, execution=how)
     columns = {name: np.asarray(values)[:, 0] for name, values in arrays.items()}
     settings = {
-        "sampler": repr(sampler), "n_chains": n_chains, "n_draws": n_draws, "around": around,
-        "approximate": approximate, "key": list(key), "model": repr(model),
-    }  # fmt: skip
+        "fit": "approximate" if fit is None else fit.digest(),
+        "around": around,
+        "key": list(key),
+        "model": repr(model),
+    }
     attributes = standard_attributes(
         settings=settings, seed=seed, data_checksum=model.digest(), sample_dims=("data_set",)
     )
     return Certificate(results_of(columns, program.names).assign_attrs(attributes))
-
-
-def _posterior(
-    model: GPModel,
-    sampler: str | Sampler | None,
-    sizes: tuple[int, int],
-    seed: int,
-    key: tuple,
-    how: Execution,
-) -> Draws:
-    """Draws given the model's own observations, which data sets are simulated from."""
-    tree = sample(
-        model,
-        sampler,
-        n_chains=sizes[0],
-        n_draws=sizes[1],
-        predictive=False,
-        seed=seed,
-        key=(*key, "reference"),
-        execution=Execution(state_dir=how.inside("reference").state_dir),
-    )
-    rng = chain_generators(seed, *key, "reference", chains=[0]).generator(0)
-    return read(tree, model, rng)
 
 
 def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> xr.Dataset:
@@ -219,18 +273,17 @@ def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> x
     fitted = results["state"] == FITTED
     inside = (results["low"] <= results["truth"]) & (results["truth"] <= results["high"])
     results["held"] = inside.where(fitted)
-    z = (results["mean"] - results["truth"]) / results["sd"]
     judged, of_quantity = results.where(fitted, drop=True), ("quantity",)
     results["coverage"] = judged["held"].mean("data_set")
-    with np.errstate(invalid="ignore"):
-        results["z_mean"], results["z_sd"] = z.mean("data_set"), z.std("data_set")
     uniform = judged["uniform"].values.T
-    p = np.array([p_value(values) for values in uniform])
-    results["p_value"] = (of_quantity, p)
-    results["passed"] = (of_quantity, p > FALSE_ALARMS / len(quantities))
+    p_ranks = np.array([p_value(values) for values in uniform])
+    p_coverage = _p_of_coverage(judged)
+    limit = FALSE_ALARMS / (2 * len(quantities))
+    results["p_ranks"], results["p_coverage"] = (of_quantity, p_ranks), (of_quantity, p_coverage)
+    results["passed"] = (of_quantity, np.minimum(p_ranks, p_coverage) > limit)
     n_judged = uniform.shape[1]
     if n_judged > 1:
-        band = simultaneous_band(n_judged, FALSE_ALARMS / len(quantities))
+        band = simultaneous_band(n_judged, limit)
         shares = np.array([counts_below(values) for values in uniform]) / n_judged
         results = results.assign_coords(share=band.z)
         results["ecdf_difference"] = (("quantity", "share"), shares - band.z)
@@ -239,13 +292,33 @@ def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> x
     return results
 
 
+def _p_of_coverage(judged: xr.Dataset) -> np.ndarray:
+    """p-values (quantity,) that the largest intervals held the truth as often as they should.
+
+    An interval of level L between quantiles of M draws holds a further one in L (M - 1) / (M + 1) of the
+    cases; M is the effective size here, and at least `FEWEST_RANKED`.
+    """
+    held = judged["held"].sel(level=LEVELS[-1]).values
+    if not len(held):
+        return np.ones(held.shape[1])
+    size = np.maximum(judged["effective"].values, FEWEST_RANKED)
+    expected = (LEVELS[-1] * (size - 1.0) / (size + 1.0)).mean(0)
+    counts = held.sum(0).astype(int)
+    return np.array(
+        [binomtest(k, len(held), p).pvalue for k, p in zip(counts, expected, strict=True)]
+    )
+
+
 def verdict(quantity: xr.Dataset) -> str:
-    """What the ranks of one quantity say: passed, or how they stray."""
+    """What ranks and coverage of one quantity say: passed, or how they stray."""
     if bool(quantity["passed"]):
         return "passed"
     uniform = quantity["uniform"].values
     uniform = uniform[np.isfinite(uniform)]
     ranks, n = uniform - 0.5, len(uniform)
+    if quantity["p_coverage"] < quantity["p_ranks"]:
+        held = float(quantity["coverage"].sel(level=LEVELS[-1]))
+        return "too narrow" if held < LEVELS[-1] else "too wide"
     # in standard errors of uniforms: their mean has variance 1 / 12 n, their squares about it 1 / 180 n
     shift, spread = (
         ranks.mean() * np.sqrt(12.0 * n),
@@ -256,41 +329,24 @@ def verdict(quantity: xr.Dataset) -> str:
     return "too narrow" if spread > 0.0 else "too wide"
 
 
-def _sentences(results: xr.Dataset) -> Iterator[str]:
-    state = results["state"].values
-    n, total = int((state == FITTED).sum()), len(state)
-    if n < total:
-        lost = int((state == NOT_SIMULATED).sum())
-        if lost:
-            yield f"From {lost} of {total} draws of the priors no data could be simulated."
-        if total - n - lost:
-            yield f"{total - n - lost} of {total} fits failed."
-    if not n:
-        yield "Nothing can be said of the others, as there are none."
-        return
-    half, most = (percent(results["coverage"].sel(level=level).mean()) for level in LEVELS)
-    yield (
-        f"Of {n} data sets like yours, the 95 % intervals held the truth in {most}, the 50 % intervals in "
-        f"{half}."
-    )
-    failed = results["quantity"].values[~results["passed"].values]
-    count = results.sizes["quantity"]
-    if len(failed):
-        told = ", ".join(f"{name} ({verdict(results.sel(quantity=name))})" for name in failed)
-        yield f"The fits are wrong for {len(failed)} of {count} quantities: {told}."
-    else:
-        yield f"All {count} quantities pass: their ranks stay within simultaneous bands."
+def _notes(certificate: Certificate) -> Iterator[str]:
+    results, n = certificate.results, certificate.n_fitted
+    total = results.sizes["data_set"]
+    lost = int((results["state"] == NOT_SIMULATED).sum())
+    if lost:
+        yield f"From {lost} of {total} draws of the priors no data could be simulated."
+    if certificate.n_failed:
+        yield f"{certificate.n_failed} of {total} fits failed."
     if n < FEW:
         yield f"With {n} data sets only gross errors show; take n=100 or more."
-    short = (results["effective"] < FEWEST_RANKED).any("quantity").values[state == FITTED]
-    if short.any():
+    fitted = results.isel(data_set=results["state"].values == FITTED)
+    short = int((fitted["effective"] < FEWEST_RANKED).any("quantity").sum())
+    if short:
         yield (
-            f"In {short.sum()} of {n} fits fewer than {FEWEST_RANKED} draws of some quantity are effective, "
-            "too few to judge a sampler by; take more draws."
+            f"In {short} of {n} fits fewer than {FEWEST_RANKED} draws of some quantity are effective, too "
+            "few to judge a sampler by; take more draws."
         )
-    yield from _of_warnings(results.isel(data_set=state == FITTED))
-    seconds = results["seconds"].values[state == FITTED]
-    yield f"A fit took {np.median(seconds):.2g} s in the median, {seconds.max():.2g} s at most."
+    yield from _of_warnings(fitted)
 
 
 def _of_warnings(results: xr.Dataset) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -60,39 +61,73 @@ def quantity_names(model: GPModel, approximate: bool = False) -> tuple[str, ...]
     return (*parameters, "predictor, mean over rows", *rows, "log likelihood")
 
 
+class Fit(Protocol):
+    """Draws from the posterior of a model: what is certified. Frozen, picklable."""
+
+    def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
+        """Draws as `sample` returns them."""
+
+    def digest(self) -> str:
+        """All that decides the numbers, as text."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A fit by `sample`."""
+
+    sampler: str | Sampler | None
+    n_chains: int
+    n_draws: int
+
+    def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
+        """See `Fit`."""
+        return sample(
+            model,
+            self.sampler,
+            n_chains=self.n_chains,
+            n_draws=self.n_draws,
+            predictive=False,
+            seed=seed,
+            key=key,
+            execution=QUIET,
+        )
+
+    def digest(self) -> str:
+        """The sampler with its class, as two of the user's own may print alike."""
+        sampler, kind = self.sampler, type(self.sampler)
+        if isinstance(sampler, Sampler):
+            sampler = f"{kind.__module__}.{kind.__qualname__} {sampler.digest()}"
+        return repr((sampler, self.n_chains, self.n_draws))
+
+
 @dataclass(frozen=True, eq=False)
 class CertificateProgram:
     """Data sets as chains of one draw: each is simulated, fitted and ranked with random numbers of its own.
 
-    Around the posterior, ``reference`` holds draws given the model's own data; a data set then has the
-    model's observations and as many new ones at the same inputs, so that its posterior is that of the draw's
-    distribution (Sailynoja et al. 2025).
+    Without a ``fit`` it is that of `approximate`. Around the posterior, ``reference`` holds draws given the
+    model's own data; a data set then has the model's observations and as many new ones at the same inputs, so
+    that its posterior is that of the draw's distribution (Sailynoja et al. 2025).
     """
 
     model: GPModel
-    sampler: str | Sampler | None
-    sizes: tuple[int, int]  #: chains, and draws of each
+    fit: Fit | None
     seed: int
     key: tuple[str | int, ...]
-    approximate: bool = False
     reference: Draws | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the quantities."""
-        return quantity_names(self.model, self.approximate)
+        return quantity_names(self.model, self.fit is None)
 
     def _quantities(self, draws: Draws) -> np.ndarray:
-        return draws.quantities(shown_rows(self.model), self.approximate)
+        return draws.quantities(shown_rows(self.model), self.fit is None)
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers, beside the random streams."""
-        sampler = self.sampler
-        if isinstance(sampler, Sampler):
-            sampler = f"{type(sampler).__module__}.{type(sampler).__qualname__} {sampler.digest()}"
+        fit = "approximate" if self.fit is None else self.fit.digest()
         reference = {} if self.reference is None else vars(self.reference)
-        settings = repr((sampler, self.sizes, self.approximate, N_KEPT))
-        return text_digest(self.model.digest(), settings, array_digest(reference))
+        return text_digest(self.model.digest(), fit, str(N_KEPT), array_digest(reference))
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """What is kept of each data set."""
@@ -133,11 +168,11 @@ class CertificateProgram:
             with heard_warnings() as warnings:
                 values = self._fitted(model, rng, number)
         except NumericalError as error:
-            told = {"n_warnings": 1, "warning": str(error)[:WARNING_LENGTH], "state": NOT_FITTED}
+            told = {"n_warnings": 1, "warning": shortened(str(error)), "state": NOT_FITTED}
             return row | told | {"seconds": time.perf_counter() - began}
         row["seconds"] = time.perf_counter() - began
         if warnings:
-            row |= {"n_warnings": len(warnings), "warning": warnings[0][:WARNING_LENGTH]}
+            row |= {"n_warnings": len(warnings), "warning": shortened(warnings[0])}
         return row | compared(values, row["truth"], rng) | {"state": FITTED}
 
     def _simulated(self, rng: np.random.Generator) -> tuple[Draws, GPModel]:
@@ -160,21 +195,13 @@ class CertificateProgram:
 
     def _fitted(self, model: GPModel, rng: np.random.Generator, number: int) -> np.ndarray:
         """Draws of the quantities (chain, draw, quantity)."""
-        if self.approximate:
-            own, chains = approximate_draws(model, rng), 1
+        if self.fit is None:
+            draws, n_chains = approximate_draws(model, rng), 1
         else:
-            own, chains = self._sampled(model, rng, number), self.sizes[0]
-        of_user = Draws(own.theta, own.eta[:, : self.model.n_cases], own.log_likelihood)
-        return self._quantities(of_user).reshape(chains, -1, len(self.names))
-
-    def _sampled(self, model: GPModel, rng: np.random.Generator, number: int) -> Draws:
-        chains, draws = self.sizes
-        key = (*self.key, "data set", number)
-        tree = sample(
-            model, self.sampler, n_chains=chains, n_draws=draws, predictive=False,
-            seed=self.seed, key=key, execution=QUIET,
-        )  # fmt: skip
-        return read(tree, model, rng)
+            tree = self.fit(model, seed=self.seed, key=(*self.key, "data set", number))
+            draws, n_chains = read(tree, model, rng), tree["posterior"].sizes["chain"]
+        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
+        return self._quantities(own).reshape(n_chains, -1, len(self.names))
 
 
 def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
@@ -248,6 +275,11 @@ def approximate_draws(model: GPModel, rng: np.random.Generator) -> Draws:
     eta = sites.predictor_mean + z @ sites.predictor_factor.T
     logs = model.likelihood_at(model.full(best.theta)).log_density(eta, model.y)
     return Draws(np.tile(best.theta, (N_KEPT, 1)), eta, np.asarray(logs))
+
+
+def shortened(message: str) -> str:
+    """A message that fits into results, the rest an ellipsis."""
+    return textwrap.shorten(message, WARNING_LENGTH, placeholder=" …")
 
 
 class _Heard(logging.Handler):

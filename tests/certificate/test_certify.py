@@ -34,7 +34,7 @@ def test_a_right_sampler_passes():
 def test_a_sampler_with_a_mistake_fails(mutant):
     certificate = gp.certify(counts(), n=60, sampler=MUTANTS[mutant], seed=1, **SIZES)
     assert not certificate.passed, certificate
-    assert "The fits are wrong for" in str(certificate)
+    assert "The fits are wrong: " in str(certificate)
     assert not certificate.results["passed"].sel(quantity="signal_sd")
 
 
@@ -117,20 +117,40 @@ def test_the_verdict_says_how_ranks_stray(shape, word):
     assert word in str(Certificate(results))
 
 
+def test_many_wrong_quantities_are_counted_not_named():
+    uniform = np.random.default_rng(3).beta(3, 1, 100)
+    made = columns(uniform)
+    four = {name: np.concatenate([v] * 4, axis=-1) if v.ndim > 1 else v for name, v in made.items()}
+    certificate = Certificate(results_of(four, ("a", "b", "c", "d")))
+    assert certificate.judgement == "The fits are wrong: too low for 4 of 4 quantities."
+
+
 def test_data_sets_that_could_not_be_fitted_are_counted_and_left_out():
     uniform = (np.arange(50) + 0.5) / 50
     state = np.zeros(50, int)
     state[:3], state[3] = 1, 2
     uniform[:4] = np.nan
     low = -np.ones((50, 2, 1))
-    low[4:14] = 0.5  # above the truth
+    low[4:7] = 0.5  # above the truth
     certificate = Certificate(results_of(columns(uniform, state=state, low=low), ("f",)))
     words = " ".join(certificate.in_words)
     assert "From 3 of 50 draws of the priors no data could be simulated." in words
     assert "1 of 50 fits failed." in words
-    assert "Of 46 data sets like yours, the 95 % intervals held the truth in 78 %" in words
+    assert "Of 46 data sets like yours, the 95 % intervals held the truth in 93 %" in words
     assert not certificate.passed
     assert certificate.results["passed"].all()
+    assert not certificate.failed
+
+
+def test_intervals_that_hold_the_truth_too_seldom_fail():
+    """Ranks alone would pass: of 20 data sets, those in both tails are 15 % each."""
+    uniform = np.concatenate([[0.01, 0.012, 0.015, 0.99, 0.985, 0.98], np.linspace(0.1, 0.9, 14)])
+    low = -np.ones((20, 2, 1))
+    low[:6] = 0.5  # above the truth
+    right = results_of(columns(uniform), ("f",))
+    wrong = Certificate(results_of(columns(uniform, low=low), ("f",)))
+    assert right["passed"].all()
+    assert wrong.failed == {"f": "too narrow"}
 
 
 def test_around_the_posterior_new_data_are_fitted_with_the_old():
