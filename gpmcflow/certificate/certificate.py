@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from gpmcflow.certificate.fits import (
     FEWEST_RANKED,
     FITTED,
     LEVELS,
+    LOG_LIKELIHOOD,
     NOT_FITTED,
     NOT_SIMULATED,
     CertificateProgram,
@@ -24,6 +26,7 @@ from gpmcflow.certificate.fits import (
 )
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
+from gpmcflow.likelihoods.binary import BinaryLikelihood
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.protocol import Sampler, require_count
 from gpmcflow.storage import standard_attributes
@@ -46,9 +49,11 @@ class Certificate:
         and ``share`` (points of the bands). Of each data set and quantity: truth, mean, sd, low and high ends
         of the intervals, held, effective (bulk effective size of the draws that were looked at), rank of the
         truth among n_ranked of them, and uniform, the rank as a number that is uniform on (0, 1) for a right
-        fit. Of each data set: state (0 fitted, 1 no data could be simulated, 2 the fit failed), seconds,
-        n_warnings, warning (the first). Of each quantity: coverage, p_ranks and p_coverage (of ranks, and of
-        the 95 % intervals), passed, and ecdf_difference, to lie between band_low and band_high.
+        fit; beside draws also quick_mean and quick_sd by `approximate`, and quick_error, the difference of
+        the means in sds of the draws. Of each data set: state (0 fitted, 1 no data could be simulated, 2 the
+        fit failed), seconds, n_warnings, warning (the first), simulated_mean of the outcomes. Of each
+        quantity: coverage, p_ranks and p_coverage (of ranks, and of the 95 % intervals), passed, and
+        ecdf_difference, to lie between band_low and band_high.
     """
 
     results: xr.Dataset
@@ -57,6 +62,11 @@ class Certificate:
     def passed(self) -> bool:
         """Whether every quantity passed, and every fit came to an end."""
         return bool(self.results["passed"].all()) and not self.n_failed
+
+    @property
+    def around_prior(self) -> bool:
+        """Whether data sets were simulated from the priors."""
+        return json.loads(self.results.attrs["settings"])["around"] == "prior"
 
     @property
     def n_fitted(self) -> int:
@@ -202,8 +212,8 @@ def certify(
     >>> x = np.linspace(0.0, 1.0, 6)
     >>> model = gp.GPModel(x, np.ones(6), gp.SquaredExponential(0.5, 1.0), gp.Poisson())
     >>> certificate = gp.certify(model, n=20, sampler=gp.EllipticalSlice(5), n_chains=1, n_draws=100)
-    >>> certificate.passed
-    True
+    >>> print(certificate.judgement)
+    All 5 quantities pass: neither ranks nor coverage speak against the fits.
     >>> dict(certificate.results.sizes)
     {'data_set': 20, 'quantity': 5, 'level': 2, 'share': 19}
     """
@@ -259,7 +269,14 @@ def certified(
         "model": repr(model),
     }
     attributes = standard_attributes(
-        settings=settings, seed=seed, data_checksum=model.digest(), sample_dims=("data_set",)
+        settings=settings,
+        seed=seed,
+        data_checksum=model.digest(),
+        sample_dims=("data_set",),
+        observed_mean=float(model.y.mean()),
+        outcome="labels" if isinstance(model.likelihood, BinaryLikelihood) else "numbers",
+        outcome_shift=0.0,
+        outcome_scale=1.0,
     )
     return Certificate(results_of(columns, program.names).assign_attrs(attributes))
 
@@ -273,6 +290,8 @@ def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> x
     fitted = results["state"] == FITTED
     inside = (results["low"] <= results["truth"]) & (results["truth"] <= results["high"])
     results["held"] = inside.where(fitted)
+    if "quick_mean" in results:
+        results["quick_error"] = (results["quick_mean"] - results["mean"]) / results["sd"]
     judged, of_quantity = results.where(fitted, drop=True), ("quantity",)
     results["coverage"] = judged["held"].mean("data_set")
     uniform = judged["uniform"].values.T
@@ -347,6 +366,49 @@ def _notes(certificate: Certificate) -> Iterator[str]:
             "few to judge a sampler by; take more draws."
         )
     yield from _of_warnings(fitted)
+    if "quick_error" in fitted:
+        yield from _of_quick(fitted)
+    if "observed_mean" in results.attrs and certificate.around_prior and n > 1:
+        yield _of_outcomes(results)
+
+
+def _of_outcomes(results: xr.Dataset) -> str:
+    """What outcomes the priors expect, beside those of the user."""
+    about = results.attrs
+    means = results["simulated_mean"].values[results["state"].values != NOT_SIMULATED]
+    ends = [*np.quantile(means, [0.025, 0.975]), about["observed_mean"]]
+    if about["outcome"] == "labels":
+        low, high, own = (percent(0.5 * (end + 1.0)) for end in ends)
+        return (
+            f"95 % of data sets simulated from the priors have between {low} and {high} of yes; yours have "
+            f"{own}."
+        )
+    shift, scale = about["outcome_shift"], about["outcome_scale"]
+    low, high, own = (f"{end * scale + shift:.3g}" for end in ends)
+    return (
+        f"95 % of data sets simulated from the priors have a mean outcome between {low} and {high}; yours "
+        f"have {own}."
+    )
+
+
+def _of_quick(results: xr.Dataset) -> Iterator[str]:
+    """How far `approximate` was from the draws: the predictor, and hyperparameters."""
+    is_parameter = results["quick_sd"].isnull().all("data_set").values
+    error = np.abs(results["quick_error"].values)
+    is_predictor = ~is_parameter & (results["quantity"].values != LOG_LIKELIHOOD)
+    for of, chosen in (("the predictor", is_predictor), ("the hyperparameters", is_parameter)):
+        sizes = error[:, chosen]
+        sizes = sizes[np.isfinite(sizes)]
+        if not sizes.size:
+            continue
+        text = (
+            f"Quick answers to the same data were off by {np.median(sizes):.2g} posterior sds of {of} in the "
+            f"median, {sizes.max():.2g} at most"
+        )
+        ratio = (results["quick_sd"] / results["sd"]).values[:, chosen]
+        if np.isfinite(ratio).any():
+            text += f"; their intervals were {np.nanmedian(ratio):.2g} times as wide"
+        yield f"{text}."
 
 
 def _of_warnings(results: xr.Dataset) -> Iterator[str]:

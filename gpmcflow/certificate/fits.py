@@ -27,6 +27,7 @@ LEVELS = (0.5, 0.95)  # of the intervals
 N_KEPT = 400  # draws of a fit that are looked at, evenly spaced
 FEWEST_RANKED, MOST_RANKED = 20, 99  # draws that the truth is ranked among
 FITTED, NOT_SIMULATED, NOT_FITTED = 0, 1, 2  # what became of a data set
+LOG_LIKELIHOOD = "log likelihood"  # the last of the quantities
 WARNING_LENGTH = 160
 QUIET = Execution(progress=False)
 
@@ -58,7 +59,7 @@ def quantity_names(model: GPModel, approximate: bool = False) -> tuple[str, ...]
     """
     rows = [f"predictor of row {row}" for row in shown_rows(model)]
     parameters = () if approximate else model.names
-    return (*parameters, "predictor, mean over rows", *rows, "log likelihood")
+    return (*parameters, "predictor, mean over rows", *rows, LOG_LIKELIHOOD)
 
 
 class Fit(Protocol):
@@ -106,7 +107,8 @@ class CertificateProgram:
 
     Without a ``fit`` it is that of `approximate`. Around the posterior, ``reference`` holds draws given the
     model's own data; a data set then has the model's observations and as many new ones at the same inputs, so
-    that its posterior is that of the draw's distribution (Sailynoja et al. 2025).
+    that its posterior is that of the draw's distribution (Sailynoja et al. 2025). Beside draws stands what
+    `approximate` says of the same data.
     """
 
     model: GPModel
@@ -132,10 +134,14 @@ class CertificateProgram:
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """What is kept of each data set."""
         q = len(self.names)
-        numbers = {name: ((q,), "<f8") for name in ("truth", "mean", "sd", "effective", "uniform")}
+        of_quantity = ["truth", "mean", "sd", "effective", "uniform"]
+        if self.fit is not None:
+            of_quantity += ["quick_mean", "quick_sd"]
+        numbers = {name: ((q,), "<f8") for name in of_quantity}
         limits = {name: ((len(LEVELS), q), "<f8") for name in ("low", "high")}
         counts = {name: ((q,), "<i8") for name in ("rank", "n_ranked")}
-        about = {"state": ((), "|i1"), "n_warnings": ((), "<i8"), "seconds": ((), "<f8")}
+        about = {"state": ((), "|i1"), "n_warnings": ((), "<i8")}
+        about |= {name: ((), "<f8") for name in ("seconds", "simulated_mean")}
         return {**numbers, **limits, **counts, **about, "warning": ((), f"<U{WARNING_LENGTH}")}
 
     def start(self, rng: ChainGenerators) -> dict[str, np.ndarray]:
@@ -163,6 +169,7 @@ class CertificateProgram:
         except (GpmcflowError, ArithmeticError, ValueError):  # a rate too large to draw counts from
             return row | {"state": NOT_SIMULATED}
         row["truth"] = self._quantities(truth)[0]
+        row["simulated_mean"] = model.y[-self.model.n_cases :].mean()
         began = time.perf_counter()
         try:
             with heard_warnings() as warnings:
@@ -173,7 +180,8 @@ class CertificateProgram:
         row["seconds"] = time.perf_counter() - began
         if warnings:
             row |= {"n_warnings": len(warnings), "warning": shortened(warnings[0])}
-        return row | compared(values, row["truth"], rng) | {"state": FITTED}
+        row |= compared(values, row["truth"], rng) | {"state": FITTED}
+        return row if self.fit is None else row | self._quick(model, rng)
 
     def _simulated(self, rng: np.random.Generator) -> tuple[Draws, GPModel]:
         """The truth, and the model of its data."""
@@ -202,6 +210,19 @@ class CertificateProgram:
             draws, n_chains = read(tree, model, rng), tree["posterior"].sizes["chain"]
         own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
         return self._quantities(own).reshape(n_chains, -1, len(self.names))
+
+    def _quick(self, model: GPModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Means and sds of the same quantities by `approximate`; nan where it fails."""
+        try:
+            with heard_warnings():
+                draws = approximate_draws(model, rng, antithetic=True)
+        except NumericalError:
+            return {}
+        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
+        values = self._quantities(own)
+        sd = values.std(0)
+        sd[: self.model.dim] = np.nan  # points
+        return {"quick_mean": values.mean(0), "quick_sd": sd}
 
 
 def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
@@ -267,14 +288,21 @@ def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
     return Draws(arrays["theta"], np.array(etas), np.array(logs))
 
 
-def approximate_draws(model: GPModel, rng: np.random.Generator) -> Draws:
-    """Independent draws of the Gaussian of `approximate`, hyperparameters at their best."""
+def approximate_draws(
+    model: GPModel, rng: np.random.Generator, *, antithetic: bool = False
+) -> Draws:
+    """Independent draws of the Gaussian of `approximate`, hyperparameters at their best.
+
+    Antithetic ones are pairs about its mean, which they have exactly.
+    """
     best = approximate(model)
     sites = best.sites
     z = rng.standard_normal((N_KEPT, sites.model.dim))
+    if antithetic:
+        z = np.concatenate([z, -z])
     eta = sites.predictor_mean + z @ sites.predictor_factor.T
     logs = model.likelihood_at(model.full(best.theta)).log_density(eta, model.y)
-    return Draws(np.tile(best.theta, (N_KEPT, 1)), eta, np.asarray(logs))
+    return Draws(np.tile(best.theta, (len(z), 1)), eta, np.asarray(logs))
 
 
 def shortened(message: str) -> str:

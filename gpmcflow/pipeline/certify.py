@@ -22,6 +22,7 @@ from gpmcflow.analysis.page.words import duration, series
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.certificate.certificate import Certificate, certified
 from gpmcflow.certificate.fits import QUIET, Fit
+from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
 from gpmcflow.execution import Execution, settings_digest, workers
 from gpmcflow.execution.code import code_digest
@@ -66,12 +67,15 @@ class Certified(NamedTuple):
     seed: int
     key: tuple[str, str]
     state: Path
+    target: Target
 
     def certificate(self, n: int, execution: Execution) -> Certificate:
         """Of n data sets; what is finished is read."""
-        return certified(
+        results = certified(
             self.model, self.fit, n, seed=self.seed, key=self.key, execution=execution
-        )  # fmt: skip
+        ).results
+        units = {"outcome_shift": self.target.shift, "outcome_scale": self.target.scale}
+        return Certificate(results.assign_attrs(units))
 
     def n_finished(self) -> int:
         """Data sets that are finished."""
@@ -152,7 +156,7 @@ def _certified(config: Mapping, analysis: str, name: str, data: Data, folder: Pa
     output = f"results/{analysis}/certificate.csv"
     facts = {"rule": "certify", "wildcards": wildcards, "output": output}
     write_manifest(state / "job.json", facts | {"identity_digest": digest})
-    return Certified(name, model, fit, seed, (analysis, name), state)
+    return Certified(name, model, fit, seed, (analysis, name), state, data.target)
 
 
 def _execution(one: Certified, pool: Any) -> Execution:

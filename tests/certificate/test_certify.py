@@ -117,6 +117,49 @@ def test_the_verdict_says_how_ranks_stray(shape, word):
     assert word in str(Certificate(results))
 
 
+def test_quick_answers_stand_beside_the_draws():
+    """With Gaussian noise and fixed parameters both are exact: what is left is the draws' error."""
+    x = np.linspace(0.0, 1.0, 5)
+    model = gp.GPModel(x, np.zeros(5), gp.Matern32(0.5, 1.0), gp.Gaussian(0.3))
+    sampler = gp.IndependenceMetropolis()
+    results = gp.certify(model, n=10, sampler=sampler, n_chains=2, n_draws=500).results
+    quick = results.isel(quantity=slice(-1))
+    assert np.abs(quick["quick_error"]).max() < 5.0 / np.sqrt(results["effective"].min())
+    assert np.allclose(quick["quick_sd"] / quick["sd"], 1.0, atol=0.25)
+    assert gp.certify(model, n=2, approximate=True).results.get("quick_error") is None
+
+
+def test_the_error_of_quick_answers_is_in_words():
+    made = columns((np.arange(50) + 0.5) / 50)
+    made |= {"quick_mean": np.full((50, 1), 0.25), "quick_sd": np.full((50, 1), 0.8)}
+    words = Certificate(results_of(made, ("f",))).in_words[-1]
+    assert words == (
+        "Quick answers to the same data were off by 0.25 posterior sds of the predictor in the median, "
+        "0.25 at most; their intervals were 0.8 times as wide."
+    )
+
+
+@pytest.mark.parametrize(
+    ("y", "likelihood", "told"),
+    [
+        ([1.0, -1.0, 1.0, 1.0], gp.Probit(), "of yes; yours have 75 %."),
+        ([3.0, 1.0, 4.0, 0.0], gp.Poisson(), "yours have 2."),
+    ],
+)
+def test_outcomes_that_the_priors_expect_are_in_words(y, likelihood, told):
+    x = np.linspace(0.0, 1.0, 4)
+    model = gp.GPModel(x, np.array(y), gp.Matern32(0.5, 1.0), likelihood)
+    certificate = gp.certify(model, n=30, approximate=True)
+    simulated = certificate.results["simulated_mean"]
+    assert certificate.in_words[-1].endswith(told)
+    low, high = np.quantile(simulated, [0.025, 0.975])
+    share = isinstance(likelihood, gp.Probit)
+    ends = [f"{50 * (e + 1):.0f} %" if share else f"{e:.3g}" for e in (low, high)]
+    assert f"between {ends[0]} and {ends[1]}" in certificate.in_words[-1]
+    posterior = gp.certify(model, n=2, around="posterior", n_chains=1, n_draws=50)
+    assert "simulated from the priors" not in str(posterior)
+
+
 def test_many_wrong_quantities_are_counted_not_named():
     uniform = np.random.default_rng(3).beta(3, 1, 100)
     made = columns(uniform)
