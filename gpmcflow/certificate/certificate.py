@@ -34,6 +34,7 @@ from gpmcflow.storage import standard_attributes
 AROUND = ("prior", "posterior")
 FALSE_ALARMS = 0.05  # of a certificate as a whole
 MOST_NAMED = 2  # quantities that stray in one way; of more, their number
+NARROW = 0.001  # p-value of a certificate that may well be a false alarm
 FEW = 50  # data sets, below which only gross errors show
 
 
@@ -356,8 +357,11 @@ def _notes(certificate: Certificate) -> Iterator[str]:
         yield f"From {lost} of {total} draws of the priors no data could be simulated."
     if certificate.n_failed:
         yield f"{certificate.n_failed} of {total} fits failed."
+    least = min(float(results[name].min()) for name in ("p_ranks", "p_coverage"))
+    if certificate.failed and 2 * results.sizes["quantity"] * least > NARROW:
+        yield "It failed narrowly, as one certificate in twenty of right fits does; more data sets decide."
     if n < FEW:
-        yield f"With {n} data sets only gross errors show; take n=100 or more."
+        yield f"With {n} data sets only gross errors show; take 100 or more."
     fitted = results.isel(data_set=results["state"].values == FITTED)
     short = int((fitted["effective"] < FEWEST_RANKED).any("quantity").sum())
     if short:

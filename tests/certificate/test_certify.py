@@ -117,6 +117,14 @@ def test_the_verdict_says_how_ranks_stray(shape, word):
     assert word in str(Certificate(results))
 
 
+def test_a_narrow_failure_is_said_to_be_one():
+    slightly = results_of(columns(np.random.default_rng(3).beta(1.8, 1.0, 60)), ("f",))
+    clearly = results_of(columns(np.random.default_rng(3).beta(3.0, 1.0, 60)), ("f",))
+    assert not slightly["passed"].any()
+    assert "It failed narrowly" in str(Certificate(slightly))
+    assert "It failed narrowly" not in str(Certificate(clearly))
+
+
 def test_quick_answers_stand_beside_the_draws():
     """With Gaussian noise and fixed parameters both are exact: what is left is the draws' error."""
     x = np.linspace(0.0, 1.0, 5)
