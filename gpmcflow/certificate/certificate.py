@@ -23,6 +23,7 @@ from gpmcflow.certificate.fits import (
     Fit,
     Sampled,
     read,
+    rows_twice,
 )
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
@@ -257,6 +258,7 @@ def certified(
     around = "prior" if reference is None else "posterior"
     own_key, draws = (*key, "certificate", around), None
     if reference is not None:
+        _require_rows_twice(model)
         rng = chain_generators(seed, *own_key, "reference", chains=[0]).generator(0)
         draws = read(reference(model, seed=seed, key=(*own_key, "reference")), model, rng)
     program = CertificateProgram(model, fit, seed, own_key, draws)
@@ -280,6 +282,18 @@ def certified(
         outcome_scale=1.0,
     )
     return Certificate(results_of(columns, program.names).assign_attrs(attributes))
+
+
+def _require_rows_twice(model: GPModel) -> None:
+    """Raise `InputError` for a model that cannot have each row twice."""
+    try:
+        model.take(rows_twice(model))
+    except InputError as error:
+        text = str(error).removeprefix("model: ")
+        raise InputError(
+            f'certify: around="posterior" fits each row twice, which this model cannot: {text}; or leave '
+            "around out"
+        ) from None
 
 
 def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> xr.Dataset:

@@ -52,6 +52,11 @@ def shown_rows(model: GPModel) -> tuple[int, ...]:
     return tuple(sorted({0, model.n_cases // 2, model.n_cases - 1}))
 
 
+def rows_twice(model: GPModel) -> np.ndarray:
+    """Rows of the model's own observations, then those of as many new ones."""
+    return np.tile(np.arange(model.n_cases), 2)
+
+
 def quantity_names(model: GPModel, approximate: bool = False) -> tuple[str, ...]:
     """Names of what is ranked: free parameters, values of the predictor, the log likelihood.
 
@@ -196,7 +201,7 @@ class CertificateProgram:
             theta, eta = self.reference.theta[k], self.reference.eta[k]
             likelihood = model.likelihood_at(model.full(theta))
             y = likelihood.simulate(rng, eta)
-            twice = np.tile(np.arange(model.n_cases), 2)
+            twice = rows_twice(model)
             own = model.take(twice).with_y(np.concatenate([model.y, y]))
             of_y = own.likelihood_at(own.full(theta)).log_density(eta[twice], own.y)
         return Draws(theta[None], eta[None], np.array([float(of_y)])), own

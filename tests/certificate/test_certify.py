@@ -217,6 +217,15 @@ def test_around_the_posterior_new_data_are_fitted_with_the_old():
     assert truth.std() < 0.8 * prior.std()
 
 
+def test_a_grid_cannot_have_its_rows_twice():
+    side = np.linspace(0.0, 1.0, 3)
+    grid = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+    covariance = gp.SquaredExponential(0.5, 1.0, ard=True)
+    model = gp.GPModel(grid, np.ones(9), covariance, gp.Poisson(), structure="kronecker")
+    with pytest.raises(InputError, match="fits each row twice, which this model cannot"):
+        gp.certify(model, n=2, around="posterior", **CHEAP)
+
+
 def test_warnings_are_heard_not_shown(caplog):
     log = logging.getLogger("gpmcflow.samplers.sampling")
     with caplog.at_level(logging.WARNING), heard_warnings() as heard:
