@@ -225,7 +225,7 @@ class CertificateProgram:
             return {}
         own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
         values = self._quantities(own)
-        sd = values.std(0)
+        sd = spread(values)
         sd[: self.model.dim] = np.nan  # points
         return {"quick_mean": values.mean(0), "quick_sd": sd}
 
@@ -252,7 +252,7 @@ def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) ->
         uniform.append((ranks[-1] + rng.random()) / (size + 1))
     return {
         "mean": flat.mean(0),
-        "sd": flat.std(0),
+        "sd": spread(flat),
         "low": low,
         "high": high,
         "effective": effective,
@@ -260,6 +260,12 @@ def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) ->
         "n_ranked": sizes,
         "uniform": uniform,
     }
+
+
+def spread(values: np.ndarray) -> np.ndarray:
+    """Standard deviations of draws (draw, quantity), inf where a log likelihood runs away."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.std(0)
 
 
 def effective_sizes(values: np.ndarray) -> np.ndarray:
