@@ -21,6 +21,7 @@ _HOME = {
     "Binomial": "likelihoods",
     "Categorical": "covariances.leaves",
     "CensoredGaussian": "likelihoods",
+    "certify": "certificate.certificate",
     "change_hyperpriors": "evidence.hyperprior_change",
     "coefficients": "contrasts.coefficients",
     "CollapsedScale": "samplers",

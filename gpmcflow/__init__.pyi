@@ -15,6 +15,7 @@ from gpmcflow.approximations.stand_ins import EigenExact as EigenExact
 from gpmcflow.approximations.stand_ins import Nystrom as Nystrom
 from gpmcflow.approximations.stand_ins import SubsetOfData as SubsetOfData
 from gpmcflow.approximations.survival_curve import survival_curve as survival_curve
+from gpmcflow.certificate.certificate import certify as certify
 from gpmcflow.contrasts.average import effects as effects
 from gpmcflow.contrasts.coefficients import coefficients as coefficients
 from gpmcflow.contrasts.contrast import contrast as contrast

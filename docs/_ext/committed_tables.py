@@ -49,6 +49,31 @@ def calibration(root: Path) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).set_index("structure")
 
 
+def certificates(root: Path) -> pd.DataFrame:
+    """Coverage, smallest p-values and verdicts of the certificate of each model."""
+    rows = pd.read_csv(root / "benchmarks" / "certificates.csv")
+    groups = rows.groupby("model", sort=False)
+    passed = rows["verdict"].eq("passed").groupby(rows["model"], sort=False).sum()
+    return pd.DataFrame(
+        {
+            "data sets": groups["data_sets"].first(),
+            "50 % intervals held": groups["held_50"].mean().map("{:.0%}".format),
+            "95 % intervals held": groups["held_95"].mean().map("{:.0%}".format),
+            "quantities passed": passed.astype(str) + " of " + groups.size().astype(str),
+            "least p": groups[["p_ranks", "p_coverage"]].min().min(axis=1).map("{:.2g}".format),
+            "quick error, sd": groups["quick_error"].median().map("{:.2g}".format),
+            "seconds a fit": groups["seconds"].first().map("{:.2g}".format),
+        }
+    )
+
+
+def certificates_mutants(root: Path) -> pd.DataFrame:
+    """Certificates of samplers with a mistake, and how many did not pass."""
+    rows = pd.read_csv(root / "benchmarks" / "certificates_mutants.csv")
+    names = {"data_sets": "data sets", "cpu_seconds": "CPU seconds of one"}
+    return rows.set_index("sampler").rename(columns=names)
+
+
 def exactness(root: Path) -> pd.DataFrame:
     """Shares of small p-values over samplers, likelihoods and what is sampled, and z-scores of annealing."""
     rows = pd.read_csv(root / "benchmarks" / "every_pair.csv")

@@ -21,6 +21,8 @@ def parts() -> dict[str, str]:
         for name in (
             "agreement",
             "calibration",
+            "certificates",
+            "certificates_mutants",
             "coverage",
             "evidences",
             "exactness",

@@ -178,6 +178,7 @@ def draw(
     seed: int,
     key: tuple,
     execution: Execution | None = None,
+    predictive: bool = True,
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
@@ -190,6 +191,7 @@ def draw(
         "n_chains": sampling["chains"],
         "n_draws": sampling["draws"],
         "n_warmup": sampling["warmup"],
+        "predictive": predictive,
         "seed": seed,
         "key": key,
     }

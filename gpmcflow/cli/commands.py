@@ -61,6 +61,17 @@ def run(options: argparse.Namespace) -> int:
     return whole_run.run(options.config, options.cores, options.snakemake, quick=options.quick)
 
 
+def certify(options: argparse.Namespace) -> None:
+    """Certify the fits of an analysis."""
+    from gpmcflow.pipeline import certify as certificates
+
+    lines = certificates.certify(
+        options.config, options.n, options.cores, options.models, quick=options.quick
+    )
+    for line in lines:
+        print(line, flush=True)
+
+
 def show(options: argparse.Namespace) -> None:
     """Print what a results file holds."""
     from gpmcflow.storage import open_results

@@ -44,6 +44,16 @@ def parser_of_commands() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true", help="an analysis by approximations only")
     run.set_defaults(command=commands.run)
 
+    certify = kinds.add_parser(
+        "certify", help="check the fits of an analysis on simulated data", description=CERTIFY
+    )
+    certify.add_argument("config", help="such as patients.yaml")
+    certify.add_argument("-n", type=_count, default=100, help="data sets; default: %(default)s")
+    certify.add_argument("--models", nargs="+", default=(), help="names; default: all models")
+    certify.add_argument("--cores", type=_count, help="fits at a time; default: all cores")
+    certify.add_argument("--quick", action="store_true", help="certify run --quick")
+    certify.set_defaults(command=commands.certify)
+
     predict = kinds.add_parser(
         "predict", help="predict new rows with a finished analysis", description=PREDICT
     )
@@ -124,6 +134,11 @@ RUN = """Check a config file as `gpmcflow check` does, then run its workflow wit
 folder as working directory: relative paths in it start there, and results/ appears beside it. A line is
 printed for each finished step. Ctrl-C is safe: the same command goes on from there. What follows -- goes
 to Snakemake, such as -- --dry-run, and its own messages are shown then."""
+
+CERTIFY = """Simulate data sets from the priors of each model at the rows of your file, fit each as the
+analysis does, and compare with the truth: how often the intervals held it, and whether its ranks among the
+draws are those of a right fit. Writes certificate.html and certificate.csv beside the report. Ctrl-C is
+safe: the same command goes on from there, and one with a larger -n goes on from what is finished."""
 
 STATUS = """Every job with state below the results folder: finished segments of all, mean acceptance, R-hat
 and bulk effective size of the log likelihood so far (for annealing: the effective size of the weights),

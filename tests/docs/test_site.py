@@ -72,6 +72,12 @@ def test_tables_are_those_of_the_committed_files():
     told = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     (row,) = re.findall(r"^\| dense, counts \| 200 \| (.*) \|$", told, re.MULTILINE)
     assert re.findall(r"\d\.\d\d", row) == ranks.loc["dense", "p-value"].tolist()
+    certificates = committed_tables.certificates(ROOT)
+    assert len(certificates) == 6
+    assert (certificates["data sets"] >= 100).all()
+    wrong = committed_tables.certificates_mutants(ROOT).groupby("sampler").last()
+    assert len(wrong) == 3
+    assert (wrong["failed"] == wrong["certificates"]).all()
     for problem, covered in committed_tables.coverage(ROOT)["covered"].items():
         name = {"gaussian-3": "Gaussian, d = 3"}.get(problem, problem)
         assert f"| {name} | 200 | {covered} |" in told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -42,18 +42,28 @@ def build_page(folder: Path, info: Mapping[str, Any]) -> str:
     Raises `StorageError` for a missing or unreadable table, `InputError` for one that lacks a
     column or whose numbers do not add up.
     """
+    with refuse_unfit(f"{folder}: a table", _ADVICE):
+        analysis = read_analysis(Path(folder), info)
+        return rendered(
+            title_of(analysis),
+            _file_line(analysis),
+            [section for make in _ORDER if (section := make(analysis)) is not None],
+            info["version"],
+        )
+
+
+def rendered(title: str, file_line: str, sections: Sequence[Section], version: str) -> str:
+    """HTML of a page of sections, under the line that says what it is about."""
     template = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(_resource("template.html"))
-    with refuse_unfit(f"{folder}: a table", _ADVICE):
-        analysis = read_analysis(Path(folder), info)
-        page = template.render(
-            title=title_of(analysis),
-            file_line=_file_line(analysis),
-            style=Markup(page_style()),
-            sections=[section for make in _ORDER if (section := make(analysis)) is not None],
-            version=info["version"],
-        )
+    page = template.render(
+        title=title,
+        file_line=file_line,
+        style=Markup(page_style()),
+        sections=sections,
+        version=version,
+    )
     return _unbroken(page)
 
 

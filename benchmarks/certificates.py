@@ -1,0 +1,98 @@
+"""Certificates of six models, and of samplers with a mistake: `certificates.csv`, `certificates_mutants.csv`.
+
+    python -m benchmarks.certificates models [--n 100] [--state FOLDER]
+    python -m benchmarks.certificates mutants [--n 40] [--seeds 20] [--samplers "accepts always" ..]
+
+`models` certifies the default sampler, 2 chains of 300 draws, on a model of each kind of response, one of
+basis functions, one on a grid and one with free noise. Rows of models that are there are not made again.
+`mutants` certifies the wrong samplers of `tests/certificate/models.py`, and the right one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import gpmcflow as gp
+from tests.certificate.models import MUTANTS, RIGHT, SIZES, counts
+
+ROWS = Path(__file__).with_name("certificates.csv")
+MUTANT_ROWS = Path(__file__).with_name("certificates_mutants.csv")
+LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
+SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+NOISE = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
+
+
+def models() -> dict[str, gp.GPModel]:
+    """Models by name; their outcomes do not count."""
+    rng = np.random.default_rng(0)
+    few, many = rng.uniform(-1.0, 1.0, 30), rng.uniform(-1.0, 1.0, 200)
+    side = np.linspace(-1.0, 1.0, 6)
+    grid = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+    se, ard = (
+        gp.SquaredExponential(LENGTH, SIGNAL),
+        gp.SquaredExponential(LENGTH, SIGNAL, ard=True),
+    )
+    signs = np.where(many > 0.0, 1.0, -1.0)
+    return {
+        "labels": gp.GPModel(few, np.where(few > 0.0, 1.0, -1.0), se, gp.Probit()),
+        "counts": gp.GPModel(few, np.ones(30), se, gp.Poisson()),
+        "positive": gp.GPModel(few, np.ones(30), se, gp.Gamma()),
+        "free noise": gp.GPModel(few, few, se, gp.Gaussian(NOISE)),
+        "basis": gp.GPModel(many, signs, se, gp.Logistic(), structure=gp.BasisFunctions()),
+        "grid": gp.GPModel(grid, np.ones(36), ard, gp.Poisson(), structure="kronecker"),
+    }
+
+
+def certify_models(n: int, state: str | None) -> None:
+    """Append the rows of each model to `certificates.csv`."""
+    for name, model in models().items():
+        if ROWS.exists() and name in set(pd.read_csv(ROWS)["model"]):
+            continue
+        folder = None if state is None else Path(state, name.replace(" ", "_"))
+        how = gp.Execution(state_dir=folder)
+        certificate = gp.certify(model, n, n_chains=2, n_draws=300, execution=how)
+        print(f"{name}:\n{certificate}", flush=True)
+        results, table = certificate.results, certificate.table()
+        table.insert(0, "model", name)
+        table["data_sets"], table["failed_fits"] = certificate.n_fitted, certificate.n_failed
+        table["quick_error"] = np.abs(results["quick_error"]).median("data_set").values
+        table["seconds"] = float(results["seconds"].median())
+        rounded = table.round({"held_50": 3, "held_95": 3, "quick_error": 3, "seconds": 2})
+        rounded.to_csv(ROWS, mode="a", header=not ROWS.exists(), index=False, float_format="%.4g")
+
+
+def certify_mutants(n: int, seeds: int, names: list[str]) -> None:
+    """Append to `certificates_mutants.csv` how many certificates of each sampler did not pass."""
+    for name in names:
+        began, failed = time.process_time(), 0
+        sampler = {**MUTANTS, "right": RIGHT}[name]
+        for seed in range(seeds):
+            failed += not gp.certify(counts(), n, sampler, seed=seed, **SIZES).passed
+            print(name, n, seed + 1, failed, flush=True)
+        seconds = round((time.process_time() - began) / seeds, 1)
+        row = {"sampler": name, "data_sets": n, "certificates": seeds, "failed": failed}
+        frame = pd.DataFrame([row | {"cpu_seconds": seconds}])
+        frame.to_csv(MUTANT_ROWS, mode="a", header=not MUTANT_ROWS.exists(), index=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", choices=["models", "mutants"])
+    parser.add_argument("--n", type=int, default=100)
+    parser.add_argument("--state")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--samplers", nargs="+", default=[*MUTANTS, "right"])
+    options = parser.parse_args()
+    if options.part == "models":
+        certify_models(options.n, options.state)
+    else:
+        certify_mutants(options.n, options.seeds, options.samplers)
+
+
+if __name__ == "__main__":
+    main()

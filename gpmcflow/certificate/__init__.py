@@ -1,0 +1,1 @@
+"""Whether fits of a model's own simulated data hold what they promise."""

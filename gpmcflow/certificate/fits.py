@@ -1,0 +1,356 @@
+"""One data set simulated from a model, and what a fit of it says of the parameters it was simulated with."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.draws import evenly_spaced
+from gpmcflow.errors import GpmcflowError, NumericalError
+from gpmcflow.execution import ChainGenerators, Execution, array_digest, text_digest
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.samplers.predictive import ModelPredictive
+from gpmcflow.samplers.protocol import Sampler
+from gpmcflow.samplers.sampling import sample
+
+LEVELS = (0.5, 0.95)  # of the intervals
+N_KEPT = 400  # draws of a fit that are looked at, evenly spaced
+FEWEST_RANKED, MOST_RANKED = 20, 99  # draws that the truth is ranked among
+FITTED, NOT_SIMULATED, NOT_FITTED = 0, 1, 2  # what became of a data set
+LOG_LIKELIHOOD = "log likelihood"  # the last of the quantities
+WARNING_LENGTH = 160
+QUIET = Execution(progress=False)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What is compared, for one or more settings: theta (k, d), eta (k, n), log likelihood (k,)."""
+
+    theta: np.ndarray
+    eta: np.ndarray
+    log_likelihood: np.ndarray
+
+    def quantities(self, rows: tuple[int, ...], approximate: bool) -> np.ndarray:
+        """Values (k, quantity) in the order of `quantity_names`."""
+        mean, log_likelihood = self.eta.mean(1, keepdims=True), self.log_likelihood[:, None]
+        theta = self.theta[:, :0] if approximate else self.theta
+        return np.hstack([theta, mean, self.eta[:, rows], log_likelihood])
+
+
+def shown_rows(model: GPModel) -> tuple[int, ...]:
+    """The first, the middle and the last row."""
+    return tuple(sorted({0, model.n_cases // 2, model.n_cases - 1}))
+
+
+def rows_twice(model: GPModel) -> np.ndarray:
+    """Rows of the model's own observations, then those of as many new ones."""
+    return np.tile(np.arange(model.n_cases), 2)
+
+
+def quantity_names(model: GPModel, approximate: bool = False) -> tuple[str, ...]:
+    """Names of what is ranked: free parameters, values of the predictor, the log likelihood.
+
+    An approximate fit has points for parameters, which are left out.
+    """
+    rows = [f"predictor of row {row}" for row in shown_rows(model)]
+    parameters = () if approximate else model.names
+    return (*parameters, "predictor, mean over rows", *rows, LOG_LIKELIHOOD)
+
+
+class Fit(Protocol):
+    """Draws from the posterior of a model: what is certified. Frozen, picklable."""
+
+    def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
+        """Draws as `sample` returns them."""
+
+    def digest(self) -> str:
+        """All that decides the numbers, as text."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A fit by `sample`."""
+
+    sampler: str | Sampler | None
+    n_chains: int
+    n_draws: int
+
+    def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
+        """See `Fit`."""
+        return sample(
+            model,
+            self.sampler,
+            n_chains=self.n_chains,
+            n_draws=self.n_draws,
+            predictive=False,
+            seed=seed,
+            key=key,
+            execution=QUIET,
+        )
+
+    def digest(self) -> str:
+        """The sampler with its class, as two of the user's own may print alike."""
+        sampler, kind = self.sampler, type(self.sampler)
+        if isinstance(sampler, Sampler):
+            sampler = f"{kind.__module__}.{kind.__qualname__} {sampler.digest()}"
+        return repr((sampler, self.n_chains, self.n_draws))
+
+
+@dataclass(frozen=True, eq=False)
+class CertificateProgram:
+    """Data sets as chains of one draw: each is simulated, fitted and ranked with random numbers of its own.
+
+    Without a ``fit`` it is that of `approximate`. Around the posterior, ``reference`` holds draws given the
+    model's own data; a data set then has the model's observations and as many new ones at the same inputs, so
+    that its posterior is that of the draw's distribution (Sailynoja et al. 2025). Beside draws stands what
+    `approximate` says of the same data.
+    """
+
+    model: GPModel
+    fit: Fit | None
+    seed: int
+    key: tuple[str | int, ...]
+    reference: Draws | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the quantities."""
+        return quantity_names(self.model, self.fit is None)
+
+    def _quantities(self, draws: Draws) -> np.ndarray:
+        return draws.quantities(shown_rows(self.model), self.fit is None)
+
+    def digest(self) -> str:
+        """SHA-256 of all that decides the numbers, beside the random streams."""
+        fit = "approximate" if self.fit is None else self.fit.digest()
+        reference = {} if self.reference is None else vars(self.reference)
+        return text_digest(self.model.digest(), fit, str(N_KEPT), array_digest(reference))
+
+    def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """What is kept of each data set."""
+        q = len(self.names)
+        of_quantity = ["truth", "mean", "sd", "effective", "uniform"]
+        if self.fit is not None:
+            of_quantity += ["quick_mean", "quick_sd"]
+        numbers = {name: ((q,), "<f8") for name in of_quantity}
+        limits = {name: ((len(LEVELS), q), "<f8") for name in ("low", "high")}
+        counts = {name: ((q,), "<i8") for name in ("rank", "n_ranked")}
+        about = {"state": ((), "|i1"), "n_warnings": ((), "<i8")}
+        about |= {name: ((), "<f8") for name in ("seconds", "simulated_mean")}
+        return {**numbers, **limits, **counts, **about, "warning": ((), f"<U{WARNING_LENGTH}")}
+
+    def start(self, rng: ChainGenerators) -> dict[str, np.ndarray]:
+        """Nothing is carried on."""
+        return {"none": np.zeros(len(rng))}
+
+    def advance(
+        self, rng: ChainGenerators, carry: dict, start: int, stop: int
+    ) -> tuple[dict, dict]:
+        """Each data set of a block."""
+        made = [self._data_set(rng.generator(k), chain) for k, chain in enumerate(rng.chains)]
+        return carry, {
+            name: np.array([row[name] for row in made], dtype=kind)[:, None]
+            for name, (_, kind) in self.outputs().items()
+        }
+
+    def _data_set(self, rng: np.random.Generator, number: int) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            name: np.full(shape, np.nan if kind == "<f8" else 0)
+            for name, (shape, kind) in self.outputs().items()
+        }
+        row |= {"n_warnings": 0, "warning": "", "seconds": 0.0}
+        try:
+            truth, model = self._simulated(rng)
+        except (GpmcflowError, ArithmeticError, ValueError):  # a rate too large to draw counts from
+            return row | {"state": NOT_SIMULATED}
+        row["truth"] = self._quantities(truth)[0]
+        row["simulated_mean"] = model.y[-self.model.n_cases :].mean()
+        began = time.perf_counter()
+        try:
+            with heard_warnings() as warnings:
+                values = self._fitted(model, rng, number)
+        except NumericalError as error:
+            told = {"n_warnings": 1, "warning": shortened(str(error)), "state": NOT_FITTED}
+            return row | told | {"seconds": time.perf_counter() - began}
+        row["seconds"] = time.perf_counter() - began
+        if warnings:
+            row |= {"n_warnings": len(warnings), "warning": shortened(warnings[0])}
+        row |= compared(values, row["truth"], rng) | {"state": FITTED}
+        return row if self.fit is None else row | self._quick(model, rng)
+
+    def _simulated(self, rng: np.random.Generator) -> tuple[Draws, GPModel]:
+        """The truth, and the model of its data."""
+        model = self.model
+        if self.reference is None:
+            theta = model.draw_prior(rng)
+            f, y = model.simulate(rng, theta)
+            eta, own = model.predictor(theta, f), model.with_y(y)
+            of_y = own.likelihood_at(own.full(theta)).log_density(eta, own.y)
+        else:
+            k = int(rng.integers(len(self.reference.theta)))
+            theta, eta = self.reference.theta[k], self.reference.eta[k]
+            likelihood = model.likelihood_at(model.full(theta))
+            y = likelihood.simulate(rng, eta)
+            twice = rows_twice(model)
+            own = model.take(twice).with_y(np.concatenate([model.y, y]))
+            of_y = own.likelihood_at(own.full(theta)).log_density(eta[twice], own.y)
+        return Draws(theta[None], eta[None], np.array([float(of_y)])), own
+
+    def _fitted(self, model: GPModel, rng: np.random.Generator, number: int) -> np.ndarray:
+        """Draws of the quantities (chain, draw, quantity)."""
+        if self.fit is None:
+            draws, n_chains = approximate_draws(model, rng), 1
+        else:
+            tree = self.fit(model, seed=self.seed, key=(*self.key, "data set", number))
+            draws, n_chains = read(tree, model, rng), tree["posterior"].sizes["chain"]
+        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
+        return self._quantities(own).reshape(n_chains, -1, len(self.names))
+
+    def _quick(self, model: GPModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Means and sds of the same quantities by `approximate`; nan where it fails."""
+        try:
+            with heard_warnings():
+                draws = approximate_draws(model, rng, antithetic=True)
+        except NumericalError:
+            return {}
+        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
+        values = self._quantities(own)
+        sd = spread(values)
+        sd[: self.model.dim] = np.nan  # points
+        return {"quick_mean": values.mean(0), "quick_sd": sd}
+
+
+def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+    """Mean, sd, intervals and ranks of draws (chain, draw, quantity) at a truth (quantity,).
+
+    Ranks are among draws that are nearly independent: as many as the bulk effective size, from
+    `FEWEST_RANKED` to `MOST_RANKED`, evenly spaced. Ties are broken at random.
+    """
+    flat = values.reshape(-1, values.shape[-1])
+    tails = [0.5 * (1.0 - level) for level in LEVELS]
+    low, high = (
+        np.quantile(flat, tails, axis=0),
+        np.quantile(flat, [1.0 - t for t in tails], axis=0),
+    )
+    effective = effective_sizes(values)
+    sizes = np.clip(effective, FEWEST_RANKED, min(MOST_RANKED, len(flat))).astype(int)
+    ranks, uniform = [], []
+    for k, size in enumerate(sizes):
+        among = flat[np.linspace(0, len(flat) - 1, size).astype(int), k]
+        below, ties = int((among < truth[k]).sum()), int((among == truth[k]).sum())
+        ranks.append(below + int(rng.integers(ties + 1)))
+        uniform.append((ranks[-1] + rng.random()) / (size + 1))
+    return {
+        "mean": flat.mean(0),
+        "sd": spread(flat),
+        "low": low,
+        "high": high,
+        "effective": effective,
+        "rank": ranks,
+        "n_ranked": sizes,
+        "uniform": uniform,
+    }
+
+
+def spread(values: np.ndarray) -> np.ndarray:
+    """Standard deviations of draws (draw, quantity), inf where a log likelihood runs away."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.std(0)
+
+
+def effective_sizes(values: np.ndarray) -> np.ndarray:
+    """Bulk effective sizes (quantity,) of draws (chain, draw, quantity); 0 of what never moved."""
+    import arviz_stats  # here: it takes long to load
+
+    dataset = xr.Dataset({"values": (("chain", "draw", "quantity"), values)})
+    sizes = np.nan_to_num(arviz_stats.ess(dataset, method="bulk")["values"].values, nan=0.0)
+    return np.where(np.ptp(values, axis=(0, 1)) > 0.0, sizes, 0.0)
+
+
+def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
+    """At most `N_KEPT` evenly spaced draws of a fit, chain after chain."""
+    posterior = evenly_spaced(tree, N_KEPT)["posterior"].to_dataset()
+    posterior = posterior.transpose("chain", "draw", ...)
+    arrays = {
+        name: posterior[name].values.reshape(-1, *posterior[name].shape[2:])
+        for name in ("theta", "latent", "weight")
+        if name in posterior
+    }
+    if "theta" not in arrays:  # latents at fixed hyperparameters are eta itself
+        likelihood, eta = model.likelihood_at(model.full(np.empty(0))), arrays["latent"]
+        return Draws(np.empty((len(eta), 0)), eta, likelihood.log_density(eta, model.y))
+    if "latent" in arrays:
+        model = model.dense_if_exact()
+    predictive = ModelPredictive(model, has_latents=model.latent_variable in arrays)
+    etas, logs = [], []
+    for likelihood, eta in predictive.predictors(rng, arrays):
+        etas.append(eta[0])
+        logs.append(float(likelihood.log_density(eta[0], model.y)))
+    return Draws(arrays["theta"], np.array(etas), np.array(logs))
+
+
+def approximate_draws(
+    model: GPModel, rng: np.random.Generator, *, antithetic: bool = False
+) -> Draws:
+    """Independent draws of the Gaussian of `approximate`, hyperparameters at their best.
+
+    Antithetic ones are pairs about its mean, which they have exactly.
+    """
+    best = approximate(model)
+    sites = best.sites
+    z = rng.standard_normal((N_KEPT, sites.model.dim))
+    if antithetic:
+        z = np.concatenate([z, -z])
+    eta = sites.predictor_mean + z @ sites.predictor_factor.T
+    logs = model.likelihood_at(model.full(best.theta)).log_density(eta, model.y)
+    return Draws(np.tile(best.theta, (len(z), 1)), eta, np.asarray(logs))
+
+
+def shortened(message: str) -> str:
+    """A message that fits into results, the rest an ellipsis."""
+    return textwrap.shorten(message, WARNING_LENGTH, placeholder=" …")
+
+
+class _Heard(logging.Handler):
+    """Keeps warnings of threads that ask for them, and passes on those of others."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.of_thread: dict[int, list[str]] = {}
+        self.before: tuple[list[logging.Handler], bool] = ([], True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        messages = self.of_thread.get(record.thread or 0)
+        if messages is not None:
+            messages.append(record.getMessage())
+
+
+_heard, _one_changes = _Heard(), threading.Lock()
+
+
+@contextlib.contextmanager
+def heard_warnings() -> Iterator[list[str]]:
+    """Collect what the package warns of in this thread, in the place of showing it a hundred times."""
+    log, thread = logging.getLogger("gpmcflow"), threading.get_ident()
+    with _one_changes:
+        if not _heard.of_thread:
+            _heard.before = log.handlers[:], log.propagate
+            log.handlers[:], log.propagate = [_heard], False
+        messages = _heard.of_thread[thread] = []
+    try:
+        yield messages
+    finally:
+        with _one_changes:
+            del _heard.of_thread[thread]
+            if not _heard.of_thread:
+                log.handlers[:], log.propagate = _heard.before
