@@ -23,7 +23,7 @@ DOCUMENTED = PUBLIC | {
     "LatentGaussianModel.from_covariance": gpmcflow.LatentGaussianModel.from_covariance,
     "LatentGaussianModel.from_design": gpmcflow.LatentGaussianModel.from_design,
 }
-REFUSE_NOTHING = {"second_order_correction"}
+REFUSE_NOTHING = {"second_order_correction", "HeteroscedasticGaussian"}
 ORDER = ["Parameters", "Attributes", "Returns", "Raises", "Examples"]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 each = for_each("name", sorted(DOCUMENTED))

@@ -26,7 +26,7 @@ class ClassPredictor:
     ) -> np.ndarray:
         """Joint draws (n, g) of averages ``over_rows`` (g, m) of the probability at coded inputs (m, p)."""
         likelihood = self.predictor.likelihood
-        eta = self.predictor.of_draws(n).draw(X, rng, n)
+        eta = self.predictor.draw(X, rng, n)
         return likelihood.class_probabilities(eta, np.zeros_like(eta))[self.place] @ over_rows.T
 
     def mean_response(self, X: np.ndarray) -> np.ndarray:

@@ -13,7 +13,6 @@ from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
 from gpmcflow.approximations.laplace import Laplace
 from gpmcflow.approximations.multi_laplace import (
     MultiLaplace,
-    maximise_multi_evidence,
     multi_laplace,
 )
 from gpmcflow.errors import InputError, unknown_name
@@ -107,16 +106,15 @@ def approximate(model: GPModel | LatentGaussianModel, method: str = "ep") -> App
         fit = FITS[method](model)
         _tell_jitter(fit)
         return Approximation(method, {}, np.empty(0), fit)
-    if isinstance(model, MultiGPModel):
-        own = maximise_multi_evidence(model)
-        named = model.natural(own.theta)
-        return Approximation("laplace", {name: named[name] for name in model.names}, own.theta, own)
-    if not isinstance(model, GPModel):
+    if not isinstance(model, GPModel | MultiGPModel):
         raise InputError(
             f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"
         )
     best = maximise_evidence(model, method)
-    _tell_jitter(best.fit)
+    if isinstance(best.fit, MultiLaplace):
+        method = "laplace"
+    else:
+        _tell_jitter(best.fit)
     values = model.natural(best.theta)
     parameters: dict[str, Any] = {name: values[name] for name in model.names}
     return Approximation(method, parameters, best.theta, best.fit)

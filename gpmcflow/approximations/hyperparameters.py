@@ -19,11 +19,13 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.approximations.mixture import find_modes, suits
+from gpmcflow.approximations.multi_laplace import MultiLaplace, maximise_multi_evidence
 from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import NormalDensity
 
 logger = logging.getLogger(__name__)
@@ -44,10 +46,10 @@ class EvidenceMaximum(NamedTuple):
     """Coordinates theta (d,) of a model's free parameters, and the fit of the model there."""
 
     theta: np.ndarray
-    fit: ExpectationPropagation | Laplace
+    fit: ExpectationPropagation | Laplace | MultiLaplace
 
 
-def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
+def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> EvidenceMaximum:
     """Find the free parameters of a model at the maximum of its EP or Laplace evidence, by L-BFGS.
 
     Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences; with
@@ -72,7 +74,7 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     model:
         A `GPModel`.
     method:
-        "ep" or "laplace".
+        "ep" or "laplace". Several latent functions take `maximise_multi_evidence`, whatever is stated.
 
     Returns
     -------
@@ -96,6 +98,9 @@ def maximise_evidence(model: GPModel, method: str = "ep") -> EvidenceMaximum:
     >>> {name: round(value, 2) for name, value in model.natural(best.theta).items()}
     {'length_scale': 0.28, 'signal_sd': 0.9, 'mean': 0.0, 'noise_sd': 0.1}
     """
+    if isinstance(model, MultiGPModel):
+        fit = maximise_multi_evidence(model)
+        return EvidenceMaximum(fit.theta, fit)
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
     start = None

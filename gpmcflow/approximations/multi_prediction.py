@@ -89,8 +89,9 @@ class MultiPredictor:
         return MultiConditional(mean, variance, [self.likelihood])
 
     def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
-        """Joint draws (n, q, m) at coded inputs (m, p), one for each draw of the latents."""
-        return np.stack([part.draw(X_new, rng, n) for part in self.parts], axis=1)
+        """Joint draws (n, q, m) at coded inputs (m, p), of draws of the latents spread evenly."""
+        own = self if n == len(self.coefficients) else self.of_draws(n)
+        return np.stack([part.draw(X_new, rng, n) for part in own.parts], axis=1)
 
     def of_draws(self, n: int) -> MultiPredictor:
         """The same with n draws of the latents, spread evenly over those there are, or these again."""

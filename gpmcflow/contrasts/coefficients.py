@@ -9,7 +9,7 @@ import xarray as xr
 
 from gpmcflow.contrasts.latents import N_DRAWS, Setting, settings_of
 from gpmcflow.contrasts.summaries import require_interval, summarised
-from gpmcflow.contrasts.terms import Request, draw_terms, terms_of
+from gpmcflow.contrasts.terms import Request, draw_terms, require_one_function, terms_of
 from gpmcflow.covariances.expressions import Covariance, Product, Sum
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
 from gpmcflow.models.gp_model import GPModel
@@ -75,7 +75,9 @@ def coefficients(
     table: _Table | None = None
     rows = []
     for setting in settings:
-        table = _table(setting.model) if table is None else table
+        if table is None:
+            require_one_function("coefficients", setting.model)
+            table = _table(setting.model)
         rows.append(_of_setting(setting, table, rng))
     assert table is not None
     names = _different(["intercept", *table.names, *table.parameters])

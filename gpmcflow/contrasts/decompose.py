@@ -9,7 +9,7 @@ import xarray as xr
 
 from gpmcflow.contrasts.latents import N_DRAWS, settings_of
 from gpmcflow.contrasts.summaries import require_interval, summarised
-from gpmcflow.contrasts.terms import Request, draw_terms, term_names, terms_of
+from gpmcflow.contrasts.terms import Request, draw_terms, require_one_function, term_names, terms_of
 from gpmcflow.covariances.inputs import row_labels
 from gpmcflow.models.gp_model import GPModel
 
@@ -72,6 +72,7 @@ def decompose(
     means, values = [], []
     for setting in settings:
         if not requests:
+            require_one_function("decompose", setting.model)
             X = setting.model.new_inputs(X_new, unseen)
             requests = [Request(k, X) for k in range(len(terms_of(setting.model)))]
             names = [*term_names(setting.model), "mean"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -12,8 +12,10 @@ from gpmcflow.approximations.conditional import BasisPredictor, Predictor, root_
 from gpmcflow.contrasts.latents import Setting
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum, short_text
+from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.linear_maps import solve
+from gpmcflow.models.multi_gp_model import MultiGPModel
 
 
 class Request(NamedTuple):
@@ -28,6 +30,15 @@ class TermDraws(NamedTuple):
 
     mean: np.ndarray  #: given the setting, (1, m) or one row for each draw
     values: np.ndarray  #: (draw, m)
+
+
+def require_one_function(who: str, model: Any) -> None:
+    """Raise `InputError` for a model of several latent functions, which are no sum."""
+    if isinstance(model, MultiGPModel):
+        raise InputError(
+            f"{who}: the {model.likelihood.name} likelihood has several latent functions; take "
+            'draws_at(draws, X, kind="latent", of=..), effects or contrast'
+        )
 
 
 def terms_of(model: GPModel) -> list[Covariance]:

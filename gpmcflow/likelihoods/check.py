@@ -10,6 +10,7 @@ import numpy as np
 
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.likelihoods.base import Likelihood
+from gpmcflow.likelihoods.multi import MultiLikelihood
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, coordinate_of, own_units
 
@@ -66,6 +67,11 @@ def check_likelihood(likelihood: Likelihood, y: Any, *, seed: int = 0) -> None:
     ...     print(str(error).split(" is ")[0])
     Waiting: derivatives: the second derivative of case 0 at eta 0.547847
     """
+    if isinstance(likelihood, MultiLikelihood):
+        raise InputError(
+            f"check_likelihood: the {likelihood.name} likelihood has several latent functions; allowed: a "
+            "likelihood of one"
+        )
     if not isinstance(likelihood, Likelihood):
         raise InputError(
             f"check_likelihood: found {type(likelihood).__name__}; allowed: a likelihood such as gp.Poisson()"

@@ -31,6 +31,11 @@ class MultiLikelihood(Likelihood):
     same_prior:
         Whether all functions have one covariance and one set of hyperparameters.
 
+    Raises
+    ------
+    InputError:
+        As `Likelihood`.
+
     Examples
     --------
     >>> import numpy as np

@@ -176,6 +176,23 @@ def test_draws_hold_all_functions_and_predict_from_a_file(tmp_path):
         gp.draws_at(draws, PLACES[:3])
 
 
+def test_verbs_that_need_one_function_say_so():
+    model = MODELS["classes by weights"]()
+    fit = gp.approximate(model)
+    assert gp.maximise_evidence(model).fit.log_evidence == pytest.approx(fit.log_evidence)
+    shares = gp.effects(fit, "x1", of="2", n_draws=200)
+    assert ((shares["mean"] > 0.0) & (shares["mean"] < 1.0)).all()
+    for ask in (
+        lambda: gp.decompose(fit, PLACES),
+        lambda: gp.coefficients(fit),
+        lambda: gp.check_likelihood(gp.Softmax(3), np.array([1.0, 2.0])),
+        lambda: gp.log_evidence(fit),
+        lambda: gp.sample(model, "surrogate_slice"),
+    ):
+        with pytest.raises(InputError, match="several latent functions"):
+            ask()
+
+
 def test_replicates_of_the_prior_and_the_posterior():
     model = MODELS["noise by weights"]()
     prior = gp.simulate(model, n_draws=3)
