@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpmcflow.approximations.approximate import approximate
@@ -17,7 +17,7 @@ from gpmcflow.approximations.prediction import predict
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Likelihood
+from gpmcflow.likelihoods import Likelihood, Softmax
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.sampling import sample
 
@@ -52,7 +52,7 @@ class _Estimator(BaseEstimator):
         values = validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=1 + reset)
         return pd.DataFrame(values, columns=[f"x{k + 1}" for k in range(values.shape[1])])
 
-    def _fit(self, X: Any, y: np.ndarray) -> Self:
+    def _fit(self, X: Any, y: np.ndarray, of_classes: Likelihood | None = None) -> Self:
         rows = self._rows(X, reset=True)
         if len(y) != len(rows):
             raise ValueError(f"X has {len(rows)} samples, y {len(y)}; allowed: as many")
@@ -61,6 +61,15 @@ class _Estimator(BaseEstimator):
             name += "_"
         frame = rows.assign(**{name: y})
         likelihood = self._default_likelihood if self.likelihood is None else self.likelihood
+        if of_classes is not None:
+            if self.likelihood not in (None, "softmax") and not isinstance(
+                self.likelihood, Softmax
+            ):
+                raise InputError(
+                    f"GPClassifier: likelihood is {self.likelihood!r} for {len(self.classes_)} classes; "
+                    'allowed: None, or "softmax"'
+                )
+            likelihood = of_classes
         self.model_ = GPModel.from_frame(
             frame, name, self.covariance, likelihood, structure=self.structure
         )
@@ -165,10 +174,11 @@ class GPCountRegressor(GPRegressor):
 
 
 class GPClassifier(ClassifierMixin, _Estimator):
-    """Gaussian-process classification of two classes, approximate by default.
+    """Gaussian-process classification, approximate by default.
 
-    Parameters and attributes are those of `GPRegressor`; the likelihood is "logistic" or "probit".
-    ``classes_`` holds the two labels in order, the second being +1 of the model.
+    Parameters and attributes are those of `GPRegressor`; the likelihood of two classes is "logistic" or
+    "probit", that of more is `Softmax`. ``classes_`` holds the labels in order; of two the second is +1 of
+    the model.
 
     Raises
     ------
@@ -189,13 +199,8 @@ class GPClassifier(ClassifierMixin, _Estimator):
 
     _default_likelihood = "logistic"
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model to rows X (n, p) and labels y (n,) of two kinds.
+        """Fit the model to rows X (n, p) and labels y (n,) of two kinds or more.
 
         Returns
         -------
@@ -204,22 +209,25 @@ class GPClassifier(ClassifierMixin, _Estimator):
         y = _column(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}."
-            )
         if len(self.classes_) < 2:
-            raise ValueError("y has one class; allowed: two")
-        return self._fit(X, 2.0 * codes - 1.0)
+            raise ValueError("y has one class; allowed: two or more")
+        if len(self.classes_) == 2:
+            return self._fit(X, 2.0 * codes - 1.0)
+        names = np.array([f"{code:0{len(str(len(self.classes_)))}d}" for code in codes])
+        return self._fit(X, names, Softmax(tuple(np.unique(names).tolist())))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predict the probability of each class at rows X (m, p).
 
         Returns
         -------
-        Probabilities (m, 2), in the order of ``classes_``.
+        Probabilities (m, class), in the order of ``classes_``.
         """
-        p = self._predicted(X)["response_mean"].values
+        predicted = self._predicted(X)
+        if len(self.classes_) > 2:
+            p = predicted["response_probability"].values.T
+            return p / p.sum(1, keepdims=True)
+        p = predicted["response_mean"].values
         return np.column_stack([1.0 - p, p])
 
     def predict(self, X: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import gpmcflow as gp
+from gpmcflow.errors import InputError
 from gpmcflow.sklearn import GPClassifier, GPCountRegressor, GPRegressor
 
 RNG = np.random.default_rng(8)
@@ -57,8 +58,23 @@ def test_probabilities_are_in_the_order_of_the_classes():
     assert p[0, 1] > 0.8
     assert p[1, 0] > 0.8
     assert list(fitted.predict([[2.0, 0.0], [-2.0, 0.0]])) == ["well", "ill"]
-    with pytest.raises(ValueError, match="Only binary classification"):
-        GPClassifier().fit(X, np.arange(40) % 3)
+
+
+def test_three_classes_have_probabilities_of_the_softmax():
+    y = np.array([10, 2, 33])[np.digitize(X[:, 0], [-0.7, 0.7])]
+    fitted = GPClassifier("linear(x1)").fit(X, y)
+    assert fitted.classes_.tolist() == [2, 10, 33]
+    p = fitted.predict_proba([[-2.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
+    np.testing.assert_allclose(p.sum(1), 1.0)
+    assert fitted.predict([[-2.0, 0.0], [0.0, 0.0], [2.0, 0.0]]).tolist() == [10, 2, 33]
+    frame = pd.DataFrame(X, columns=["x1", "x2"]).assign(y=y.astype(str))
+    model = gp.GPModel.from_frame(frame, "y", "linear(x1)", gp.Softmax(("2", "10", "33")))
+    expected = gp.predict(gp.approximate(model), frame.iloc[:3]).response_probability.values.T
+    np.testing.assert_allclose(fitted.predict_proba(X[:3]), expected, atol=1e-9)
+    with pytest.raises(InputError, match="for 3 classes"):
+        GPClassifier("linear(x1)", "probit").fit(X, y)
+    with pytest.raises(ValueError, match="one class"):
+        GPClassifier("linear(x1)").fit(X, np.ones(40))
 
 
 def test_words_of_a_frame_and_a_group_that_was_not_seen():
