@@ -12,6 +12,7 @@ import numpy as np
 from gpmcflow.approximations.basis_sites import basis_sites, positive
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.independent_sites import StandardSites
+from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.likelihoods.sites import LARGEST_VARIANCE
@@ -178,10 +179,9 @@ class _Fit:
 
 
 logger = logging.getLogger(__name__)
-SCORING_TOLERANCE = 1e-2  # of a step, in standard deviations of a site
-SCORING_LOSS = 1e-9  # nats that rounding may cost a step
-MOST_DAMPED = 1e6
 N_PAIRS, N_AVERAGED = 6, 4  # draws and their mirror images, and sweeps with averages over them
+N_ALONE = 12  # sweeps where no mode comes first
+CENTRE_LOSS = 3.0  # nats at z = 0 that averaged sites may lose: more is far off
 EP_TOLERANCE = 1e-6  # any positive sites are exact; these decide how well the sampler mixes
 
 
@@ -190,73 +190,67 @@ def multi_sites(
 ) -> FrozenSites:
     """Sites of several functions at theta, one for each function and case.
 
-    The mode comes first. Each sweep is a step of Fisher's scoring with the diagonal of the information, h
-    being the mode under prior and sites; where the posterior falls, precisions grow fourfold, which shortens
-    the step. Then slope and information are averaged over draws of h under the sites, the same in each sweep:
-    where classes are told apart by far, the information at the mode alone is next to nothing. Sites on a grid
-    have precisions of rank one.
+    Those of the mode, of the diagonal of the expected information there, come first. Then slope and
+    information are averaged over draws of h under the sites, the same in each sweep, and precisions go half
+    of their way in logs: where classes are told apart by far, the information at the mode alone is next to
+    nothing. The averages are kept where the density at z = 0 is not far below that with the former. Sites on
+    a grid, where precisions have rank one, and those where no mode is found, start from ``start``, or from
+    next to nothing.
 
     Raises `NumericalError` where the covariance does not factorise.
     """
-    full = model.full(np.asarray(theta, dtype=np.float64))
-    likelihood, y = model.likelihood_at(full), model.y
+    theta = np.asarray(theta, dtype=np.float64)
+    full, y = model.full(theta), model.y
+    likelihood = model.likelihood_at(full)
     if start is None:
         start = FrozenSites(*(np.full(len(model.parts) * model.n_cases, v) for v in (1e-6, 0.0)))
     structure = structure_of(model, start)
-    z = np.zeros(structure.n_z)
-
-    def stand(sites: FrozenSites) -> float:
-        structure.sites = sites
-        if not math.isfinite(structure.place(full, z)):
-            raise NumericalError(
-                f"joint split HMC: the covariance is not positive definite at {np.round(full, 3).tolist()}; "
-                "take narrower hyperpriors"
-            )
-        return float(likelihood.log_density(structure.predictor, y)) + structure.log_prior()
-
+    if not math.isfinite(structure.place(full, np.zeros(structure.n_z))):
+        raise NumericalError(
+            f"joint split HMC: the covariance is not positive definite at {np.round(full, 3).tolist()}; take "
+            "narrower hyperpriors"
+        )
     with np.errstate(all="ignore"):
-        value, factor = stand(start), 1.0
-        eta = structure.predictor
-        for _ in range(MAX_SWEEPS):
+        sites, at_mode = start, None
+        try:
+            eta = None if model.kronecker else multi_laplace(model, theta).predictor
+        except NumericalError:
+            eta = None
+        if eta is not None:
             precision = likelihood.information(eta, y)
             slope = likelihood.log_density_and_gradient(eta, y)[1]
-            sites = _in_units(structure, eta, slope, factor * precision)
-            reached = stand(sites)
-            moved = float(np.max(np.abs(structure.predictor - eta) * np.sqrt(precision)))
-            if not reached >= value - SCORING_LOSS:
-                factor *= 4.0
-                if factor > MOST_DAMPED:
-                    break
-                continue
-            value, eta, factor = reached, structure.predictor, max(factor / 4.0, 1.0)
-            if moved < SCORING_TOLERANCE and factor == 1.0:
-                break
-        precision = likelihood.information(eta, y)
-        slope = likelihood.log_density_and_gradient(eta, y)[1]
-        sites = _in_units(structure, eta, slope, precision)
+            sites = at_mode = _in_units(structure, eta, slope, precision)
         half = np.random.default_rng(0).standard_normal((N_PAIRS, structure.n_z))
         draws = np.concatenate([half, -half])
-        for sweep in range(N_AVERAGED):
+        for sweep in range(N_ALONE if at_mode is None else N_AVERAGED):
             structure.sites = sites
             eta = np.stack([_drawn(structure, full, z) for z in draws])
-            precision = likelihood.information(eta, y).mean(0)
+            found = likelihood.information(eta, y).mean(0)
             slope = likelihood.log_density_and_gradient(eta, y)[1].mean(0)
-            new = _in_units(structure, eta.mean(0), slope, precision)
             # variances and precisions can swing around their fixed point
-            sites = new if sweep == 0 else _between(sites, new)
+            precision = found if sweep == 0 else np.sqrt(precision * found)
+            sites = _in_units(structure, eta.mean(0), slope, precision)
+        if at_mode is not None:
+            of_both = [_at_centre(model, structure, full, own) for own in (at_mode, sites)]
+            if not of_both[1] >= of_both[0] - CENTRE_LOSS:
+                sites = at_mode  # averages over draws that are far too wide
     return sites.checked()
+
+
+def _at_centre(
+    model: MultiGPModel, structure: MultiStructure, full: np.ndarray, sites: FrozenSites
+) -> float:
+    """Density at z = 0, where sites say that its mode is, up to a constant."""
+    structure.sites = sites
+    value = structure.place(full, np.zeros(structure.n_z)) + structure.log_constant()
+    likelihood = model.likelihood_at(full)
+    value += float(likelihood.log_density(structure.predictor, model.y))
+    return value - structure.log_sites()
 
 
 def _drawn(structure: MultiStructure, full: np.ndarray, z: np.ndarray) -> np.ndarray:
     structure.place(full, z)
     return structure.predictor
-
-
-def _between(first: FrozenSites, second: FrozenSites) -> FrozenSites:
-    """Sites half of the way in log precisions and in means."""
-    precision = np.sqrt(first.precision * second.precision)
-    means = first.shift / first.precision + second.shift / second.precision
-    return FrozenSites(precision, 0.5 * precision * means)
 
 
 def _in_units(

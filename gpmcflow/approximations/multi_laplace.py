@@ -10,15 +10,16 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.multi_gp_model import MultiGPModel
 
 log = logging.getLogger(__name__)
-MAX_ITERATIONS = 100
-TOLERANCE = 1e-10  # nats that a step promises
+MAX_ITERATIONS = (
+    500  # Fisher's scoring gains a fixed share of what is left, Newton's method far more
+)
+TOLERANCE = 1e-8  # nats that a step promises
 SHORTEST = 1e-10  # share of a step
 WIDEST = 3.0  # standard deviations of the hyperprior, within which the maximum is looked for
 N_SCREENED = 8  # places, beside the median, of which the best is where the search starts
@@ -41,6 +42,8 @@ class MultiLaplace:
         In nats.
     iterations:
         Newton steps taken.
+    predictor:
+        eta of all functions at the mode (q, n).
     """
 
     model: MultiGPModel
@@ -49,6 +52,7 @@ class MultiLaplace:
     factor: np.ndarray
     log_evidence: float
     iterations: int
+    predictor: np.ndarray
 
     def draw_latents(self, rng: np.random.Generator, n_draws: int) -> np.ndarray:
         """Draws of the latents of all functions, in pairs about the mode, (n_draws, n_latents)."""
@@ -108,7 +112,7 @@ def multi_laplace(
             promise = float(gradient @ step)
             if promise < TOLERANCE:
                 log_evidence = value - float(np.log(np.diagonal(factor)).sum())
-                return MultiLaplace(model, theta, xi, factor, log_evidence, iteration)
+                return MultiLaplace(model, theta, xi, factor, log_evidence, iteration, eta)
             share = 1.0
             while True:
                 trial = xi + share * step
@@ -137,6 +141,8 @@ def maximise_multi_evidence(model: MultiGPModel) -> MultiLaplace:
 
     Raises `NumericalError` where no fit converges.
     """
+    from scipy.stats import qmc  # here: it takes long to load
+
     normal = model.parameters.normal
     last: dict[str, Any] = {}
 

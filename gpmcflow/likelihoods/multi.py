@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
-from scipy.stats import qmc
 
 from gpmcflow.likelihoods.base import Likelihood
 
@@ -90,4 +89,6 @@ class MultiLikelihood(Likelihood):
 
 @cache
 def _nodes(q: int) -> np.ndarray:
+    from scipy.stats import qmc  # here: it takes long to load
+
     return ndtri(qmc.Sobol(q, seed=0).random(N_NODES))

@@ -35,7 +35,7 @@ from gpmcflow.storage.cache_folder import is_own, is_writable, user_caches
 PACKAGE = Path(__file__).resolve().parents[1]
 # Whole rooms, for the constants that loops take from modules without one; elsewhere the modules with loops.
 ROOMS = ("numerics", "covariances", "likelihoods")
-OTHER_ROOMS = ("models", "approximations", "samplers")
+OTHER_ROOMS = ("models", "approximations", "samplers", "replications")
 KEPT = 8  #: folders of other sources, the ones used last
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _VERSIONS = (
