@@ -28,7 +28,10 @@ from sklearn.model_selection import train_test_split
 
 import gpmcflow as gp
 
-SMOOTH, LINES = "squared_exponential() + constant(signal_sd=1.0)", "linear() + constant(signal_sd=1.0)"
+SMOOTH, LINES = (
+    "squared_exponential() + constant(signal_sd=1.0)",
+    "linear() + constant(signal_sd=1.0)",
+)
 LEAST = 1e-6  # of a probability, which a tree may give as 0
 
 
