@@ -59,18 +59,20 @@ def fit(
     """
     best = approximate(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
+    tree = with_leave_one_out(tree, _left_out(model, best), data)
+    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
+    return tree
+
+
+def _left_out(model: GPModel, best: Approximation) -> LeaveOneOut:
+    """Leave-one-out densities of a fit."""
     if isinstance(best.fit, MultiLaplace):
-        left_out = over_laplace(best.fit)
-        tree = with_leave_one_out(tree, left_out, data)
-        tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
-        return tree
+        return over_laplace(best.fit)
     if model.likelihood.conjugate or model.basis:
         density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
     else:
         density = of_fit(best.fit, best.sites.model.likelihood, model.y)
-    tree = with_leave_one_out(tree, LeaveOneOut(density, np.zeros(len(density)), how(model)), data)
-    tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
-    return tree
+    return LeaveOneOut(density, np.zeros(len(density)), how(model))
 
 
 def _places(data: Data, seed: int, key: tuple) -> tuple[Places, np.random.Generator]:

@@ -22,6 +22,7 @@ from gpmcflow.jobs.stated_models import covariance_of, likelihood_of, priors_of
 from gpmcflow.likelihoods import Ordinal, Softmax
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
+from gpmcflow.models.own_units import with_constant
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Parameter, Setting
 
@@ -111,8 +112,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
                 f"{path}.mean: found {mean!r}; the functions of classes have a mean of 0; leave it out, and "
                 "write constant() in the covariance for classes of other sizes"
             )
-        if not any(isinstance(leaf, Constant) for leaf in covariance.leaves()):
-            covariance = covariance + Constant(1.0)  # classes of other sizes
+        covariance = with_constant(covariance)
     elif mean is None:
         constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
         free = likelihood.name not in CENTRED and not constant

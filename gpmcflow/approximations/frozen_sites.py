@@ -190,12 +190,12 @@ def multi_sites(
 ) -> FrozenSites:
     """Sites of several functions at theta, one for each function and case.
 
-    Those of the mode, of the diagonal of the expected information there, come first. Then slope and
+    The first are those of the mode, with the diagonal of the expected information there. Then slope and
     information are averaged over draws of h under the sites, the same in each sweep, and precisions go half
-    of their way in logs: where classes are told apart by far, the information at the mode alone is next to
-    nothing. The averages are kept where the density at z = 0 is not far below that with the former. Sites on
-    a grid, where precisions have rank one, and those where no mode is found, start from ``start``, or from
-    next to nothing.
+    of their way in logs: where classes are far apart, the information at the mode alone is next to nothing.
+    The averages are kept where the density at z = 0 is not far below that with the former. Sites on a grid,
+    where precisions have rank one, and those where no mode is found, start from ``start``, or from next to
+    nothing.
 
     Raises `NumericalError` where the covariance does not factorise.
     """

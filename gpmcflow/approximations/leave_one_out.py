@@ -109,16 +109,21 @@ def of_latents(model: GPModel, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
 
 
 def of_functions(model: MultiGPModel, theta: np.ndarray, latents: np.ndarray) -> np.ndarray:
-    """As `of_latents`, of several functions, latents (n_latents,); weights of a basis stay as they are."""
-    moments = []
-    own = zip(
-        model.parts, model.thetas_of_parts(theta), np.split(latents, model.splits), strict=True
-    )
-    for part, at, f in own:
-        known = part.predictor(at, f), np.zeros(part.n_cases)
-        moments.append(known if part.basis else _given_others(part, at, f))
-    mean, variance = (np.stack(rows) for rows in zip(*moments, strict=True))
-    return model.likelihood_at(model.full(theta)).log_mean(model.y, mean, variance)
+    """As `of_latents`, of several functions, latents (draw, n_latents) at one theta, (draw, n).
+
+    Weights of a basis stay as they are.
+    """
+    rows, thetas = np.split(latents, model.splits, axis=1), model.thetas_of_parts(theta)
+    mean = np.empty((len(latents), len(rows), model.n_cases))
+    variance = np.zeros(mean.shape[1:])
+    for part, functions in model.own_parts():
+        at, f = thetas[functions[0]], np.stack([rows[c] for c in functions], axis=1)
+        if part.basis:
+            mean[:, functions] = part.predictor(at, f)
+        else:
+            mean[:, functions], variance[functions] = _given_others(part, at, f)
+    likelihood = model.likelihood_at(model.full(theta))
+    return np.array([likelihood.log_mean(model.y, row, variance) for row in mean])
 
 
 def _given_others(
@@ -216,7 +221,7 @@ def over_function_draws(
 ) -> LeaveOneOut:
     """As `over_draws` with the latents (chain, draw, n_latents) of several functions."""
     values = np.array([
-        [of_functions(model, theta, f) for theta, f in zip(*chains, strict=True)]
+        [of_functions(model, theta, f[None])[0] for theta, f in zip(*chains, strict=True)]
         for chains in zip(thetas, latents, strict=True)
     ])  # fmt: skip
     return LeaveOneOut(*_averaged(values), "draws")
@@ -224,22 +229,8 @@ def over_function_draws(
 
 def over_laplace(fit: MultiLaplace, n_draws: int = 400) -> LeaveOneOut:
     """As `over_function_draws`, of draws of a Gaussian fit at one setting of the hyperparameters."""
-    model = fit.model
     latents = fit.draw_latents(np.random.default_rng(0), n_draws)
-    own = zip(
-        model.parts,
-        model.thetas_of_parts(fit.theta),
-        np.split(latents, model.splits, 1),
-        strict=True,
-    )
-    moments = []
-    for part, at, f in own:
-        known = part.predictor(at, f), np.zeros(part.n_cases)
-        moments.append(known if part.basis else _given_others(part, at, f))
-    mean = np.stack([rows for rows, _ in moments], axis=1)
-    variance = np.stack([row for _, row in moments])
-    likelihood = model.likelihood_at(model.full(fit.theta))
-    values = np.array([likelihood.log_mean(model.y, row, variance) for row in mean])
+    values = of_functions(fit.model, fit.theta, latents)
     density, k = _averaged(values[None])
     return LeaveOneOut(density, k, "Laplace")
 

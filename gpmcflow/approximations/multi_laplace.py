@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 MAX_ITERATIONS = (
     500  # Fisher's scoring gains a fixed share of what is left, Newton's method far more
 )
-TOLERANCE = 1e-8  # nats that a step promises
+TOLERANCE = 1e-10  # nats that a step promises
 SHORTEST = 1e-10  # share of a step
 WIDEST = 3.0  # standard deviations of the hyperprior, within which the maximum is looked for
 N_SCREENED = 8  # places, beside the median, of which the best is where the search starts
@@ -59,15 +59,14 @@ class MultiLaplace:
         z = rng.standard_normal((-(-n_draws // 2), len(self.whitened_mean)))
         moves = solve_triangular(self.factor, z.T, lower=True, trans=1).T
         xi = self.whitened_mean + np.concatenate([moves, -moves])[:n_draws]
-        own = zip(
-            self.model.parts,
-            self.model.thetas_of_parts(self.theta),
-            np.split(xi, self.model.splits, axis=1),
-            strict=True,
-        )
-        return np.concatenate(
-            [x if part.basis else x @ part.cholesky(part.full(at)).T for part, at, x in own], axis=1
-        )
+        rows = np.split(xi, self.model.splits, axis=1)
+        thetas = self.model.thetas_of_parts(self.theta)
+        for part, functions in self.model.own_parts():
+            if not part.basis:
+                L = part.cholesky(part.full(thetas[functions[0]]))
+                for c in functions:
+                    rows[c] = rows[c] @ L.T
+        return np.concatenate(rows, axis=1)
 
 
 def multi_laplace(

@@ -104,14 +104,19 @@ def multi_predictor(
     model: MultiGPModel, theta: np.ndarray, latents: np.ndarray, designs: dict[int, NewDesigns]
 ) -> MultiPredictor:
     """The predictor at theta (d,) given draws of the latents of all functions (draw, n_latents)."""
-    own, parts = np.split(latents, model.splits, axis=1), []
-    for part, at, f in zip(model.parts, model.thetas_of_parts(theta), own, strict=True):
-        full = part.full(at)
+    rows, thetas = np.split(latents, model.splits, axis=1), model.thetas_of_parts(theta)
+    parts: list[Any] = [None] * len(rows)
+    for part, functions in model.own_parts():
+        at = thetas[functions[0]]
+        full, n = part.full(at), len(latents)
+        stacked = np.concatenate([rows[c] for c in functions])  # one factor for all of them
         if part.basis:
             made = designs.setdefault(id(part), NewDesigns(part))
-            parts.append(basis_predictor(made, full, f))
+            every: Any = basis_predictor(made, full, stacked)
         else:
-            parts.append(latent_predictor(part, at, f + part.mean_at(full)))
+            every = latent_predictor(part, at, stacked + part.mean_at(full))
+        for k, c in enumerate(functions):
+            parts[c] = replace(every, coefficients=every.coefficients[k * n : (k + 1) * n])
     return MultiPredictor(model, model.likelihood_at(model.full(theta)), parts)
 
 

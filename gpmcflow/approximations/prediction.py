@@ -309,19 +309,14 @@ def _of_draws(
     if eta is None and not model.likelihood.conjugate:
         raise InputError("predict: these draws hold no latents; sample with keep_latents=True")
     report = Progress("predict", len(thetas), unit="draws")
-    if isinstance(model, MultiGPModel):
-        assert eta is not None
-        of_functions: dict[int, NewDesigns] = {}
-        for k, theta in enumerate(thetas):
-            yield multi_predictor(model, theta, eta[k : k + 1], of_functions)
-            report.update()
-        report.close()
-        return
     designs = NewDesigns(model)
+    of_functions: dict[int, NewDesigns] = {}
     regression = CollapsedBasisDensity(model) if model.basis and eta is None else None
     for k, theta in enumerate(thetas):
         latents = eta if eta is None or len(thetas) == 1 else eta[k : k + 1]
-        if model.basis:
+        if isinstance(model, MultiGPModel) and latents is not None:
+            yield multi_predictor(model, theta, latents, of_functions)
+        elif model.basis:
             yield basis_predictor(designs, model.full(theta), latents, regression=regression)
         elif latents is None:
             yield regression_predictor(model, theta)

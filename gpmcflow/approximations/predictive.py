@@ -25,7 +25,7 @@ UNITS = ("exposure", "trials")  # constants of likelihoods that are a case's own
 def mixture(parts: Sequence[Any], *, exposure: Any = None, trials: Any = None) -> Any:
     """Predictors of several settings as one mixture, whose likelihoods have the units of the new cases.
 
-    ``parts`` are each a `Conditional`, or each a `MultiConditional` of several functions, and so is the
+    All ``parts`` are of one type, `Conditional` or, for several functions, `MultiConditional`; so is the
     mixture. Raises `InputError` for units that the likelihood does not have, or that are not positive.
     """
     if isinstance(parts[0], MultiConditional):

@@ -29,6 +29,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.likelihoods.binary import BinaryLikelihood
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.samplers.protocol import Sampler, require_count
 from gpmcflow.storage import standard_attributes
 
@@ -173,8 +174,8 @@ def certify(
     y*), ranks are uniform and intervals hold the truth as often as they say (Talts et al. 2018). Ranks are
     among nearly independent draws, as many as the quantity's bulk effective size, from 20 to 99; at most 400
     evenly spaced draws of a fit are looked at. All n ranks of a quantity are judged at once, by simultaneous
-    bands of their empirical distribution (Sailynoja et al. 2022), and so is the coverage of its 95 %
-    intervals: of right fits, at most 5 % of certificates do not pass.
+    bands of their empirical distribution (Sailynoja et al. 2022); the coverage of its 95 % intervals is
+    judged with them: of right fits, at most 5 % of certificates do not pass.
 
     Parameters
     ----------
@@ -219,8 +220,6 @@ def certify(
     >>> dict(certificate.results.sizes)
     {'data_set': 20, 'quantity': 5, 'level': 2, 'share': 19}
     """
-    if not isinstance(model, GPModel):
-        raise InputError(f"certify: found {type(model).__name__}; allowed: a GPModel")
     for name, value in (("n", n), ("n_chains", n_chains), ("n_draws", n_draws)):
         require_count("certify", name, value)
     if around not in AROUND:
@@ -254,6 +253,13 @@ def certified(
 
     Data sets are simulated from the priors, or from the posterior by ``reference``.
     """
+    if isinstance(model, MultiGPModel):
+        raise InputError(
+            f"certify: the {model.likelihood.name} likelihood has several latent functions, and certificates "
+            "are of one; allowed: a likelihood of one"
+        )
+    if not isinstance(model, GPModel):
+        raise InputError(f"certify: found {type(model).__name__}; allowed: a GPModel")
     pin_blas()
     around = "prior" if reference is None else "posterior"
     own_key, draws = (*key, "certificate", around), None

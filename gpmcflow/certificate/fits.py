@@ -340,7 +340,7 @@ _heard, _one_changes = _Heard(), threading.Lock()
 
 @contextlib.contextmanager
 def heard_warnings() -> Iterator[list[str]]:
-    """Collect what the package warns of in this thread, in the place of showing it a hundred times."""
+    """Collect the warnings of this thread instead of showing each of them a hundred times."""
     log, thread = logging.getLogger("gpmcflow"), threading.get_ident()
     with _one_changes:
         if not _heard.of_thread:

@@ -229,10 +229,6 @@ class Likelihood(ABC):
         """Observations as numbers, where they may come as words."""
         return y
 
-    def with_levels_of(self, y: Any) -> Likelihood:
-        """Return the likelihood with what it leaves to the observations, such as names of classes."""
-        return self
-
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` for observations this likelihood cannot have; the model has refused nan."""
         for name in self.constants:

@@ -63,6 +63,10 @@ class MultiLikelihood(Likelihood):
         diagonal = np.einsum("...aan->...an", self.information_blocks(eta, y))
         return np.maximum(diagonal, LEAST_INFORMATION)
 
+    def with_levels_of(self, y: Any) -> MultiLikelihood:
+        """Return the likelihood with what it leaves to the observations, such as names of classes."""
+        return self
+
     def default_means(self) -> dict[str, Any]:
         """Return what a model takes for the mean of each function where none is stated."""
         return dict.fromkeys(self.functions, 0.0)

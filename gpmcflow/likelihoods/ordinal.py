@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, logit, ndtr, ndtri
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.binary import Logistic
 from gpmcflow.likelihoods.interval_observed import LOGISTIC, NORMAL, IntervalObserved
+from gpmcflow.likelihoods.levels import checked_levels, coded_levels, require_levels
 from gpmcflow.parameters.defaults import default_hyperprior
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import Entry
@@ -76,20 +76,8 @@ class Ordinal(IntervalObserved):
         levels: Any = self.levels
         if levels is None and cuts is not None:
             levels = len(cuts) + 1
-        if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
-            named = () if levels is None or isinstance(levels, str | bool) else tuple(levels)
-            if (
-                len(set(named)) < 2
-                or len(set(named)) < len(named)
-                or not all(isinstance(level, str) for level in named)
-            ):
-                raise InputError(
-                    f"Ordinal likelihood: levels is {self.levels!r}; allowed: the number of grades, or their "
-                    "names in order, such as ('low', 'medium', 'high')"
-                )
-            levels = named
-        elif levels < 2:
-            raise InputError(f"Ordinal likelihood: levels is {levels}; allowed: 2 grades or more")
+        such_as = "in order, such as ('low', 'medium', 'high')"
+        levels = checked_levels(levels, "Ordinal", "grades", such_as)
         object.__setattr__(self, "levels", levels)
         if cuts is not None and len(cuts) + 1 != self.n_levels:
             raise InputError(
@@ -154,30 +142,12 @@ class Ordinal(IntervalObserved):
 
     def coded(self, y: Any) -> Any:
         """Grades 1 to C of names of levels; numbers are grades."""
-        values = (
-            np.asarray(y)
-            if not isinstance(getattr(y, "dtype", None), pd.CategoricalDtype)
-            else (y.astype(object).to_numpy())
-        )
-        if values.dtype.kind in "iufb" or not isinstance(self.levels, tuple):
-            return values if values.dtype.kind in "iufb" else y
-        places = {level: k + 1.0 for k, level in enumerate(self.levels)}
-        for i, value in enumerate(values.ravel()):
-            if str(value) not in places:
-                raise InputError(
-                    f"ordinal likelihood: y[{i}] is {value!r}; allowed: {', '.join(self.levels)}; add it to "
-                    "levels, or leave the case out"
-                )
-        return np.array([places[str(value)] for value in values.ravel()]).reshape(values.shape)
+        return coded_levels(y, self.levels, self.name)
 
     def validate(self, y: np.ndarray) -> None:
-        """Raise `InputError` unless grades are whole numbers from 1 to C, and not all the same."""
+        """Raise `InputError` unless grades are whole numbers from 1 to C."""
         super().validate(y)
-        wrong = np.flatnonzero((y != np.floor(y)) | (y < 1.0) | (y > self.n_levels))
-        if wrong.size:
-            raise InputError(
-                f"ordinal likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; allowed: grades 1 to {self.n_levels}"
-            )
+        require_levels(y, self.n_levels, self.name, "grades")
 
     def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cutpoints below and above each grade."""

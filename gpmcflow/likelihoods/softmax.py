@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from gpmcflow.errors import InputError
+from gpmcflow.likelihoods.levels import checked_levels, coded_levels, require_levels
 from gpmcflow.likelihoods.multi import MultiLikelihood
 
 
@@ -51,20 +52,10 @@ class Softmax(MultiLikelihood):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        levels: Any = self.levels
-        if levels is None:
-            return
-        if isinstance(levels, bool) or not isinstance(levels, int | np.integer):
-            named = () if isinstance(levels, str | bool) else tuple(levels)
-            if len(set(named)) < max(2, len(named)) or not all(isinstance(n, str) for n in named):
-                raise InputError(
-                    f"Softmax likelihood: levels is {self.levels!r}; allowed: the number of classes, or "
-                    "their names, such as ('ash', 'beech', 'oak')"
-                )
-            levels = named
-        elif levels < 2:
-            raise InputError(f"Softmax likelihood: levels is {levels}; allowed: 2 classes or more")
-        object.__setattr__(self, "levels", levels)
+        if self.levels is not None:
+            such_as = "such as ('ash', 'beech', 'oak')"
+            levels = checked_levels(self.levels, "Softmax", "classes", such_as)
+            object.__setattr__(self, "levels", levels)
 
     @property
     def n_levels(self) -> int:
@@ -106,30 +97,12 @@ class Softmax(MultiLikelihood):
 
     def coded(self, y: Any) -> Any:
         """Numbers 1 to C of names of levels; numbers are classes."""
-        own = self.with_levels_of(y)
-        if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
-            y = y.astype(object).to_numpy()
-        values = np.asarray(y)
-        if values.dtype.kind in "iufb" or not isinstance(own.levels, tuple):
-            return values if values.dtype.kind in "iufb" else y
-        places = {level: k + 1.0 for k, level in enumerate(own.levels)}
-        for i, value in enumerate(values.ravel()):
-            if str(value) not in places:
-                raise InputError(
-                    f"softmax likelihood: y[{i}] is {str(value)!r}; allowed: {', '.join(own.levels)}; add it "
-                    "to levels, or leave the case out"
-                )
-        return np.array([places[str(value)] for value in values.ravel()]).reshape(values.shape)
+        return coded_levels(y, self.with_levels_of(y).levels, self.name)
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless classes are whole numbers from 1 to C."""
         super().validate(y)
-        wrong = np.flatnonzero((y != np.floor(y)) | (y < 1.0) | (y > self.n_levels))
-        if wrong.size:
-            raise InputError(
-                f"softmax likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; allowed: classes 1 to "
-                f"{self.n_levels}, or names of classes as words, such as y.astype(str)"
-            )
+        require_levels(y, self.n_levels, self.name, "classes")
 
     # -- densities -------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -30,9 +30,11 @@ from gpmcflow.models.own_units import (
     centred,
     covariance_in_units,
     default_mean,
+    has_constant,
     likelihood_in_units,
     named_by_columns,
     vanishes,
+    with_constant,
 )
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
@@ -154,30 +156,25 @@ def _of_functions(
     if made.same_prior:
         (covariance,) = each.values()
         covariance = covariance_in_units(named_by_columns(covariance), X, 1.0)
-        if not any(isinstance(term, Constant) for term in _terms(covariance)):
-            covariance = covariance + Constant(1.0)
-        return Statement(X, values, covariance, made, mean, outcome)
+        return Statement(X, values, with_constant(covariance), made, mean, outcome)
     y = np.asarray(made.coded(values), dtype=np.float64)
     width = float(np.std(y)) or 1.0
     means: dict[str, Any] = dict(made.default_means())
+    means["mean"] = Hyperprior("norm", {"loc": float(y.mean()), "scale": width})
+    if "log_sd" in means:
+        its = means["log_sd"].parameters
+        means["log_sd"] = Hyperprior("norm", {**its, "loc": its["loc"] + np.log(width)})
     covariances = {}
     for name, own in each.items():
         unit = width if name == "mean" else 1.0
         own = covariance_in_units(named_by_columns(own), X, unit)
-        covariances[name] = own + Constant(unit) if vanishes(own, X) else own
-    means["mean"] = Hyperprior("norm", {"loc": float(y.mean()), "scale": width})
-    if "log_sd" in means:
-        prior = means["log_sd"]
-        means["log_sd"] = Hyperprior(
-            "norm", {**prior.parameters, "loc": prior.parameters["loc"] + np.log(width)}
-        )
-    if isinstance(mean, Mapping):
-        means |= mean
+        covariances[name] = own = own + Constant(unit) if vanishes(own, X) else own
+        default = means.get(name)
+        if has_constant(own) and isinstance(default, Hyperprior):
+            means[name] = float(default.parameters["loc"])  # the constant carries its spread
+    if mean is not None:
+        means = means | mean if isinstance(mean, Mapping) else mean
     return Statement(X, values, covariances, made, means, outcome)
-
-
-def _terms(covariance: Covariance) -> Sequence[Covariance]:
-    return covariance.operands() if isinstance(covariance, Sum) else [covariance]
 
 
 def _by_case(stated: Any) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import with_all_levels
@@ -16,7 +15,7 @@ from gpmcflow.covariances.expressions import Covariance, Leaf
 from gpmcflow.covariances.inputs import Inputs, inputs_of, require_plain
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.execution import text_digest
 from gpmcflow.likelihoods import Likelihood, MultiLikelihood
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.model_coordinates import ModelCoordinates
@@ -264,6 +263,13 @@ class MultiGPModel(ModelCoordinates):
         """eps of the jitter."""
         return max(part.epsilon for part in self.parts)
 
+    def own_parts(self) -> list[tuple[GPModel, list[int]]]:
+        """Each model of functions once, with the numbers of the functions that share it."""
+        found: dict[int, tuple[GPModel, list[int]]] = {}
+        for c, part in enumerate(self.parts):
+            found.setdefault(id(part), (part, []))[1].append(c)
+        return list(found.values())
+
     def predictor(self, theta: np.ndarray, latents: np.ndarray) -> np.ndarray:
         """eta (..., q, n) of latents (..., n_latents)."""
         own = zip(
@@ -313,10 +319,6 @@ class MultiGPModel(ModelCoordinates):
     def _changed(self, **changes: Any) -> MultiGPModel:
         return replace(self, **({"X": self.inputs} | changes))
 
-    def with_y(self, y: ArrayLike) -> MultiGPModel:
-        """The model of other observations (n,)."""
-        return self._changed(y=y)
-
     def with_structure(self, structure: str | BasisFunctions) -> MultiGPModel:
         """The same model with another structure of its covariance matrices."""
         return self._changed(structure=structure)
@@ -334,9 +336,7 @@ class MultiGPModel(ModelCoordinates):
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""
         parts = [part.digest() for part in self.parts[: len(self._own_functions)]]
-        return text_digest(
-            array_digest({"X": self.X, "y": self.y}), self.likelihood.digest(), *parts
-        )
+        return text_digest(self.likelihood.digest(), *parts)
 
     def __repr__(self) -> str:
         n, p = self.X.shape

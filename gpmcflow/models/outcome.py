@@ -101,9 +101,9 @@ def _classes_of(
     column: pd.Series, name: str, stated: Likelihood | str | None, labels: list[str] | None
 ) -> tuple[Outcome, Any, Likelihood]:
     """Classes without an order: words, or numbers as their texts."""
+    cells = _label_cells(column, words=labels is not None)
     if labels is None:
         labels = _number_labels(_numeric(column, f"{WHERE}: y: column {name!r}"))
-    cells = _label_cells(column, words=_labels(column) is not None)
     if isinstance(stated, Softmax) and stated.levels is not None:
         return Outcome(name), cells, stated
     return Outcome(name), cells, Softmax(tuple(labels))

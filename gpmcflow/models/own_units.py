@@ -41,10 +41,20 @@ def _times(prior: Hyperprior, factor: float) -> Hyperprior:
 def default_mean(made: Likelihood, y: np.ndarray, width: float, covariance: Covariance) -> Any:
     """N(c_0, width^2), c_0 where the mean response is that of y; c_0 itself beside a `Constant`."""
     level = _level(made, y)
-    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
-    if any(isinstance(term, Constant) for term in terms):
+    if has_constant(covariance):
         return level
     return Hyperprior("norm", {"loc": level, "scale": width})
+
+
+def has_constant(covariance: Covariance) -> bool:
+    """Whether a term is a `Constant`."""
+    terms = covariance.operands() if isinstance(covariance, Sum) else [covariance]
+    return any(isinstance(term, Constant) for term in terms)
+
+
+def with_constant(covariance: Covariance) -> Covariance:
+    """The same with a constant term of sd 1, which lets classes differ in size, unless it has one."""
+    return covariance if has_constant(covariance) else covariance + Constant(1.0)
 
 
 def named_by_columns(covariance: Covariance) -> Covariance:

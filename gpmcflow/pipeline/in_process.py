@@ -253,7 +253,9 @@ def _called(plan: Plan, job: PlannedJob) -> Ended:
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
-    except GpmcflowError as error:  # of what is noted beside a job: its own are told by the job
+    except (
+        GpmcflowError
+    ) as error:  # while a note beside a job is written: the job reports its own errors
         code = 1
         text.write(f"ERROR: {error}\n")
     except Exception:

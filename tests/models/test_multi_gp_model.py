@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import gpmcflow as gp
+from gpmcflow.approximations.conditional import latent_predictor
 from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.approximations.leave_one_out import of_functions
 from gpmcflow.approximations.multi_laplace import multi_laplace
+from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.errors import InputError
 from gpmcflow.models.joint_density import JointDensity
 
@@ -151,6 +154,61 @@ def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
     assert abs(estimate - exact) < 4.0 * error < 0.2
 
 
+@pytest.mark.parametrize("name", ["classes by weights", "classes"])
+def test_sites_of_separated_classes_are_near_the_posterior(name):
+    """Far out in the amplitude the information at the mode is nearly nothing, and sites lose the mode.
+
+    The evidence of the sites at their centre is within some nats of Laplace's.
+    """
+    x = np.random.default_rng(2).normal(size=(60, 2))
+    y = 1.0 + np.argmax(x @ np.array([[2.0, -1.0, -1.0], [0.0, 1.7, -1.7]]), axis=1)
+    linear = gp.Linear(HALF) + gp.Constant(HALF)
+    covariance = linear if name == "classes by weights" else gp.SquaredExponential(1.5, HALF)
+    model = gp.GPModel(x, y, covariance, gp.Softmax())
+    for far in (0.0, 2.0, 4.0, 6.0, 8.0):
+        at = np.full(model.dim, far)
+        theta = model.parameters.normal.theta(at)[0]
+        density = JointDensity(model, frozen_sites(model, theta))
+        centre = density.value(at, np.zeros(density.n_z)) + density.log_constant()
+        assert centre > multi_laplace(model, theta).log_evidence - 8.0
+
+
+def test_a_case_left_out_is_predicted_from_the_latents_of_the_others():
+    """By partition of each function's covariance, case by case; draws at one theta at once."""
+    model = gp.GPModel(
+        PLACES[:5, 0], CLASSES[:5], {"mean": gp.Matern32(0.8, 1.1), "log_sd": gp.Matern52(1.2, HALF)},
+        VARYING, {"mean": 0.3, "log_sd": -0.4},
+    )  # fmt: skip
+    theta, rng = np.array([0.2]), np.random.default_rng(8)
+    latents = np.stack([model.simulate(rng, theta)[0] for _ in range(2)])
+    found = of_functions(model, theta, latents)
+    thetas = model.thetas_of_parts(theta)
+    K = [part.covariance_matrix(at) for part, at in zip(model.parts, thetas, strict=True)]
+    for draw, f in enumerate(latents.reshape(2, 2, 5)):
+        for i in range(5):
+            rest = np.arange(5) != i
+            mean, variance = np.empty((2, 1)), np.empty((2, 1))
+            for c, shift in enumerate((0.3, -0.4)):
+                weights = np.linalg.solve(K[c][np.ix_(rest, rest)], K[c][rest, i])
+                mean[c] = shift + weights @ f[c][rest]
+                variance[c] = K[c][i, i] - weights @ K[c][rest, i]
+            known = VARYING.log_mean(model.y[[i]], mean, variance)[0]
+            assert found[draw, i] == pytest.approx(known, abs=1e-7)
+
+
+def test_predictions_of_functions_are_those_of_each_alone():
+    """Given latents, each function is predicted by its own covariance; shared ones are factorised once."""
+    model, rng = MODELS["classes"](), np.random.default_rng(9)
+    theta = model.draw_prior(rng, 0.5)
+    latents = np.stack([model.simulate(rng, theta)[0] for _ in range(3)])
+    X_new = PLACES[:4] + 0.3
+    together = multi_predictor(model, theta, latents, {}).moments(X_new)
+    for c, (part, at) in enumerate(zip(model.parts, model.thetas_of_parts(theta), strict=True)):
+        alone = latent_predictor(part, at, latents[:, 12 * c : 12 * (c + 1)]).moments(X_new)
+        assert together.mean[:, c] == pytest.approx(alone.mean, abs=1e-10)
+        assert together.variance[:, c] == pytest.approx(alone.variance, abs=1e-10)
+
+
 def test_draws_hold_all_functions_and_predict_from_a_file(tmp_path):
     model = MODELS["classes"]()
     draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 40)), n_draws=60, n_chains=1)
@@ -188,6 +246,7 @@ def test_verbs_that_need_one_function_say_so():
         lambda: gp.check_likelihood(gp.Softmax(3), np.array([1.0, 2.0])),
         lambda: gp.log_evidence(fit),
         lambda: gp.sample(model, "surrogate_slice"),
+        lambda: gp.certify(model, n=2),
     ):
         with pytest.raises(InputError, match="several latent functions"):
             ask()
@@ -222,6 +281,19 @@ def test_from_frame_reads_classes_and_noise():
     assert median["mean.mean"] == pytest.approx(np.mean(frame["price"]))
     assert median["log_sd.mean"] == pytest.approx(np.log(np.std(frame["price"])) - 1.0)
     assert "log_sd: " in str(model)
+    stated = gp.GPModel.from_frame(
+        frame, y="price", covariance=covariance, likelihood="heteroscedastic_gaussian",
+        mean={"log_sd": 2.0},
+    )  # fmt: skip
+    assert stated.mean["log_sd"] == 2.0
+    assert "mean.mean" in stated.names
+    level = gp.GPModel.from_frame(
+        frame, y="price", covariance={**covariance, "mean": "matern32(length) + constant()"},
+        likelihood="heteroscedastic_gaussian",
+    )  # fmt: skip
+    assert "mean.mean" not in level.names
+    with pytest.raises(InputError, match="mean is 0"):
+        gp.GPModel.from_frame(frame, y="kind", covariance="matern32(length)", mean=0.5)
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def _survival(analysis: Analysis):
 def _grades(analysis: Analysis):
     table, target, level = analysis["grades"], analysis.info["target"], analysis.own.level
     levels, split = list(target["levels"]), int(target["split"])
-    if analysis.kind == "classes":  # the class that is told of stands above the others
+    if analysis.kind == "classes":  # the class that the page reports stands above the others
         levels = [name for name in levels if name != target["positive"]] + [target["positive"]]
         split = len(levels)
     relevance = analysis["relevance"]
