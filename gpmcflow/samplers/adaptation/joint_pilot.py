@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 FIRST_STEP, LARGEST_STEP = 0.3, 1.0
 ANGLE = 2.0  # of trajectories: measured best, for counts and labels; 1.4 and 2.8 give 0.7 of it
 LABELS = 0.25  # of the fitted precisions, for labels: a balance between hyperparameters and latents
-CLASSES = 1.0 / 12.0  # of several classes, by trial: worst latents gain twofold over a quarter
+CLASSES = 1.0 / 12.0  # of several classes: worst latents gain 1.7 to 2 times over a quarter (iris)
 FEW = 5  # hyperparameters up to which the plain covariance of their draws is taken
 FEW_ROUNDS, MANY_ROUNDS = (100, 300, 300), (60, 120)  # and, of many, one round of 8 d
 LAST_ROUND = 60  # transitions, which settle the step
@@ -80,7 +80,7 @@ def site_factor(model: GPModel) -> float:
 
     Their likelihoods are walls rather than bells: a reference narrower than the posterior is left by
     diffusion only. Labels under other structures have sites that are far from walls, of which weaker ones
-    gain nothing; classes gain there, too (worst weights fourfold, iris).
+    gain nothing; classes gain there, too (worst weights twofold, iris).
     """
     if not model.likelihood.relative_sites or model.kronecker:
         return 1.0
