@@ -11,7 +11,7 @@ from gpmcflow.analysis.study import is_single
 from gpmcflow.jobs.job_errors import name_this_run
 
 # No job imports modules from the folder of the data, where a random.py may lie.
-os.environ["PYTHONSAFEPATH"] = "1"
+os.environ.update(PYTHONSAFEPATH="1")
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:
