@@ -11,7 +11,12 @@ import numpy as np
 
 from gpmcflow.analysis.data import Data, data_of, data_tree
 from gpmcflow.analysis.effects import Sweep
-from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
+from gpmcflow.analysis.fitting import (
+    N_PREDICTED,
+    integrates,
+    n_left_out,
+    too_much_annealing,
+)
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
@@ -52,6 +57,12 @@ BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for t
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
 MOST_TIMED = 60_000_000  # bytes of the inputs of sweeps whose predictions are timed
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
+CLIMBS = (20.0, 6.0)  # gradients of the climbs to modes and of their curvature: a + b d
+WEIGHTED, SETTINGS = (
+    150,
+    35,
+)  # fits that get weights, and settings that predictions are averaged over
+WARM = 0.35  # of a fit, where it begins at one nearby
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
@@ -219,9 +230,17 @@ def read_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def fit_cost(context: Context, job: PlannedJob) -> Cost:
-    """A search for the maximum, effects of the columns, and annealing to the evidence."""
+    """Settings of the hyperparameters, or their maximum and annealing to the evidence; effects of columns."""
     unit, evidence = _unit(context, job), context.config["analyses"][job.problem]["evidence"]
     model = _model(context, job)
+    if integrates(model):
+        climbs = CLIMBS[0] + CLIMBS[1] * unit.dim
+        if model.likelihood.conjugate:
+            seconds = climbs * unit.fit + WEIGHTED * unit.value
+        else:
+            seconds = climbs * (WARM * unit.fit + unit.gradient) + WEIGHTED * WARM * unit.fit
+        seconds += SETTINGS * (unit.predictor + unit.effects) + _response_seconds(context, job)
+        return _job(context, unit.fitted, seconds)
     if isinstance(model, MultiGPModel):
         seconds = (CLASS_FITS[0] + CLASS_FITS[1] * (unit.dim + 1)) * unit.fit
         seconds += unit.predictor * N_AVERAGED + unit.effects + _response_seconds(context, job)

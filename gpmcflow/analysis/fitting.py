@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import xarray as xr
 from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
-from gpmcflow.approximations.approximate import Approximation, approximate
+from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
+from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
 from gpmcflow.approximations.leave_one_out import (
     LeaveOneOut,
     at_theta,
@@ -20,10 +21,11 @@ from gpmcflow.approximations.leave_one_out import (
     over_draws,
     over_function_draws,
     over_laplace,
+    over_settings,
 )
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
-from gpmcflow.errors import NumericalError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
@@ -35,6 +37,7 @@ from gpmcflow.samplers.sampling import sample
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
+MOST_INTEGRATED = 700  # rows up to which a quick fit averages over the hyperparameters
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
 ALL_ROWS = "all rows"  # of the random numbers of the final fit
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
@@ -51,21 +54,43 @@ def fit(
     seed: int,
     key: tuple,
 ) -> xr.DataTree:
-    """EP or the exact marginal likelihood at its maximum, log evidence there, and what the fit says.
+    """EP, or the exact marginal likelihood, averaged over the hyperparameters or at its maximum.
 
-    Groups: maximum (theta, parameter values), evidence (log_evidence in nats of outcomes in natural units,
-    standard_error, approximate_log_evidence, alarm), and those of `describe`, with ``scores_alone`` of the
-    held-out rows alone.
+    Groups: settings (`IntegratedApproximation.to_dataset`), or maximum (theta, parameter values) of more than
+    `MOST_INTEGRATED` rows and of several latent functions; evidence (log_evidence in nats of outcomes in
+    natural units, standard_error, approximate_log_evidence, alarm), and those of `describe`, with
+    ``scores_alone`` of the held-out rows alone.
     """
-    best = approximate(model)
+    best = quick_fit(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
     tree = with_leave_one_out(tree, _left_out(model, best), data)
     tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
     return tree
 
 
-def _left_out(model: GPModel, best: Approximation) -> LeaveOneOut:
+def integrates(model: GPModel) -> bool:
+    """Whether a quick fit averages over the hyperparameters."""
+    return not isinstance(model, MultiGPModel) and model.n_cases <= MOST_INTEGRATED
+
+
+def quick_fit(model: GPModel) -> Approximation | IntegratedApproximation:
+    """The fit of a quick answer: averaged over the hyperparameters where that takes seconds.
+
+    At the maximum of the evidence for more than `MOST_INTEGRATED` rows, for several latent functions, and
+    where a hyperprior has no transform to a normal, or no setting a fit.
+    """
+    if not integrates(model):
+        return approximate(model)
+    try:
+        return integrate(model)
+    except (InputError, NumericalError):
+        return approximate(model)
+
+
+def _left_out(model: GPModel, best: Approximation | IntegratedApproximation) -> LeaveOneOut:
     """Leave-one-out densities of a fit."""
+    if isinstance(best, IntegratedApproximation):
+        return over_settings(best)
     if isinstance(best.fit, MultiLaplace):
         return over_laplace(best.fit)
     if model.likelihood.conjugate or model.basis:
@@ -82,24 +107,36 @@ def _places(data: Data, seed: int, key: tuple) -> tuple[Places, np.random.Genera
 
 def _answer_of_fit(
     model: GPModel,
-    best: Approximation,
+    best: Approximation | IntegratedApproximation,
     data: Data,
     scores_alone: bool,
     seed: int,
     key: tuple,
 ) -> xr.DataTree:
-    """Groups maximum, those of `describe`, and reach."""
+    """Groups settings or maximum, those of `describe`, and reach."""
     places, rng = _places(data, seed, key)
-    tree = describe(predictors(best, n_draws=1), 1, places.scored(scores_alone), rng)
+    thetas = best.theta if isinstance(best, IntegratedApproximation) else best.theta[None]
+    tree = describe(predictors(best, n_draws=1), len(thetas), places.scored(scores_alone), rng)
+    if data.encoding.coordinates and not scores_alone:
+        tree["reach"] = reach(model, thetas, data)
+    if isinstance(best, IntegratedApproximation):
+        tree["settings"] = xr.DataTree(best.to_dataset())
+        return tree
     names = np.array(list(best.parameters), dtype=object).astype(str)
     maximum = {
         "theta": ("parameter", best.theta),
         "value": ("parameter", np.array(list(best.parameters.values()), dtype=np.float64)),
     }
     tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
-    if data.encoding.coordinates and not scores_alone:
-        tree["reach"] = reach(model, best.theta[None], data)
     return tree
+
+
+def stored_predictors(model: GPModel, tree: xr.DataTree) -> Iterable[Any]:
+    """The predictors of a quick fit that `fit` or `answer` stored."""
+    if "settings" in tree.children:
+        stored = tree["settings"].to_dataset()
+        return predictors(IntegratedApproximation.of_dataset(model, stored), n_draws=1)
+    return predictors(fitted_at(model, tree["maximum/theta"].values), n_draws=1)
 
 
 def answer(
@@ -107,18 +144,28 @@ def answer(
 ) -> xr.DataTree:
     """What posterior draws say, or without them the quick fit: the groups of `describe`, and reach."""
     if draws is None:
-        return _answer_of_fit(model, approximate(model), data, False, seed, key)
+        return _answer_of_fit(model, quick_fit(model), data, False, seed, key)
     return _answer_of_draws(model, draws, data, False, seed, key)
 
 
 def _evidence(
-    model: GPModel, best: Approximation, data: Data, settings: Mapping, seed: int, key: tuple
+    model: GPModel,
+    best: Approximation | IntegratedApproximation,
+    data: Data,
+    settings: Mapping,
+    seed: int,
+    key: tuple,
 ) -> xr.Dataset:
-    """Log evidence at the maximum: exact with Gaussian noise, else by annealing from the EP fit.
+    """Log evidence averaged over the hyperparameters, EP's corrected by draws of latents; or at the maximum.
 
-    With basis functions of more than `MOST_WORK` it is that of EP, which an alarm says.
+    There it is exact with Gaussian noise, else by annealing from the EP fit. With basis functions of more
+    than `MOST_WORK` it is that of EP, which an alarm says.
     """
     shift = -float(data.learning.log_units(data.target).sum())
+    if isinstance(best, IntegratedApproximation):
+        error = float(np.hypot(best.standard_error, best.ep_error_se))
+        value = best.log_evidence + shift
+        return _evidence_group(value + best.ep_error, error, value, "")
     if too_much_annealing(model, settings):
         alarm = (
             f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"

@@ -25,6 +25,7 @@ from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
+from gpmcflow.approximations.integrated import BAD_K, FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.data.seasons import calendar_name, find_season
@@ -79,6 +80,8 @@ def checks(
                 (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
                  "judge by the held-out rows instead"),
             ]  # fmt: skip
+        if np.isfinite(row.get("settings", np.nan)):
+            own += _of_settings(row, again)
         touches = "what is shown" if name == shown else f"the comparison with {name}"
         rows += [_row(name, touches, each) for each in own]
         if evidence is None:
@@ -99,6 +102,15 @@ def _of_draws(row: Mapping[str, Any], more: str, of: str = "") -> list[tuple]:
     ]
 
 
+def _of_settings(row: Mapping[str, Any], again: str) -> list[tuple]:
+    """Whether the settings of a quick fit stand for the posterior of the hyperparameters."""
+    k, size = row["settings_k"], row["settings_effective"]
+    enough = ("effective settings", FEWEST, size, size < FEWEST, again)
+    if size < FEWEST:  # then their weights have a heavy tail, too
+        return [enough]
+    return [enough, ("settings, Pareto k", BAD_K, k, k > BAD_K, again)]
+
+
 def _row(model: str, touches: str, each: tuple) -> dict[str, Any]:
     names = ("check", "limit", "worst", "alarm", "settle", "reason")
     return {"model": model, "touches": touches, **dict(zip(names, each, strict=False))}
@@ -107,6 +119,9 @@ def _row(model: str, touches: str, each: tuple) -> dict[str, Any]:
 def _at_maximum(row: dict[str, Any], again: str) -> list[tuple]:
     if str(row["evidence_alarm"]).startswith(NOT_ANNEALED):  # which the comparison says
         return []
+    if np.isfinite(row.get("settings", np.nan)):
+        error, limit = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR
+        return [("evidence, standard error", limit, error, error > limit, again)]
     longer = f"write evidence: {{temperatures: 200}} in the config, then: {again}"
     error, limit, alarm = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR, row["evidence_alarm"]
     size = ("evidence, standard error", limit, error, error > limit, longer)

@@ -28,7 +28,8 @@ COLUMNS = (
     "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se", "difference", "difference_se",
     "base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se",
     "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
-    "ess_bulk", "ess_tail", "acceptance", "quick_difference", "seconds",
+    "ess_bulk", "ess_tail", "acceptance", "quick_difference", "settings",
+    "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 OF_A_CONSTANT = (
     "mean",
@@ -120,6 +121,7 @@ def models_table(
                 **_beyond_constant(model, constant.sum()),
                 **_error(data.target.kind, scored, mean),
                 **_diagnostics(model.draws),
+                **_of_settings(model),
                 "quick_difference": _quick_difference(model, data.target.kind),
                 "seconds": model.seconds,
             }
@@ -211,12 +213,12 @@ def _constant(data: Data, likelihood: str) -> np.ndarray:
 
 
 def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
-    """Log evidence of a quick fit beyond that of the constant, both at their best, and what chance allows.
+    """Log evidence of a fit at the maximum beyond the constant's at its best, and what chance allows.
 
     The limit is that of a likelihood ratio of so many parameters more, at 5 %. Leave-one-out at the best
-    hyperparameters is no measure: these have seen the row.
+    hyperparameters is no measure: these have seen the row. Fits averaged over them need no other: nan.
     """
-    if model.summary is not None:
+    if model.summary is not None or "maximum" not in model.fit.children:
         return {"evidence_beyond": np.nan, "evidence_limit": np.nan}
     names = [str(name) for name in model.fit["maximum/parameter"].values]
     more = max(1, sum(name.split("[")[0] not in OF_A_CONSTANT for name in names))
@@ -284,6 +286,20 @@ def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
         "draws": sizes["draw"],
         "acceptance": rate,
         **convergence(draws),
+    }
+
+
+def _of_settings(model: Results) -> dict[str, float]:
+    """How many settings a quick fit averages over, what their weights say, and how far off EP was."""
+    if model.summary is not None or "settings" not in model.fit.children:
+        return {}
+    group = model.fit["settings"].to_dataset()
+    numbers = {name: float(group[name]) for name in ("effective_size", "pareto_k", "ep_error")}
+    return {
+        "settings": group.sizes["setting"],
+        "settings_effective": numbers["effective_size"],
+        "settings_k": numbers["pareto_k"],
+        "ep_error": numbers["ep_error"],
     }
 
 

@@ -20,6 +20,7 @@ STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
 ROUNDING = 1e-15  # of a site's shift, over its terms
 GROWING_SWEEPS = 3  # in a row, whose changes grow: updates that overshoot
+SWINGING_SWEEPS, SLOW = 4, 0.7  # in a row, whose changes turn round and fall by less than a third
 CAREFUL = 0.8  # damping of likelihoods that are not log-concave
 STRONGEST, WEAKEST = 1e4, 1e-5  # tau_i K_ii between which moments by B^-1 keep their digits
 FEW = 0.25  # of the cases below: their variances are solved for one by one
@@ -89,7 +90,7 @@ def expectation_propagation(
     of each predictor, the new site has the precision tau = 1 / tilted variance - 1 / v and the shift
     nu = alpha (1 + v tau) + mu tau, alpha the slope of the tilted log normaliser by mu
     (`Likelihood.tilted_site`); both move by the fraction ``damping``, halved when the change has grown three
-    times in a row or has not fallen for 10 sweeps.
+    times in a row, has not fallen for 10 sweeps, or has turned round four times and fallen by less than 0.3.
 
     A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such a site
     is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the tilted mean. Where
@@ -189,8 +190,9 @@ class _Sweeps:
 
     def run(self, moments: Any) -> tuple[Any, int]:
         """Sites that are stable, by ``moments(model, tau, nu)``, and how many of them are clipped."""
-        stalled = growing = 0
+        stalled = growing = swinging = 0
         best = last = np.inf
+        before = np.zeros_like(self.tau)
         while self.done < self.most:
             self.done += 1
             sites = moments(self.model, self.tau, self.nu)
@@ -204,10 +206,17 @@ class _Sweeps:
                 return sites, clipped
             stalled = 0 if change < best else stalled + 1
             growing = growing + 1 if change > last else 0
-            best, last = min(best, change), change
-            if stalled == STALLED_SWEEPS or growing == GROWING_SWEEPS:
+            step = new_tau - self.tau
+            swinging = swinging + 1 if step @ before < 0.0 and change > SLOW * last else 0
+            best, last, before = min(best, change), change, step
+            if (
+                stalled == STALLED_SWEEPS
+                or growing == GROWING_SWEEPS
+                or swinging == SWINGING_SWEEPS
+            ):
                 # parallel updates that swing around the fixed point
-                self.damping, stalled, growing, best = 0.5 * self.damping, 0, 0, change
+                self.damping, best = 0.5 * self.damping, change
+                stalled = growing = swinging = 0
             self.tau = self.tau + self.damping * (new_tau - self.tau)
             self.nu = self.nu + self.damping * (new_nu - self.nu)
         raise NumericalError(
@@ -301,6 +310,11 @@ def cavities(sites: GaussianSites | _CaseMoments) -> tuple[np.ndarray, np.ndarra
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = sites.predictor_variance / sites.cavity_share
         return sites.predictor_mean - variance * sites.residual, variance
+
+
+def evidence_of(sites: GaussianSites) -> float:
+    """log Z_EP with these sites, those of a fixed point of EP."""
+    return _log_evidence(sites, *cavities(sites))
 
 
 def _site_update(

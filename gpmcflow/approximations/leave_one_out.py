@@ -15,12 +15,15 @@ from gpmcflow.approximations.conditional import Predictor, regression_predictor
 from gpmcflow.approximations.expectation_propagation import (
     ExpectationPropagation,
     QuickFit,
+    cavities,
     quick_fit,
 )
+from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_size
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
+from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
@@ -65,6 +68,12 @@ def of_fit(
 ) -> np.ndarray:
     """log p(y_i | y_-i, theta) by the cavities of an EP fit, (n,). Source: Opper & Winther (2000)."""
     return likelihood.tilted(y, fit.cavity_mean, fit.cavity_variance)[0]
+
+
+def of_sites(sites: GaussianSites) -> np.ndarray:
+    """As `of_fit`, of prior times sites at a fixed point of EP."""
+    model = sites.model
+    return model.likelihood.tilted(model.y, *cavities(sites))[0]
 
 
 def of_basis(model: GPModel, theta: np.ndarray) -> np.ndarray:
@@ -214,6 +223,22 @@ def over_draws(
             "go together with these data"
         )
     return LeaveOneOut(*by_fit, how(model))
+
+
+def over_settings(fit: IntegratedApproximation) -> LeaveOneOut:
+    """log p(y_i | y_-i) over the settings of a fit, by Pareto-smoothed importance sampling.
+
+    Their weights are 1 / p(y_i | y_-i, theta): exact for a regression, else by the cavities of the EP fits.
+    """
+    model = fit.model
+    if fit.sites is None:
+        values = np.array([at_theta(model, theta) for theta in fit.theta])
+    else:
+        values = np.array([of_sites(fit.at(k)) for k in range(len(fit.theta))])
+    by = "exact" if fit.sites is None else "EP"
+    if len(values) == 1:
+        return LeaveOneOut(values[0], np.zeros(len(values[0])), by)
+    return LeaveOneOut(*_averaged(values[None]), by)
 
 
 def over_function_draws(

@@ -36,6 +36,10 @@ MERGED, SAME_HEIGHT = 1.5, 1.0  # standard deviations and nats within which two 
 LEAST_CURVATURE = 0.25  # the prior's own is 1
 STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
+STANDSTILL, DEAR_STANDSTILL = (
+    2e-9,
+    1e-6,
+)  # gain of a step, over the value; what fits of a dear density tell
 NOWHERE = (
     1e10  # stands for the negative log density where there is none: a line search needs a number
 )
@@ -182,7 +186,9 @@ def _climb(density: LogDensity, start: np.ndarray, known: Sequence[Mode]) -> np.
         return None
     top = minimize(
         negative, start, jac=True, method="L-BFGS-B", callback=check,
-        options={"maxiter": MOST_STEPS, "gtol": 1e-3},
+        options={
+            "maxiter": MOST_STEPS, "gtol": 1e-3, "ftol": DEAR_STANDSTILL if density.dear else STANDSTILL,
+        },
     )  # fmt: skip
     return None if top.fun >= NOWHERE or close(top.x) else top.x
 

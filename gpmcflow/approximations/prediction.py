@@ -20,6 +20,7 @@ from gpmcflow.approximations.conditional import (
     regression_predictor,
 )
 from gpmcflow.approximations.draws import outcome_of, read_draws
+from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.multi_prediction import (
     MultiConditional,
@@ -281,6 +282,8 @@ def predictors(
         return _draw_predictors(source, model, n_draws)
     if model is not None:
         raise InputError(f"predict: model has no use with {type(source).__name__}; leave it out")
+    if isinstance(source, IntegratedApproximation):
+        return source.predictors()
     fit = getattr(source, "fit", source)
     if isinstance(fit, MultiLaplace):
         return [fit_predictor(fit, N_DRAWS)]

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.approximations.draws import evenly_spaced, read_draws
+from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.leave_one_out import (
     BAD_K,
     LeaveOneOut,
@@ -18,6 +19,7 @@ from gpmcflow.approximations.leave_one_out import (
     how,
     over_draws,
     over_function_draws,
+    over_settings,
 )
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
@@ -31,7 +33,10 @@ _STEPS, _ENOUGH = 10_000, 1e-10
 
 
 def leave_one_out(
-    draws: xr.DataTree, *, n_draws: int = N_DRAWS, model: GPModel | None = None
+    draws: xr.DataTree | IntegratedApproximation,
+    *,
+    n_draws: int = N_DRAWS,
+    model: GPModel | None = None,
 ) -> xr.Dataset:
     """Score a model by how well it predicts each case from all others.
 
@@ -44,7 +49,7 @@ def leave_one_out(
     Parameters
     ----------
     draws:
-        Draws of `sample` from a `GPModel`.
+        Draws of `sample` from a `GPModel`, or a fit of `approximate` with ``integrated``.
     n_draws:
         Most draws that are used, spread evenly over each chain: each needs a fit.
     model:
@@ -73,9 +78,12 @@ def leave_one_out(
     (4.88, 'exact')
     """
     pin_blas()
+    if isinstance(draws, IntegratedApproximation):
+        return _scores(over_settings(draws))
     if not isinstance(draws, xr.DataTree):
         raise InputError(
-            f"leave_one_out: found {type(draws).__name__}; allowed: draws of sample, such as gp.sample(model)"
+            f"leave_one_out: found {type(draws).__name__}; allowed: draws of sample, such as "
+            "gp.sample(model), or gp.approximate(model, integrated=True)"
         )
     if not isinstance(n_draws, int | np.integer) or isinstance(n_draws, bool) or n_draws < 1:
         raise InputError(f"leave_one_out: n_draws is {n_draws!r}; allowed: a whole number >= 1")
@@ -99,13 +107,17 @@ def leave_one_out(
             c = np.array([[drawn_of.mean_at(drawn_of.full(theta))] for theta in thetas])
             latents = (eta - c).reshape(n_chains, -1, drawn_of.n_cases)
         found = over_draws(drawn_of, thetas.reshape(n_chains, -1, drawn_of.dim), latents)
-    n_bad = int((found.pareto_k > BAD_K).sum())
+    return _scores(found)
+
+
+def _scores(found: LeaveOneOut) -> xr.Dataset:
+    """Scores by case, and of all; a warning where some are not to be trusted."""
+    elpd, n_bad = found.log_density, int((found.pareto_k > BAD_K).sum())
     if n_bad:
         log.warning(
             "leave_one_out: %d of %d cases have a Pareto k above %g, so that their scores may be wrong; take "
-            "more draws (n_draws), or look at these cases", n_bad, drawn_of.n_cases, BAD_K,
+            "more draws (n_draws), or look at these cases", n_bad, len(elpd), BAD_K,
         )  # fmt: skip
-    elpd = found.log_density
     attributes = {
         "elpd": float(elpd.sum()),
         "standard_error": float(np.sqrt(len(elpd) * elpd.var())),

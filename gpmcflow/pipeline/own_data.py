@@ -12,14 +12,13 @@ import pandas as pd
 
 from gpmcflow.analysis import tables
 from gpmcflow.analysis.data import data_of, rows_of
-from gpmcflow.analysis.fitting import N_PREDICTED
+from gpmcflow.analysis.fitting import N_PREDICTED, stored_predictors
 from gpmcflow.analysis.grades import PREFIX
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import cells_of
 from gpmcflow.analysis.report import made_of
 from gpmcflow.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
 from gpmcflow.analysis.summaries import predictions_of
-from gpmcflow.approximations.approximate import fitted_at
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
 from gpmcflow.data.outcome_kinds import KINDS
@@ -136,7 +135,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path, *, raw: bool = 
         model = build_model(settings, info["shown"], data, info["name"])
         tree = load_results(folder / _predicting(info, settings)[0])
         if info["quick"]:
-            own = predictors(fitted_at(model, tree["maximum/theta"].values), n_draws=1)
+            own = stored_predictors(model, tree)
         else:
             own = predictors(tree, model=model, n_draws=N_PREDICTED)
     coded = model.new_inputs(rows.X)

@@ -36,7 +36,7 @@ def test_tables_draws_and_report_are_those_of_the_folder(analysis):
     assert set(analysis.effects.column) == {"rain", "soil"}
     assert len(analysis.predictions) == 12
     assert set(analysis.draws) == set(MODELS)
-    assert "maximum" in analysis.draws["curve"].children
+    assert "settings" in analysis.draws["curve"].children
     assert "harvest" in analysis.report()._repr_html_()
     assert analysis._repr_html_().startswith("<iframe srcdoc=")
 

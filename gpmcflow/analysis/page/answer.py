@@ -185,9 +185,11 @@ def _notes(analysis: Analysis) -> Markup:
         else ""
     )
     narrow = (
-        Markup(" This is the quick answer: its intervals may be too narrow.")
-        if analysis.info.get("quick")
-        else Markup("")
+        ""
+        if not analysis.info.get("quick")
+        else " This is the quick answer: its intervals may be too narrow."
+        if not analysis.averaged
+        else " This is the quick answer, by an approximation that the full run does without."
     )
     return Markup(
         "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{}"

@@ -208,11 +208,7 @@ def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
 
 def _notes(analysis: Analysis) -> list[Markup | str]:
     shown = label(analysis.shown["name"])
-    how = (
-        "at each model’s best settings"
-        if analysis.info.get("quick")
-        else "hyperparameters averaged over"
-    )
+    how = "hyperparameters averaged over" if analysis.averaged else "at each model’s best settings"
     parts: list[Markup | str] = [
         f"* How much more likely a row that was left out is under {shown} (leave-one-out, {how}), "
         "compared row by row, ± one standard error."

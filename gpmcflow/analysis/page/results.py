@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -159,6 +160,11 @@ class Analysis:
         """Row of the simple model (``simple``) or of the base rate (``base``), if there is one."""
         frame = self["models"][self["models"]["role"] == role]
         return None if frame.empty else frame.iloc[0]
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the shown answer is averaged over the settings of its model, not at the best ones."""
+        return not self.info.get("quick") or math.isfinite(self.shown.get("settings", math.nan))
 
     @property
     def by_loo(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -85,11 +86,30 @@ def _quick(analysis: Analysis) -> Markup:
     info = analysis.info
     n = len(analysis["checks"])
     passed = f" {words.capital(_all_passed(n))}." if n and analysis.alarms.empty else ""
-    return Markup(
-        "A quick run makes no random draws. It takes the settings of the models as known and checks "
-        "nothing against draws, so intervals may be too narrow.{} For the full answer run {}, without "
-        "{} in the file."
-    ).format(passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true"))
+    how = (
+        "A quick run makes no random draws. It takes the settings of the models as known and checks nothing "
+        "against draws, so intervals may be too narrow."
+    )
+    if analysis.averaged:
+        how = _approximation(analysis.shown)
+    return Markup("{}{} For the full answer run {}, without {} in the file.").format(
+        how, passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true")
+    )
+
+
+def _approximation(shown: pd.Series) -> str:
+    """What a quick answer averages over, and how far off its approximation is."""
+    n = words.count(int(shown["settings"]))
+    error = abs(shown["ep_error"])
+    if error == 0.0:
+        return (
+            f"A quick run averages over {n} settings of the model in place of long chains of draws."
+        )
+    return (
+        f"A quick run averages over {n} settings of the model in place of long chains of draws, and "
+        "approximates the curve at each setting by a bell shape. Draws of the curve say that this changes "
+        f"the probability of the data by {words.percent(np.expm1(error))}."
+    )
 
 
 def _agreement(analysis: Analysis) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -231,3 +233,16 @@ def analysis():
         )
 
     return run
+
+
+@contextmanager
+def _at_maximum() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "MOST_INTEGRATED", 0)
+        yield
+
+
+@pytest.fixture(scope="session")
+def at_maximum():
+    """A block in which quick fits are at the maximum of the evidence, as those of large files are."""
+    return _at_maximum

@@ -127,10 +127,11 @@ def test_predictions_of_a_file(done, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def fitted(data, model):
+def fitted(data, model, at_maximum):
     own = data("positive", 60, test_fraction=0.3)
     made = model(own, "squared_exponential(area) + linear(town)", likelihood="log_normal")
-    return own, made, fit(made, own, EVIDENCE, **KEY)
+    with at_maximum():
+        return own, made, fit(made, own, EVIDENCE, **KEY)
 
 
 def test_the_scale_is_the_geometric_mean_of_the_learning_rows(fitted):

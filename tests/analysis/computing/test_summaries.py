@@ -20,12 +20,13 @@ KINDS = {"binary": "squared_exponential(age)", "counts": "matern32()", "binomial
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def fitted(request, data, model, draw):
+def fitted(request, data, model, draw, at_maximum):
     """Data, model, quick fit, draws and their summary of each kind of outcome."""
     kind = request.param
     own = data(kind, 24, test_fraction=0.3)
     made = model(own, KINDS[kind])
-    quick = fit(made, own, EVIDENCE, seed=1, key=("x", "a"))
+    with at_maximum():
+        quick = fit(made, own, EVIDENCE, seed=1, key=("x", "a"))
     draws = draw(made)
     full = summarise(made, draws, own, seed=1, key=("x", "a"))
     return kind, own, made, quick, draws, full

@@ -1,0 +1,313 @@
+"""A posterior integrated over the hyperparameters: a Gaussian fit of the latents at each of some settings.
+
+The settings are draws of a mixture of Student-t densities at the modes of log Z(theta) + log p_h(theta), Z
+the evidence of a regression, or that of expectation propagation, with weights of what they stand for:
+
+    p(f | y) = sum_k W_k q(f | theta_k),   W_k ~ Z(theta_k) p_h(theta_k) / proposal(theta_k).
+
+Source: Rue, Martino & Chopin (2009) for the sum over settings; draws in place of their grid, as its points
+grow exponentially with the number of hyperparameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import logsumexp
+
+from gpmcflow.approximations.conditional import (
+    BasisPredictor,
+    NewDesigns,
+    Predictor,
+    State,
+    basis_predictor,
+    regression_predictor,
+)
+from gpmcflow.approximations.evidence_density import NormalEvidenceDensity
+from gpmcflow.approximations.expectation_propagation import (
+    QuickFit,
+    evidence_of,
+    expectation_propagation,
+    quick_fit,
+)
+from gpmcflow.approximations.mixture import Mixture, Mode, find_modes, more_modes, suits
+from gpmcflow.approximations.search import search_range
+from gpmcflow.diagnostics.importance_weights import (
+    effective_size,
+    normalised_weights,
+    smooth_weights,
+)
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.models.basis_regression import CollapsedBasisDensity
+from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.regression_density import NormalDensity
+from gpmcflow.models.tempered import TemperedPath
+
+ROUND, ROUNDS = (
+    100,
+    2,
+)  # draws of a mixture, and mixtures, the second fitted to the draws of the first
+LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
+BAD_K = 0.7
+FEWEST, MOST = 25, 60  # settings that stand for all draws
+FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
+SEARCHED = 300  # rows of a regression up to which all modes are searched for
+CHECKED, LATENTS = (
+    5,
+    32,
+)  # settings at which EP is compared with draws of the latents, and draws at each
+TOLERANCE = 1e-2  # of EP fits that begin at those nearby: log Z within 0.005 nats
+SEED = 0  # of all draws, so that a model has one answer
+
+
+class WarmEvidence(NormalEvidenceDensity):
+    """`NormalEvidenceDensity` whose EP fits begin at the sites of the nearest theta fitted before.
+
+    Values depend on what was asked before by as much as the tolerance of the fits allows.
+    """
+
+    def __init__(self, model: GPModel) -> None:
+        super().__init__(model, tolerance=TOLERANCE)
+        self.thetas: list[np.ndarray] = []
+        self.fits: list[QuickFit] = []
+
+    def _quick(self, theta: np.ndarray) -> QuickFit:
+        model, start = self.model.at(theta), None
+        if self.thetas:
+            nearest = int(np.square(np.array(self.thetas) - theta).sum(1).argmin())
+            start = self.fits[nearest].precision, self.fits[nearest].shift
+        try:
+            fit = quick_fit(model, start=start, **self.of_fits)
+        except NumericalError:
+            if start is None:
+                raise
+            fit = quick_fit(model, **self.of_fits)
+        self.thetas.append(theta)
+        self.fits.append(fit)
+        return fit
+
+    def fitted(self, theta: np.ndarray) -> QuickFit:
+        """The fit at a theta that was asked for."""
+        nearest = int(np.square(np.array(self.thetas) - theta).sum(1).argmin())
+        return self.fits[nearest]
+
+
+@dataclass(frozen=True, eq=False)
+class IntegratedApproximation:
+    """Fits at settings of the hyperparameters that stand for their posterior: what `predict` takes.
+
+    Attributes
+    ----------
+    model:
+        The `GPModel`.
+    theta:
+        Coordinates of the settings (s, d), of equal weight.
+    sites:
+        Precisions and shifts (s, 2, n) of the EP fits there; None for a regression, whose latents are
+        integrated out.
+    log_evidence:
+        log p(y) in nats, averaged over the hyperparameters, by EP where the latents are not integrated out.
+    standard_error:
+        Its error by the draws of the hyperparameters alone.
+    effective_size, pareto_k:
+        Of the weighted draws that the settings are taken from; a k above 0.7 means that they miss a part of
+        the posterior.
+    ep_error, ep_error_se:
+        log p(y | theta) less EP's, by draws of the latents at some of the settings, and its standard error; 0
+        for a regression.
+    """
+
+    model: GPModel
+    theta: np.ndarray
+    sites: np.ndarray | None
+    log_evidence: float
+    standard_error: float
+    effective_size: float
+    pareto_k: float
+    ep_error: float = 0.0
+    ep_error_se: float = 0.0
+
+    @property
+    def method(self) -> str:
+        """ "exact" for a regression, else "ep": how the latents are integrated out at each setting."""
+        return "exact" if self.sites is None else "ep"
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the weights say that the settings stand for the posterior."""
+        return not self.pareto_k > BAD_K and self.effective_size >= FEWEST
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Values (s,) of the free parameters at the settings, by name in their own units."""
+        values = [self.model.natural(theta) for theta in self.theta]
+        return {name: np.array([own[name] for own in values]) for name in self.model.names}
+
+    def __repr__(self) -> str:
+        n = len(self.theta)
+        fits = f"{self.method} fit" if n == 1 else f"{self.method} fits at {n} settings"
+        at = ", ".join(f"{name}={np.median(own):.4g}" for name, own in self.parameters.items())
+        return f"<{fits}: log evidence {self.log_evidence:.4f}{', medians ' + at if at else ''}>"
+
+    def at(self, k: int) -> GaussianSites:
+        """Prior times sites at a setting. Raises `InputError` for a regression, which has none."""
+        if self.sites is None:
+            raise InputError("approximate: the settings of a regression have no sites")
+        return GaussianSites(self.model.at(self.theta[k]), *self.sites[k])
+
+    def predictors(self) -> Iterator[Predictor | BasisPredictor]:
+        """The predictor of each setting; equal ones are one object."""
+        designs, last = NewDesigns(self.model), None
+        regression = None
+        if self.sites is None and self.model.basis:
+            regression = CollapsedBasisDensity(self.model)
+        for k, theta in enumerate(self.theta):
+            if last is None or not np.array_equal(theta, self.theta[k - 1]):
+                last = self._predictor(k, theta, designs, regression)
+            yield last
+
+    def _predictor(
+        self, k: int, theta: np.ndarray, designs: NewDesigns, regression: Any
+    ) -> Predictor | BasisPredictor:
+        if self.model.basis:
+            sites = None if self.sites is None else self.at(k)
+            full = self.model.full(theta)
+            return basis_predictor(designs, full, sites=sites, regression=regression)
+        if self.sites is None:
+            return regression_predictor(self.model, theta)
+        sites = self.at(k)
+        return State(sites.model, sites=sites).predictor()
+
+    def to_dataset(self) -> xr.Dataset:
+        """What `of_dataset` makes it of again, beside the model."""
+        variables: dict[str, Any] = {"theta": (("setting", "parameter"), self.theta)}
+        if self.sites is not None:
+            variables["precision"] = (("setting", "case"), self.sites[:, 0])
+            variables["shift"] = (("setting", "case"), self.sites[:, 1])
+        variables |= {name: getattr(self, name) for name in _NUMBERS}
+        return xr.Dataset(
+            variables, {"parameter": np.array(self.model.names, dtype=object).astype(str)}
+        )
+
+    @classmethod
+    def of_dataset(cls, model: GPModel, stored: xr.Dataset) -> IntegratedApproximation:
+        """The approximation of a model that `to_dataset` stored."""
+        sites = None
+        if "precision" in stored:
+            sites = np.stack([stored["precision"].values, stored["shift"].values], axis=1)
+        numbers = {name: float(stored[name]) for name in _NUMBERS}
+        return cls(model, stored["theta"].values, sites, **numbers)
+
+
+_NUMBERS = (
+    "log_evidence", "standard_error", "effective_size", "pareto_k", "ep_error", "ep_error_se",
+)  # fmt: skip
+
+
+def integrate(model: GPModel) -> IntegratedApproximation:
+    """Fit the latents at settings of the hyperparameters that stand for their posterior.
+
+    Modes of log Z(theta) + log p_h(theta) are climbed from where `maximise_evidence` begins; all of them are
+    searched for in a regression of few rows. 100 draws of a mixture of Student-t densities there, with a
+    share of the prior, get weights; where fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
+    the mixture refitted to them join, and all count with the weights of both mixtures together (Veach &
+    Guibas 1995). Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight.
+
+    Raises
+    ------
+    InputError:
+        For a hyperprior without a transform to a normal.
+    NumericalError:
+        Where no fit converges.
+    """
+    exact = model.likelihood.conjugate
+    if not model.dim:
+        return _without_draws(model)
+    density: Any = NormalDensity(model) if exact else WarmEvidence(model)
+    rng = np.random.default_rng(SEED)
+    modes = _modes(model, density, rng)
+    x, log_weights = _weighted_draws(density, modes, rng)
+    smoothed, k = smooth_weights(log_weights)
+    shares = normalised_weights(smoothed)
+    n = int(np.clip(1.0 / shares.max(), FEWEST, MOST))
+    points = (rng.random() + np.arange(n)) / n
+    chosen = np.minimum(np.searchsorted(np.cumsum(shares), points), len(x) - 1)
+    theta = density.theta(x[chosen])
+    size = float(effective_size(log_weights))
+    error = float(np.sqrt(max(len(x) / size - 1.0, 0.0) / (len(x) - 1)))
+    value = float(logsumexp(log_weights)) - np.log(len(x))
+    if exact:
+        return IntegratedApproximation(model, theta, None, value, error, size, k)
+    fits = [density.fitted(row) for row in theta]
+    sites = np.array([[fit.precision, fit.shift] for fit in fits])
+    found = IntegratedApproximation(model, theta, sites, value, error, size, k)
+    return _with_ep_error(found, rng)
+
+
+def _without_draws(model: GPModel) -> IntegratedApproximation:
+    """Of a model without free hyperparameters: one setting."""
+    fit = expectation_propagation(model.at())
+    numbers = fit.log_evidence, 0.0, np.inf, -np.inf
+    if model.likelihood.conjugate:
+        return IntegratedApproximation(model, np.empty((1, 0)), None, *numbers)
+    sites = np.array([[fit.sites.precision, fit.sites.shift]])
+    found = IntegratedApproximation(model, np.empty((1, 0)), sites, *numbers)
+    return _with_ep_error(found, np.random.default_rng(SEED))
+
+
+def _modes(model: GPModel, density: LogDensity, rng: np.random.Generator) -> list[Mode]:
+    """Modes of the density, those of most mass first."""
+    known: list[Mode] = []
+    if suits(model) and model.n_cases <= SEARCHED:
+        known = find_modes(density, rng)
+    starts = np.array([model.parameters.to_normal(theta) for theta in search_range(model).starts])
+    starts = np.clip(np.nan_to_num(starts), -FARTHEST, FARTHEST)
+    modes = more_modes(density, known, starts)
+    if not modes:
+        raise NumericalError(
+            f"approximate: no fit converges at any of {len(starts)} places; check the hyperpriors of "
+            f"{', '.join(model.names)}"
+        )
+    return modes
+
+
+def _weighted_draws(
+    density: LogDensity, modes: list[Mode], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures."""
+    mixtures, draws, values = [Mixture.at_modes(modes)], [], []
+    for _ in range(ROUNDS):
+        draws.append(mixtures[-1].draw(rng, ROUND))
+        values.append(density.values(draws[-1]))
+        x, of_mixtures = np.concatenate(draws), []
+        for mixture in mixtures:
+            of_mixtures.append(mixture.log_density(x))
+        log_weights = (
+            np.concatenate(values) - logsumexp(of_mixtures, axis=0) + np.log(len(mixtures))
+        )
+        few = effective_size(log_weights) < LEAST_EFFECTIVE
+        if not few and not smooth_weights(log_weights)[1] > BAD_K:
+            break
+        mixtures.append(mixtures[-1].refitted(x, log_weights))
+    return x, log_weights
+
+
+def _with_ep_error(
+    found: IntegratedApproximation, rng: np.random.Generator
+) -> IntegratedApproximation:
+    """The same with log p(y | theta) less EP's at some settings, by importance sampling of the latents."""
+    model, differences = found.model, []
+    for k in np.linspace(0, len(found.theta) - 1, min(CHECKED, len(found.theta))).astype(int):
+        sites = found.at(k)
+        eta = sites.predictor(rng.standard_normal((LATENTS, sites.model.dim)))
+        likelihood = sites.model.likelihood.log_density(eta, model.y)
+        ratio = TemperedPath(sites).log_ratio(eta, likelihood)
+        differences.append(logsumexp(ratio) - np.log(LATENTS) - evidence_of(sites))
+    mean, spread = float(np.mean(differences)), float(np.std(differences))
+    return replace(found, ep_error=mean, ep_error_se=spread / np.sqrt(len(differences)))

@@ -1,0 +1,126 @@
+"""Quick fits that average over the hyperparameters: predictions, scores, evidence, what is stored of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+import gpmcflow as gp
+from gpmcflow.analysis import fitting
+from gpmcflow.analysis.fitting import answer, fit, quick_fit, stored_predictors
+from gpmcflow.analysis.report import checks
+from gpmcflow.analysis.scores import Results, models_table
+from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
+from gpmcflow.approximations.predictive import mixture
+
+EVIDENCE = {"temperatures": 5, "particles": 8}
+KEY = {"seed": 1, "key": ("x", "a")}
+KINDS = {"binary": "squared_exponential(age)", "many": "matern32(age) + linear(ward)"}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request, data, model):
+    """Data, model, its settings, and the quick fit."""
+    own = data(request.param, 24, test_fraction=0.3)
+    made = model(own, KINDS[request.param])
+    return own, made, integrate(made), fit(made, own, EVIDENCE, **KEY)
+
+
+def moments(own, made, best):
+    return mixture([each.moments(made.new_inputs(own.held_out.X)) for each in best.predictors()])
+
+
+def test_held_out_rows_are_scored_by_the_mixture_of_settings(fitted):
+    own, made, best, quick = fitted
+    eta, rows = moments(own, made, best), own.held_out
+    if own.target.kind == "binary":
+        signs = np.where(rows.outcome > 0.5, 1.0, -1.0)
+        each = stats.norm.logcdf(signs * eta.mean / np.sqrt(1.0 + eta.variance))
+    else:
+        noise = np.array([law.noise_sd**2 for law in eta.likelihoods])[:, None]
+        each = stats.norm.logpdf(rows.y, eta.mean, np.sqrt(eta.variance + noise))
+        each -= np.log(own.target.scale)
+    right = logsumexp(each, axis=0) - np.log(len(best.theta))
+    np.testing.assert_allclose(quick["held_out/log_density"], right, rtol=1e-8)
+
+
+def test_evidence_is_that_of_the_settings_with_the_error_of_ep(fitted):
+    own, _, best, quick = fitted
+    shift = -len(own.learning.row) * np.log(own.target.scale)
+    group = quick["evidence"].to_dataset()
+    assert float(group["approximate_log_evidence"]) == pytest.approx(best.log_evidence + shift)
+    value = best.log_evidence + best.ep_error + shift
+    assert float(group["log_evidence"]) == pytest.approx(value)
+    if best.sites is None:
+        assert best.ep_error == best.ep_error_se == 0.0
+    else:
+        assert best.ep_error != 0.0
+    assert float(group["standard_error"]) == np.hypot(best.standard_error, best.ep_error_se)
+
+
+def test_leave_one_out_is_that_of_the_settings(fitted):
+    own, _, best, quick = fitted
+    right = gp.leave_one_out(best)["elpd"] - np.log(own.target.scale)
+    np.testing.assert_array_equal(quick["leave_one_out/log_density"], right)
+    assert quick["leave_one_out"].attrs["by"] == ("exact" if best.sites is None else "EP")
+
+
+def test_what_is_stored_predicts_as_the_fit(fitted):
+    own, made, best, quick = fitted
+    again = mixture(
+        [each.moments(made.new_inputs(own.held_out.X)) for each in stored_predictors(made, quick)]
+    )
+    for one, other in zip(again[:2], moments(own, made, best)[:2], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_effects_are_wider_than_at_one_setting(fitted, at_maximum):
+    own, made, _, _ = fitted
+    averaged = answer(made, own, None, **KEY)
+    with at_maximum():
+        single = answer(made, own, None, **KEY)
+    column = "age"
+    spread = [tree[f"effects/{column}/average"].std("sample").mean() for tree in (averaged, single)]
+    assert "maximum" in single.children
+    assert "settings" in averaged.children
+    assert spread[0] > 0.8 * spread[1]
+
+
+def test_many_rows_are_fitted_at_the_maximum(fitted, monkeypatch, at_maximum):
+    _, made, _, _ = fitted
+    assert isinstance(quick_fit(made), IntegratedApproximation)
+    monkeypatch.setattr(fitting, "MOST_INTEGRATED", made.n_cases - 1)
+    assert not isinstance(quick_fit(made), IntegratedApproximation)
+
+
+def row(**columns):
+    own = {"name": "a", "role": "model", "log_evidence_se": 0.1, "evidence_alarm": ""}
+    return own | {"settings": 25.0, "settings_k": 0.3, "settings_effective": 50.0} | columns
+
+
+@pytest.mark.parametrize(
+    ("columns", "failed"),
+    [
+        ({}, []),
+        ({"settings_effective": 10.0, "settings_k": 1.5}, ["effective settings"]),
+        ({"settings_k": 0.8}, ["settings, Pareto k"]),
+        ({"log_evidence_se": 0.6}, ["evidence, standard error"]),
+    ],
+)
+def test_settings_that_miss_the_posterior_are_told(columns, failed):
+    import pandas as pd
+
+    made = checks(pd.DataFrame([row(**columns)]), "a", "gpmcflow run a.yaml")
+    assert list(made.loc[made["alarm"], "check"]) == failed
+    assert set(made.loc[made["alarm"], "settle"]) <= {"gpmcflow run a.yaml"}
+
+
+def test_the_table_of_models_has_the_settings(fitted):
+    own, _, best, quick = fitted
+    table = models_table(own, {"a": Results("linear()", quick, None, None, 1.0)}, {"a": "lines"})
+    first = table.iloc[0]
+    assert first["settings"] == len(best.theta)
+    assert first["settings_effective"] == pytest.approx(best.effective_size)
+    assert np.isnan(first["evidence_beyond"])

@@ -1,0 +1,166 @@
+"""Fits averaged over the hyperparameters against quadrature, closed forms and chains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from scipy import stats
+from scipy.special import logsumexp
+
+import gpmcflow as gp
+from gpmcflow.approximations.evidence_density import NormalEvidenceDensity, normal_density
+from gpmcflow.approximations.integrated import IntegratedApproximation, WarmEvidence, integrate
+from gpmcflow.errors import InputError
+from tests.evidence.test_mixture_evidence import two_explanations
+
+X = np.linspace(0.0, 3.0, 20)
+
+
+def measurements() -> gp.GPModel:
+    """A regression with one free hyperparameter."""
+    y = np.sin(2.0 * X) + 0.3 * np.random.default_rng(0).standard_normal(len(X))
+    return gp.GPModel(X, y, gp.SquaredExponential(signal_sd=1.0), gp.Gaussian(0.3))
+
+
+def labels() -> gp.GPModel:
+    """Labels with two free hyperparameters."""
+    y = np.where(np.sin(2.0 * X) + 0.5 * np.random.default_rng(1).standard_normal(20) > 0, 1, -1)
+    signal = gp.Hyperprior("norm", {"loc": 0.5, "scale": 0.5})
+    return gp.GPModel(X, y, gp.Matern32(signal_sd=signal), gp.Probit())
+
+
+def at_nodes(model: gp.GPModel) -> tuple[np.ndarray, np.ndarray]:
+    """Settings theta (k, d) at Gauss-Hermite nodes of the hyperpriors, and log Z + log weight of each."""
+    nodes, weights = hermegauss(60 if model.dim == 1 else 20)
+    x = np.stack(np.meshgrid(*[nodes] * model.dim, indexing="ij"), -1).reshape(-1, model.dim)
+    log_weights = np.log(weights / weights.sum())
+    each = np.stack(np.meshgrid(*[log_weights] * model.dim, indexing="ij"), -1)
+    density = normal_density(model)  # -inf at far nodes without a fit
+    values = np.array([density(row) - density.log_prior(row) for row in x])
+    return density.theta(x), values + each.reshape(-1, model.dim).sum(1)
+
+
+def by_quadrature(model: gp.GPModel, new: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log evidence, and mean and standard deviation of the latents at new inputs."""
+    thetas, values = at_nodes(model)
+    weights = np.exp(values - logsumexp(values))
+    kept = np.flatnonzero(weights > 1e-6)
+    found = [gp.predict(gp.approximate(model.at(thetas[k])), new) for k in kept]
+    means = np.array([each["latent_mean"].values for each in found])
+    squares = np.array([each["latent_sd"].values for each in found]) ** 2 + means**2
+    mean = weights[kept] @ means
+    return float(logsumexp(values)), mean, np.sqrt(weights[kept] @ squares - mean**2)
+
+
+@pytest.mark.parametrize("build", [measurements, labels])
+def test_evidence_and_predictions_are_those_of_quadrature(build):
+    model, new = build(), np.array([[0.7], [2.9], [4.5]])
+    evidence, mean, sd = by_quadrature(model, new)
+    fit = integrate(model)
+    assert fit.reliable
+    assert abs(fit.log_evidence - evidence) < 4.0 * fit.standard_error
+    found = gp.predict(fit, new)
+    np.testing.assert_allclose(found["latent_sd"], sd, rtol=0.1)
+    np.testing.assert_allclose(found["latent_mean"], mean, atol=0.15 * sd.max())
+
+
+def test_hyperparameters_have_the_quantiles_of_their_posterior():
+    model = measurements()
+    x = np.linspace(-4.0, 4.0, 401)
+    thetas = model.parameters.normal.theta(x[:, None])[0]
+    density = gp.RegressionDensity(model)
+    values = [density.log_likelihood(theta) for theta in thetas] - 0.5 * x**2
+    shares = np.cumsum(np.exp(values - logsumexp(values)))
+    settings = integrate(model).theta[:, 0]
+    for level in (0.25, 0.5, 0.75):
+        right = thetas[np.searchsorted(shares, level), 0]
+        assert abs(np.mean(settings <= right) - level) < 0.12
+
+
+def test_ep_error_is_that_of_orthant_probabilities():
+    model = gp.GPModel(
+        [0.0, 0.3], [1.0, -1.0], gp.SquaredExponential(1.0, gp.Hyperprior("norm", {"scale": 0.5})),
+        gp.Probit(),
+    )  # fmt: skip
+    fit = integrate(model)
+    errors = []
+    for theta in fit.theta:
+        K = model.at(theta).predictor_covariance + np.eye(2)
+        signed = K * np.outer(model.y, model.y)
+        exact = stats.multivariate_normal([0.0, 0.0], signed).logcdf([0.0, 0.0])
+        errors.append(exact - gp.approximate(model.at(theta)).log_evidence)
+    assert abs(fit.ep_error - np.mean(errors)) < 4.0 * fit.ep_error_se + 0.02
+
+
+def test_leave_one_out_of_a_regression_is_that_of_quadrature():
+    model = measurements()
+    thetas, values = at_nodes(model)
+    weights = np.exp(values - logsumexp(values))
+    kept = weights > 1e-6
+    inverse = np.zeros(len(X))
+    for theta, weight in zip(thetas[kept], weights[kept], strict=True):
+        covariance = model.at(theta).predictor_covariance + 0.3**2 * np.eye(len(X))
+        precision = np.linalg.inv(covariance)
+        spread = 1.0 / np.diag(precision)
+        density = stats.norm.pdf(precision @ model.y * spread, scale=np.sqrt(spread))
+        inverse += weight / density
+    scores = gp.leave_one_out(integrate(model))
+    assert scores.attrs["by"] == "exact"
+    np.testing.assert_allclose(scores["elpd"], -np.log(inverse), atol=0.1)
+
+
+def test_settings_lie_in_both_modes():
+    fit = integrate(two_explanations())
+    assert abs(fit.log_evidence + 34.927) < 4.0 * fit.standard_error
+    assert fit.standard_error < 0.15
+    short = np.mean(fit.parameters["length_scale"] < 0.25)
+    assert short == pytest.approx(0.083, abs=0.05)
+
+
+def test_warm_fits_keep_the_evidence():
+    model = labels()
+    warm, cold = WarmEvidence(model), NormalEvidenceDensity(model, tolerance=1e-9)
+    xs = np.random.default_rng(3).standard_normal((20, model.dim))
+    np.testing.assert_allclose(warm.values(xs), cold.values(xs), atol=0.01)
+
+
+@pytest.mark.parametrize("build", [measurements, labels])
+def test_what_is_stored_predicts_the_same(build):
+    fit, new = integrate(build()), np.array([[0.7], [4.5]])
+    again = IntegratedApproximation.of_dataset(build(), fit.to_dataset())
+    assert repr(again) == repr(fit)
+    assert gp.predict(fit, new).equals(gp.predict(again, new))
+
+
+def test_basis_functions_give_what_the_dense_covariance_gives():
+    x = np.column_stack([X, X**2])
+    y = np.where(X > 1.2, 1, -1) * np.where(np.arange(20) % 7 == 0, -1, 1)
+    fits = [
+        integrate(
+            gp.GPModel(x, y, gp.Linear() + gp.Constant(1.0), gp.Probit(), structure=structure)
+        )
+        for structure in ("basis", "dense")
+    ]
+    assert abs(fits[0].log_evidence - fits[1].log_evidence) < 0.02
+    new = [gp.predict(fit, x[:3] + 0.1)["latent_sd"].values for fit in fits]
+    np.testing.assert_allclose(*new, rtol=0.02)
+
+
+def test_without_free_hyperparameters_it_is_the_fit_itself():
+    for likelihood, y in ((gp.Probit(), np.where(X > 1, 1, -1)), (gp.Gaussian(0.2), np.sin(X))):
+        model = gp.GPModel(X, y, gp.Matern32(1.0, 1.0), likelihood)
+        fit, plain = integrate(model), gp.approximate(model)
+        assert fit.log_evidence == pytest.approx(plain.log_evidence, abs=1e-9)
+        got, right = gp.predict(fit, [0.5]), gp.predict(plain, [0.5])
+        np.testing.assert_allclose(got["latent_sd"], right["latent_sd"], rtol=1e-4)
+        assert "medians" not in repr(fit)
+
+
+def test_refusals_say_what_is_allowed():
+    with pytest.raises(InputError, match=r"one latent function with method=\"ep\"; take sample"):
+        gp.approximate(labels(), "laplace", integrated=True)
+    with pytest.raises(InputError, match="one latent function"):
+        gp.approximate(labels().at(np.zeros(2)), integrated=True)
+    with pytest.raises(InputError, match=r"found Approximation; allowed: .*integrated=True"):
+        gp.leave_one_out(gp.approximate(labels()))
