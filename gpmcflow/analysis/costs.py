@@ -13,7 +13,6 @@ from gpmcflow.analysis.data import Data, data_of, data_tree
 from gpmcflow.analysis.effects import Sweep
 from gpmcflow.analysis.fitting import (
     N_PREDICTED,
-    integrates,
     n_left_out,
     too_much_annealing,
 )
@@ -29,6 +28,7 @@ from gpmcflow.approximations.conditional import (
 )
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.hyperparameters import MOST_SEARCHED
+from gpmcflow.approximations.integrated import integrates
 from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.mixture import suits
 from gpmcflow.approximations.multi_laplace import multi_laplace

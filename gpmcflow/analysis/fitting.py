@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,11 @@ from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
-from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
+from gpmcflow.approximations.integrated import (
+    IntegratedApproximation,
+    integrate,
+    integrates,
+)
 from gpmcflow.approximations.leave_one_out import (
     LeaveOneOut,
     at_theta,
@@ -25,7 +30,7 @@ from gpmcflow.approximations.leave_one_out import (
 )
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
@@ -37,7 +42,6 @@ from gpmcflow.samplers.sampling import sample
 
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
-MOST_INTEGRATED = 700  # rows up to which a quick fit averages over the hyperparameters
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
 ALL_ROWS = "all rows"  # of the random numbers of the final fit
 N_LEFT_OUT = 100  # draws that leave-one-out densities are averaged over: a fit at each
@@ -56,8 +60,8 @@ def fit(
 ) -> xr.DataTree:
     """EP, or the exact marginal likelihood, averaged over the hyperparameters or at its maximum.
 
-    Groups: settings (`IntegratedApproximation.to_dataset`), or maximum (theta, parameter values) of more than
-    `MOST_INTEGRATED` rows and of several latent functions; evidence (log_evidence in nats of outcomes in
+    Groups: settings (`IntegratedApproximation.to_dataset`), or maximum (theta, parameter values) where
+    `quick_fit` is that; evidence (log_evidence in nats of outcomes in
     natural units, standard_error, approximate_log_evidence, alarm), and those of `describe`, with
     ``scores_alone`` of the held-out rows alone.
     """
@@ -68,23 +72,16 @@ def fit(
     return tree
 
 
-def integrates(model: GPModel) -> bool:
-    """Whether a quick fit averages over the hyperparameters."""
-    return not isinstance(model, MultiGPModel) and model.n_cases <= MOST_INTEGRATED
-
-
 def quick_fit(model: GPModel) -> Approximation | IntegratedApproximation:
     """The fit of a quick answer: averaged over the hyperparameters where that takes seconds.
 
-    At the maximum of the evidence for more than `MOST_INTEGRATED` rows, for several latent functions, and
-    where a hyperprior has no transform to a normal, or no setting a fit.
+    At the maximum of the evidence for more than 700 rows, for several latent functions, and where a
+    hyperprior has no transform to a normal, or no setting a fit.
     """
-    if not integrates(model):
-        return approximate(model)
-    try:
-        return integrate(model)
-    except (InputError, NumericalError):
-        return approximate(model)
+    if integrates(model):
+        with contextlib.suppress(NumericalError):
+            return integrate(model)
+    return approximate(model)
 
 
 def _left_out(model: GPModel, best: Approximation | IntegratedApproximation) -> LeaveOneOut:

@@ -24,11 +24,11 @@ FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
 COLUMNS = (
     "name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se",
-    "evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference", "loo_difference_se", "loo_by",
-    "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se", "difference", "difference_se",
-    "base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se",
-    "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws", "r_hat", "r_hat_limit",
-    "ess_bulk", "ess_tail", "acceptance", "quick_difference", "settings",
+    "evidence_alarm", "evidence_averaged", "elpd_loo", "elpd_loo_se", "loo_difference",
+    "loo_difference_se", "loo_by", "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se",
+    "difference", "difference_se", "base_difference", "base_difference_se", "unseen_difference",
+    "unseen_difference_se", "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws",
+    "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "acceptance", "quick_difference", "settings",
     "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 OF_A_CONSTANT = (
@@ -153,9 +153,9 @@ def _evidence(model: Results) -> dict[str, Any]:
         group = bridge_row(model.evidence)
         alarm = str(group["alarm"].values)
     numbers = (float(group[name]) for name in ("log_evidence", "standard_error"))
-    return dict(
-        zip(("log_evidence", "log_evidence_se", "evidence_alarm"), (*numbers, alarm), strict=True)
-    )
+    names = ("log_evidence", "log_evidence_se", "evidence_alarm", "evidence_averaged")
+    averaged = model.evidence is not None or "settings" in model.fit.children
+    return dict(zip(names, (*numbers, alarm, averaged), strict=True))
 
 
 def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:

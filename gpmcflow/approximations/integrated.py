@@ -46,6 +46,7 @@ from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.tempered import TemperedPath
 
@@ -56,6 +57,7 @@ ROUND, ROUNDS = (
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 BAD_K = 0.7
 FEWEST, MOST = 25, 60  # settings that stand for all draws
+MOST_ROWS = 700  # up to which 200 fits take seconds
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
 CHECKED, LATENTS = (
@@ -156,10 +158,13 @@ class IntegratedApproximation:
         return f"<{fits}: log evidence {self.log_evidence:.4f}{', medians ' + at if at else ''}>"
 
     def at(self, k: int) -> GaussianSites:
-        """Prior times sites at a setting. Raises `InputError` for a regression, which has none."""
-        if self.sites is None:
-            raise InputError("approximate: the settings of a regression have no sites")
-        return GaussianSites(self.model.at(self.theta[k]), *self.sites[k])
+        """Prior times sites at a setting: those of EP, or the observations of a regression."""
+        at = self.model.at(self.theta[k])
+        if self.sites is not None:
+            return GaussianSites(at, *self.sites[k])
+        variance = at.likelihood.noise_variances(at.n_cases)
+        precision = np.broadcast_to(1.0 / variance, at.n_cases)
+        return GaussianSites(at, precision, precision * self.model.eta_y)
 
     def predictors(self) -> Iterator[Predictor | BasisPredictor]:
         """The predictor of each setting; equal ones are one object."""
@@ -208,6 +213,16 @@ class IntegratedApproximation:
 _NUMBERS = (
     "log_evidence", "standard_error", "effective_size", "pareto_k", "ep_error", "ep_error_se",
 )  # fmt: skip
+
+
+def integrates(model: GPModel | MultiGPModel) -> bool:
+    """Whether `integrate` takes a model, and seconds: one latent function, at most `MOST_ROWS` rows."""
+    if isinstance(model, MultiGPModel) or model.n_cases > MOST_ROWS:
+        return False
+    try:
+        return not model.dim or bool(model.parameters.normal)
+    except InputError:  # a hyperprior that has no transform to a normal
+        return False
 
 
 def integrate(model: GPModel) -> IntegratedApproximation:

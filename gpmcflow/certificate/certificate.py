@@ -190,8 +190,8 @@ def certify(
         and fits these together with the new ones, twice as many rows: whether fits are right where these
         data are, if the priors are wide (Sailynoja et al. 2025).
     approximate:
-        Fit by `approximate` instead. Its hyperparameters are points, so only the predictor and the log
-        likelihood have intervals and ranks.
+        Fit by `approximate` instead, averaged over the hyperparameters. For more than 700 rows these are
+        points at the maximum, so only the predictor and the log likelihood have intervals and ranks.
     n_chains, n_draws:
         As of `sample`.
     seed, key:
@@ -416,10 +416,11 @@ def _of_outcomes(results: xr.Dataset) -> str:
 
 
 def _of_quick(results: xr.Dataset) -> Iterator[str]:
-    """How far `approximate` was from the draws: the predictor, and hyperparameters."""
-    is_parameter = results["quick_sd"].isnull().all("data_set").values
+    """How far quick answers were from the draws: of the predictor, and of hyperparameters."""
+    names = results["quantity"].values
     error = np.abs(results["quick_error"].values)
-    is_predictor = ~is_parameter & (results["quantity"].values != LOG_LIKELIHOOD)
+    is_predictor = np.array([str(name).startswith("predictor") for name in names])
+    is_parameter = ~is_predictor & (names != LOG_LIKELIHOOD)
     for of, chosen in (("the predictor", is_predictor), ("the hyperparameters", is_parameter)):
         sizes = error[:, chosen]
         sizes = sizes[np.isfinite(sizes)]

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ import xarray as xr
 
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.draws import evenly_spaced
+from gpmcflow.approximations.integrated import integrates
 from gpmcflow.errors import GpmcflowError, NumericalError
 from gpmcflow.execution import ChainGenerators, Execution, array_digest, text_digest
 from gpmcflow.models.gp_model import GPModel
@@ -40,10 +42,10 @@ class Draws:
     eta: np.ndarray
     log_likelihood: np.ndarray
 
-    def quantities(self, rows: tuple[int, ...], approximate: bool) -> np.ndarray:
+    def quantities(self, rows: tuple[int, ...], points: bool) -> np.ndarray:
         """Values (k, quantity) in the order of `quantity_names`."""
         mean, log_likelihood = self.eta.mean(1, keepdims=True), self.log_likelihood[:, None]
-        theta = self.theta[:, :0] if approximate else self.theta
+        theta = self.theta[:, :0] if points else self.theta
         return np.hstack([theta, mean, self.eta[:, rows], log_likelihood])
 
 
@@ -57,13 +59,13 @@ def rows_twice(model: GPModel) -> np.ndarray:
     return np.tile(np.arange(model.n_cases), 2)
 
 
-def quantity_names(model: GPModel, approximate: bool = False) -> tuple[str, ...]:
+def quantity_names(model: GPModel, points: bool = False) -> tuple[str, ...]:
     """Names of what is ranked: free parameters, values of the predictor, the log likelihood.
 
-    An approximate fit has points for parameters, which are left out.
+    Parameters that a fit has ``points`` for are left out.
     """
     rows = [f"predictor of row {row}" for row in shown_rows(model)]
-    parameters = () if approximate else model.names
+    parameters = () if points else model.names
     return (*parameters, "predictor, mean over rows", *rows, LOG_LIKELIHOOD)
 
 
@@ -110,10 +112,10 @@ class Sampled:
 class CertificateProgram:
     """Data sets as chains of one draw: each is simulated, fitted and ranked with random numbers of its own.
 
-    Without a ``fit`` it is that of `approximate`. Around the posterior, ``reference`` holds draws given the
-    model's own data; a data set then has the model's observations and as many new ones at the same inputs, so
-    that its posterior is that of the draw's distribution (Sailynoja et al. 2025). Beside draws stands what
-    `approximate` says of the same data.
+    Without a ``fit`` it is a quick answer, that of `approximate_draws`. Around the posterior, ``reference``
+    holds draws given the model's own data; a data set then has the model's observations and as many new ones
+    at the same inputs, so that its posterior is that of the draw's distribution (Sailynoja et al. 2025).
+    Beside draws stands what a quick answer says of the same data.
     """
 
     model: GPModel
@@ -125,10 +127,17 @@ class CertificateProgram:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the quantities."""
-        return quantity_names(self.model, self.fit is None)
+        return quantity_names(self.model, self.fit is None and self._points)
+
+    @cached_property
+    def _points(self) -> bool:
+        """Whether a quick answer takes hyperparameters at their best, not averaged over."""
+        around_posterior = self.reference is not None
+        own = self.model.take(rows_twice(self.model)) if around_posterior else self.model
+        return not integrates(own)
 
     def _quantities(self, draws: Draws) -> np.ndarray:
-        return draws.quantities(shown_rows(self.model), self.fit is None)
+        return draws.quantities(shown_rows(self.model), self.fit is None and self._points)
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers, beside the random streams."""
@@ -217,7 +226,7 @@ class CertificateProgram:
         return self._quantities(own).reshape(n_chains, -1, len(self.names))
 
     def _quick(self, model: GPModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Means and sds of the same quantities by `approximate`; nan where it fails."""
+        """Means and sds of the same quantities by a quick answer; nan where it fails."""
         try:
             with heard_warnings():
                 draws = approximate_draws(model, rng, antithetic=True)
@@ -226,7 +235,8 @@ class CertificateProgram:
         own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
         values = self._quantities(own)
         sd = spread(values)
-        sd[: self.model.dim] = np.nan  # points
+        if self._points:
+            sd[: self.model.dim] = np.nan
         return {"quick_mean": values.mean(0), "quick_sd": sd}
 
 
@@ -302,18 +312,31 @@ def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
 def approximate_draws(
     model: GPModel, rng: np.random.Generator, *, antithetic: bool = False
 ) -> Draws:
-    """Independent draws of the Gaussian of `approximate`, hyperparameters at their best.
+    """Draws of the quick answer: of Gaussians at settings of the hyperparameters, or at their best.
 
-    Antithetic ones are pairs about its mean, which they have exactly.
+    Antithetic ones are pairs about the mean of each Gaussian, so that their mean is exact.
     """
-    best = approximate(model)
-    sites = best.sites
-    z = rng.standard_normal((N_KEPT, sites.model.dim))
-    if antithetic:
-        z = np.concatenate([z, -z])
-    eta = sites.predictor_mean + z @ sites.predictor_factor.T
-    logs = model.likelihood_at(model.full(best.theta)).log_density(eta, model.y)
-    return Draws(np.tile(best.theta, (len(z), 1)), eta, np.asarray(logs))
+    if integrates(model):
+        averaged = approximate(model, integrated=True)
+        fits = [(theta, averaged.at(k)) for k, theta in enumerate(averaged.theta)]
+    else:
+        best = approximate(model)
+        fits = [(best.theta, best.sites)]
+    thetas, etas, logs = [], [], []
+    for (theta, sites), rows in zip(
+        fits, np.array_split(np.arange(N_KEPT), len(fits)), strict=True
+    ):
+        z = rng.standard_normal((len(rows), sites.model.dim))
+        if antithetic:
+            z = np.concatenate([z, -z])
+        eta = sites.predictor_mean + z @ sites.predictor_factor.T
+        likelihood = model.likelihood_at(model.full(theta))
+        thetas.append(np.tile(theta, (len(z), 1)))
+        etas.append(eta)
+        logs.append(np.asarray(likelihood.log_density(eta, model.y)))
+    every = [np.concatenate(parts) for parts in (thetas, etas, logs)]
+    order = rng.permutation(len(every[0]))
+    return Draws(*(values[order] for values in every))
 
 
 def shortened(message: str) -> str:

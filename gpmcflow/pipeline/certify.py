@@ -215,7 +215,7 @@ def _write(
         "n_rows": len(data.learning.y),
         "n": max(c.results.sizes["data_set"] for c in certificates.values()),
         "around": "from the priors of the model",
-        "fit": "by the approximation of a quick run: hyperparameters at their best, latents Gaussian"
+        "fit": "by the approximation of a quick run: Gaussians at settings of the hyperparameters"
         if settings["quick"]
         else f"as the analysis is: {sampling['chains']} chains of {sampling['draws']} draws",
         "command": command,

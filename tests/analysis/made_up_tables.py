@@ -52,6 +52,7 @@ def models_table(models, simple, base, likelihood, *, differences, loo_errors, q
                 "likelihood": likelihood,
                 "covariance": f"squared_exponential(ard={index == 0})",
                 **{"log_evidence_se": 0.0 if exact else 0.1, "evidence_alarm": ""},
+                "evidence_averaged": False,
                 **{"elpd_loo": elpd, "elpd_loo_se": elpd_se},
                 "loo_difference": elpd - models[0][3],
                 **{"loo_difference_se": loo_errors[index], "loo_bad_share": 0.004},

@@ -195,3 +195,23 @@ def test_quick_mode_says_that_the_evidence_is_at_the_maximum(finished):
     )
     assert "odds by the evidence" in models
     assert "leave-one-out, at each model’s best settings" in models
+
+
+def test_quick_mode_says_that_it_averages_over_settings(finished):
+    folder, info = finished("patients", quick=True)
+
+    def averaged(models):
+        models["evidence_averaged"] = True
+        models["settings"], models["ep_error"] = 31, 0.02
+        models["settings_effective"], models["settings_k"] = 60.0, 0.2
+
+    edit(folder, "models", averaged)
+    page = build_page(folder, info)
+    models, trust = section_of(page, "models"), section_of(page, "trust")
+    assert "averaged over its settings as its priors weigh them" in models
+    assert "leave-one-out, hyperparameters averaged over" in models
+    assert "best settings" not in page
+    assert "too narrow" not in trust
+    assert "averages over 31 settings" in trust
+    assert "changes the probability of the data by 2 %" in trust
+    assert "by an approximation that the full run does without" in section_of(page, "answer")

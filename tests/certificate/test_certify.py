@@ -137,10 +137,22 @@ def test_quick_answers_stand_beside_the_draws():
     assert gp.certify(model, n=2, approximate=True).results.get("quick_error") is None
 
 
+def test_quick_answers_are_averaged_over_hyperparameters():
+    """Ranks of a hyperparameter among the settings of a quick answer are uniform."""
+    x = np.linspace(0.0, 2.0, 12)
+    model = gp.GPModel(x, np.zeros(12), gp.SquaredExponential(signal_sd=1.0), gp.Gaussian(0.3))
+    certificate = gp.certify(model, n=40, approximate=True)
+    assert certificate.results["quantity"].values[0] == "length_scale"
+    assert certificate.passed
+    assert certificate.results["sd"].isel(quantity=0).min() > 0.0
+    held = certificate.results["held"].sel(level=0.95).isel(quantity=0)
+    assert 0.85 < held.mean() <= 1.0
+
+
 def test_the_error_of_quick_answers_is_in_words():
     made = columns((np.arange(50) + 0.5) / 50)
     made |= {"quick_mean": np.full((50, 1), 0.25), "quick_sd": np.full((50, 1), 0.8)}
-    words = Certificate(results_of(made, ("f",))).in_words[-1]
+    words = Certificate(results_of(made, ("predictor of row 0",))).in_words[-1]
     assert words == (
         "Quick answers to the same data were off by 0.25 posterior sds of the predictor in the median, "
         "0.25 at most; their intervals were 0.8 times as wide."

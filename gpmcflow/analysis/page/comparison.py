@@ -49,7 +49,7 @@ def which_model(analysis: Analysis) -> Section:
     body = [
         paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
         table(heads, cells, best=0),
-        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_at_maximum(analysis))])),
+        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))])),
         by_evidence(analysis),
     ]
     return Section("models", heading, join(body))
@@ -161,15 +161,10 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
     if agree:
         parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
     if against:
-        decides = (
-            "; this page goes by leave-one-out, which averages over the settings"
-            if is_best(analysis)
-            else ""
-        )
+        where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
+        decides = "; this page goes by leave-one-out" if is_best(analysis) else ""
         parts.append(
-            Markup("The evidence, at each model’s best settings, prefers {}{}.").format(
-                words.series(against), decides
-            )
+            Markup("The evidence{} prefers {}{}.").format(where, words.series(against), decides)
         )
     if hardly:
         parts.append(Markup("The evidence hardly tells it from {}.").format(words.series(hardly)))
@@ -257,12 +252,17 @@ def _left_out_by(row: pd.Series) -> list[Markup | str]:
     return []
 
 
-def _notes_at_maximum(analysis: Analysis) -> list[Markup | str]:
+def _notes_on_evidence(analysis: Analysis) -> list[Markup | str]:
     models, shown = analysis.models, label(analysis.shown["name"])
+    how, then = (
+        "at its best settings",
+        (" It favours models with more settings somewhat, as it is not averaged over them."),
+    )
+    if analysis.evidence_averaged:
+        how, then = "averaged over its settings as its priors weigh them", ""
     parts: list[Markup | str] = [
-        f"† For {shown} against the model. The evidence is the probability that a model, at its best "
-        f"settings, gave to all {words.rows(int(analysis.info['n_learning']))} together before it saw any. "
-        "It favours models with more settings somewhat, as it is not averaged over them.",
+        f"† For {shown} against the model. The evidence is the probability that a model, {how}, gave to all "
+        f"{words.rows(int(analysis.info['n_learning']))} together before it saw any.{then}",
     ]
     alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
     if alarmed:

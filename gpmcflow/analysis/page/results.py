@@ -21,7 +21,14 @@ _NEEDED = {
     "columns": ("column", "found", "done"),
     "models": (
         *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
-        *("evidence_alarm", "elpd_loo", "elpd_loo_se", "loo_difference_se", "loo_bad_share"),
+        *(
+            "evidence_alarm",
+            "evidence_averaged",
+            "elpd_loo",
+            "elpd_loo_se",
+            "loo_difference_se",
+            "loo_bad_share",
+        ),
         *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
         *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
         *("evidence_beyond", "evidence_limit"),
@@ -165,6 +172,11 @@ class Analysis:
     def averaged(self) -> bool:
         """Whether the shown answer is averaged over the settings of its model, not at the best ones."""
         return not self.info.get("quick") or math.isfinite(self.shown.get("settings", math.nan))
+
+    @property
+    def evidence_averaged(self) -> bool:
+        """Whether the evidences of all models are averaged over their settings."""
+        return bool(_truth(self.models["evidence_averaged"]).all())
 
     @property
     def by_loo(self) -> bool:

@@ -18,6 +18,7 @@ from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare, tree_of, write_rows
 from gpmcflow.analysis.report import write_report
 from gpmcflow.analysis.study import averages, holds_out
+from gpmcflow.approximations import integrated
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import load_results, write_results, write_text
@@ -238,7 +239,7 @@ def analysis():
 @contextmanager
 def _at_maximum() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "MOST_INTEGRATED", 0)
+        patch.setattr(integrated, "MOST_ROWS", 0)
         yield
 
 

@@ -219,7 +219,7 @@ def test_files_of_draws_hold_the_log_likelihood_of_each_row(done):
 
 
 def test_models_are_compared_by_the_evidence_that_was_made(done):
-    """Averaged over the hyperparameters, in file, tables and page alike; else at their maximum, said so."""
+    """In file, tables and page alike; the quick fit's is the same number, averaged by other means."""
     case, _, run = done
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     models = pd.read_csv(run.folder / "models.csv").set_index("name")
@@ -232,12 +232,12 @@ def test_models_are_compared_by_the_evidence_that_was_made(done):
         table = pd.read_csv(run.folder / "evidence.csv").set_index("model")
         assert set(table.index) == set(run.settings["models"])
         for name in table.index:
-            maximum = load_results(run.folder / name / "fit.nc")["evidence/log_evidence"]
-            assert -10.0 < table.loc[name, "log_evidence"] - float(maximum) < 0.0
+            quick = load_results(run.folder / name / "fit.nc")["evidence"].to_dataset()
+            error = np.hypot(table.loc[name, "standard_error"], float(quick["standard_error"]))
+            apart = table.loc[name, "log_evidence"] - float(quick["log_evidence"])
+            assert abs(apart) < 4.0 * error + 0.1
         assert "hyperpriors" in page
-        assert "at its best settings" not in page
-    elif len(run.settings["models"]) > 1:
-        assert "at its best settings" in page
+    assert "best settings" not in page
 
 
 def test_the_report_again_is_the_same_to_the_byte(done):

@@ -8,10 +8,10 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import gpmcflow as gp
-from gpmcflow.analysis import fitting
 from gpmcflow.analysis.fitting import answer, fit, quick_fit, stored_predictors
 from gpmcflow.analysis.report import checks
 from gpmcflow.analysis.scores import Results, models_table
+from gpmcflow.approximations import integrated
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
 from gpmcflow.approximations.predictive import mixture
 
@@ -91,7 +91,7 @@ def test_effects_are_wider_than_at_one_setting(fitted, at_maximum):
 def test_many_rows_are_fitted_at_the_maximum(fitted, monkeypatch, at_maximum):
     _, made, _, _ = fitted
     assert isinstance(quick_fit(made), IntegratedApproximation)
-    monkeypatch.setattr(fitting, "MOST_INTEGRATED", made.n_cases - 1)
+    monkeypatch.setattr(integrated, "MOST_ROWS", made.n_cases - 1)
     assert not isinstance(quick_fit(made), IntegratedApproximation)
 
 
