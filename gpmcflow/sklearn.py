@@ -90,7 +90,7 @@ class GPRegressor(RegressorMixin, _Estimator):
     """Gaussian-process regression, approximate by default.
 
     Hyperparameters that the covariance leaves out have default hyperpriors in the units of the columns and of
-    y. With ``exact=False`` they are at the maximum of their posterior, else integrated over by Monte Carlo.
+    y. With ``exact=False`` they are at the maximum of the evidence, else integrated over by Monte Carlo.
 
     Parameters
     ----------
