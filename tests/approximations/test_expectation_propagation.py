@@ -435,3 +435,14 @@ def test_a_fit_begins_at_the_sites_that_are_given(models):
     quick = quick_fit(model, tolerance=1e-5)
     assert quick.log_evidence == pytest.approx(cold.log_evidence, abs=1e-6)
     np.testing.assert_allclose(quick.residual, cold.residual, atol=1e-4)
+
+
+def test_sites_that_swing_are_damped():
+    """A large amplitude and labels that contradict each other: undamped sweeps shrink by 2 % each."""
+    x = np.linspace(0.0, 3.0, 20)
+    noisy = np.sin(2.0 * x) + 0.5 * np.random.default_rng(1).standard_normal(20)
+    model = GPModel(x, np.where(noisy > 0.0, 1, -1), Matern32(2.84, 17.6), Probit()).at()
+    fit = expectation_propagation(model)
+    assert fit.iterations < 100
+    careful = expectation_propagation(model, damping=0.3)
+    assert fit.log_evidence == pytest.approx(careful.log_evidence, abs=1e-6)
