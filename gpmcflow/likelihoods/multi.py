@@ -56,7 +56,7 @@ class MultiLikelihood(Likelihood):
 
     @abstractmethod
     def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the expected information of each case, positive semidefinite, (..., q, q, n)."""
+        """Return the expected information of each case, or minus the Hessian of log p, (..., q, q, n)."""
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the diagonal of `information_blocks`, positive, (..., q, n)."""
@@ -72,7 +72,10 @@ class MultiLikelihood(Likelihood):
         return dict.fromkeys(self.functions, 0.0)
 
     def nodes(self) -> np.ndarray:
-        """Return points (node, q) over which a function of z ~ N(0, I) is averaged: a Sobol sequence."""
+        """Return points (node, q) over which a function of z ~ N(0, I) is averaged.
+
+        They are a Sobol sequence and its mirror image, of variance 1.
+        """
         return _nodes(len(self.functions))
 
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -95,4 +98,6 @@ class MultiLikelihood(Likelihood):
 def _nodes(q: int) -> np.ndarray:
     from scipy.stats import qmc  # here: it takes long to load
 
-    return ndtri(qmc.Sobol(q, seed=0).random(N_NODES))
+    half = ndtri(qmc.Sobol(q, seed=0).random(N_NODES // 2))
+    half /= np.sqrt(np.mean(half**2, axis=0))
+    return np.concatenate([half, -half])

@@ -36,6 +36,18 @@ MODELS = {
     "noise on a grid": lambda: gp.GPModel(
         GRID, CLASSES, {"mean": "matern32(x1) * matern32(x2)", "log_sd": "matern32()"}, VARYING
     ),
+    "size": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": gp.Matern32(HALF, HALF), "size": gp.Linear(HALF)},
+        gp.NegativeBinomial(exposure=np.linspace(0.5, 2.0, 12)),
+    ),
+    "zeros, and a size for all": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": "matern32()", "probability": "matern32()"},
+        gp.ZeroInflated(gp.NegativeBinomial()),
+    ),
+    "tails and scale": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES, {"mean": "linear()", "scale": "matern32()", "df": "matern32()"},
+        gp.StudentT(),
+    ),
     "one length scale": lambda: gp.GPModel(
         PLACES[:, 0], CLASSES,
         {
@@ -132,11 +144,21 @@ def test_noise_that_hardly_varies_is_gaussian():
     assert own.response_sd.values == pytest.approx(known.response_sd.values, rel=0.05)
 
 
-def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
+@pytest.mark.parametrize(
+    ("likelihood", "second", "y"),
+    [
+        (VARYING, "log_sd", [0.5, -1.0]),
+        (gp.NegativeBinomial(), "size", [3.0, 0.0]),
+        (gp.ZeroInflated(gp.Poisson()), "probability", [3.0, 0.0]),
+        (gp.StudentT(df=4.0), "scale", [0.5, -1.0]),
+    ],
+    ids=["noise", "size", "zeros", "scale"],
+)
+def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature(likelihood, second, y):
     """Two cases, two functions: four latents by a product of Gauss and Hermite's nodes."""
-    X, y = np.array([0.0, 0.7]), np.array([0.5, -1.0])
-    covariance = {"mean": gp.Matern32(0.8, 1.1), "log_sd": gp.Matern32(HALF, 0.6)}
-    model = gp.GPModel(X, y, covariance, VARYING, {"mean": 0.0, "log_sd": -0.3})
+    X, y = np.array([0.0, 0.7]), np.array(y)
+    covariance = {"mean": gp.Matern32(0.8, 1.1), second: gp.Matern32(HALF, 0.6)}
+    model = gp.GPModel(X, y, covariance, likelihood, {"mean": 0.0, second: -0.3})
     x = np.array([0.2])
     theta = model.parameters.normal.theta(x)[0]
     nodes, weights = np.polynomial.hermite_e.hermegauss(24)
@@ -145,13 +167,67 @@ def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
     own = zip(model.parts, model.thetas_of_parts(theta), strict=True)
     L = [part.cholesky(part.full(at)) for part, at in own]
     eta = np.stack([grid[:, :2] @ L[0].T, grid[:, 2:] @ L[1].T - 0.3], axis=1)
-    exact = np.logaddexp.reduce(VARYING.log_density(eta, y) + logs.ravel())
+    whole = model.likelihood_at(model.full(theta))
+    exact = np.logaddexp.reduce(whole.log_density(eta, y) + logs.ravel())
     density = JointDensity(model, frozen_sites(model, theta))
     rng = np.random.default_rng(5)
     rest = np.array([density.value(x, rng.standard_normal(density.n_z)) for _ in range(4000)])
     estimate = density.log_constant() + np.logaddexp.reduce(rest) - np.log(len(rest))
     error = np.exp(rest - rest.max()).std() / np.exp(rest - rest.max()).mean() / np.sqrt(len(rest))
     assert abs(estimate - exact) < 4.0 * error < 0.2
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "name"),
+    [
+        (gp.NegativeBinomial(size=2.5), "size"),
+        (gp.ZeroInflated(gp.Poisson(), probability=0.3), "probability"),
+        (gp.Gamma(shape=2.5), "shape"),
+        (gp.StudentT(scale=0.7, df=4.0), "df"),
+    ],
+)
+def test_a_parameter_that_hardly_varies_is_a_number(likelihood, name):
+    """With an amplitude of 1e-5 Laplace's evidence and predictions are those of the plain likelihood."""
+    x, y = np.linspace(0.0, 1.0, 8), np.array([1.0, 2, 1, 3, 5, 4, 9, 2])
+    covariance = {"mean": gp.Matern52(0.5, 1.0), name: gp.Matern52(0.5, 1e-5)}
+    varying = gp.GPModel(x, y, covariance, likelihood, 0.2, 1e-9)
+    plain = gp.GPModel(x, y, gp.Matern52(0.5, 1.0), likelihood, 0.2, 1e-9)
+    own, known = gp.approximate(varying), gp.approximate(plain, method="laplace")
+    assert own.log_evidence == pytest.approx(known.log_evidence, abs=1e-6)
+    near = [0.11, 0.6]
+    first, second = (gp.predict(fit, near) for fit in (own, known))
+    assert first.response_mean.values == pytest.approx(second.response_mean.values, rel=0.05)
+    quantiles = [fit.response_quantile.values for fit in (first, second)]
+    assert np.abs(quantiles[0] - quantiles[1]).max() <= 1.0  # a count
+
+
+def test_draws_with_a_parameter_as_a_function_serve_every_verb(tmp_path):
+    x = np.linspace(-1.0, 1.0, 15)
+    y = np.random.default_rng(0).poisson(np.exp(1.0 + x)).astype(float)
+    frame = {"age": x, "visits": y, "years": np.full(15, 2.0)}
+    covariance = {"mean": "matern32(age)", "size": "linear(age)"}
+    model = gp.GPModel.from_frame(
+        frame, y="visits", covariance=covariance, likelihood="negative_binomial", exposure="years"
+    )
+    assert model.mean["mean"].parameters["loc"] == pytest.approx(np.log(y.mean() / 2.0))
+    assert "size.sd" in model.names
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 40)), n_draws=60, n_chains=1)
+    new = {"age": [0.0, 0.5]}
+    prediction = gp.predict(draws, new)
+    assert prediction["function"].values.tolist() == ["mean", "size"]
+    twice = gp.predict(draws, new, exposure=[1.0, 2.0])
+    ratio = (twice / prediction)["response_mean"].values
+    assert ratio == pytest.approx([1.0, 2.0])
+    draws.to_netcdf(tmp_path / "draws.nc")
+    assert gp.predict(gp.load_results(tmp_path / "draws.nc"), new).equals(prediction)
+    assert np.isfinite(gp.leave_one_out(draws).attrs["elpd"])
+    assert gp.simulate(draws, n_draws=2).posterior_predictive["y"].shape == (1, 2, 15)
+    effect = gp.effects(draws, "age", of="size", kind="latent", n_draws=20)
+    assert np.isfinite(effect["mean"].values).all()
+    apart = gp.contrast(draws, {"age": [0.0]}, {"age": [1.0]})
+    assert float(apart["low"][0]) <= float(apart["high"][0])
+    with pytest.raises(InputError, match="of"):
+        gp.draws_at(draws, new, kind="latent")
 
 
 @pytest.mark.parametrize("name", ["classes by weights", "classes"])
