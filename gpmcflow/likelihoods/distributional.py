@@ -10,13 +10,12 @@ import numpy as np
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.base import Likelihood
-from gpmcflow.likelihoods.multi import LEAST_INFORMATION, MultiLikelihood
+from gpmcflow.likelihoods.multi import MultiLikelihood
 from gpmcflow.likelihoods.real import Gaussian
 from gpmcflow.parameters.parameter import LOG, Entry, Parameter, coordinate_of, own_units
 
 MEAN = "mean"  # the function that the likelihood has by itself
 _LARGEST, _LARGEST_LOGIT = 300.0, 36.0  # of a log; a logit above 36 is one of 1
-_LEAST = 1e-3  # of the information about a log or logit
 _STEP = 1e-4  # of a log or logit, for second derivatives
 
 
@@ -34,6 +33,8 @@ class Distributional(MultiLikelihood):
 
     base: Likelihood
     varying: tuple[str, ...]
+    # slopes do not vanish with the curvature: a site of far less would be so far out that sums lose digits
+    least_information = 1e-3
 
     def __post_init__(self) -> None:
         """Nothing: the base has checked its fields."""
@@ -166,14 +167,10 @@ class Distributional(MultiLikelihood):
         return 0.5 * (blocks + np.swapaxes(blocks, -2, -3))
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the base's for the mean's function, and the diagonal of `information_blocks` for others.
-
-        Slopes do not vanish where the curvature does, so that a site of next to no precision would be far
-        out, and logs of it inexact.
-        """
-        found = np.maximum(super().information(eta, y), _LEAST)
+        """Return the base's for the mean's function, and the diagonal of `information_blocks` for others."""
+        found = super().information(eta, y).copy()
         base, of_mean = self._at(eta)
-        found[..., 0, :] = np.maximum(base.information(of_mean, y), LEAST_INFORMATION)
+        found[..., 0, :] = base.information(of_mean, y)
         return found
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
@@ -196,7 +193,7 @@ class Distributional(MultiLikelihood):
         return base.mean_response(own, variance[..., 0, :]).mean(0)
 
 
-def distributional(base: Likelihood, functions: Collection[str]) -> MultiLikelihood:
+def with_functions(base: Likelihood, functions: Collection[str]) -> MultiLikelihood:
     """The likelihood with ``functions``, ``mean`` and names of parameters; itself if it has several.
 
     Raises `InputError` for names that are not parameters.

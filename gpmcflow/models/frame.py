@@ -23,9 +23,9 @@ from gpmcflow.likelihoods import (
     Likelihood,
     MultiLikelihood,
     Survival,
-    distributional,
     likelihood,
     likelihood_class,
+    with_functions,
 )
 from gpmcflow.models.outcome import WHERE, Outcome, read_outcome
 from gpmcflow.models.own_units import (
@@ -147,7 +147,7 @@ def _of_functions(
     constant gets one, for classes of other sizes. In the units of y are the function ``mean`` and, as a shift
     of its logs, ``log_sd``. ``y`` are the values coded as numbers.
     """
-    made = distributional(stated, set(each) - {""})
+    made = with_functions(stated, set(each) - {""})
     functions = ("",) if made.same_prior else made.functions
     each = dict.fromkeys(functions, each[""]) if "" in each else each
     whole = reduce(Sum, each.values())

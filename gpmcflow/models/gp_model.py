@@ -23,7 +23,7 @@ from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.likelihoods import Likelihood, MultiLikelihood, distributional
+from gpmcflow.likelihoods import Likelihood, MultiLikelihood, with_functions
 from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
@@ -211,7 +211,7 @@ class GPModel(WritableArrays, LatentPrior):
         likelihood, covariance = (named.get(name) for name in ("likelihood", "covariance"))
         functions = set(covariance) - {"mean"} if isinstance(covariance, Mapping) else set()
         if isinstance(likelihood, Likelihood) and functions:
-            named["likelihood"] = likelihood = distributional(likelihood, functions)
+            named["likelihood"] = likelihood = with_functions(likelihood, functions)
         if isinstance(likelihood, MultiLikelihood):
             from gpmcflow.models.multi_gp_model import MultiGPModel  # here: it is made of GPModels
 

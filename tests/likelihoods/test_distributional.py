@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import gpmcflow as gp
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import distributional
+from gpmcflow.likelihoods import with_functions
 
 COUNTS = np.array([0.0, 3.0, 0.0, 11.0, 1.0])
 TIMES = np.array([0.3, 2.0, 1.0, 5.0, 0.8])
@@ -36,7 +36,7 @@ FAMILIES = {
 def made(name):
     """The likelihood, at numbers for the parameters that do not vary, and observations."""
     base, varying, y = FAMILIES[name]
-    likelihood = distributional(base, varying)
+    likelihood = with_functions(base, varying)
     return likelihood.with_values([number(entry) for entry in likelihood.entries()]), y
 
 
@@ -101,7 +101,7 @@ def test_slopes_and_information_are_those_of_the_density(name):
 def test_parameters_that_do_not_vary_have_their_slopes(name):
     likelihood, y = made(name)
     eta, h = predictors(likelihood, (2,)), 1e-6
-    free = distributional(*FAMILIES[name][:2])
+    free = with_functions(*FAMILIES[name][:2])
     (entry,) = free.entries()
 
     def value(move):
@@ -131,18 +131,18 @@ def test_slopes_average_to_zero_over_simulated_observations(name):
 def test_mean_responses_are_averages_over_both_functions():
     """Of a negative binomial exactly; of zero-inflated counts by nodes of the probability."""
     mean, variance = np.array([[0.3], [-0.4]]), np.array([[0.5], [0.8]])
-    counts = distributional(gp.NegativeBinomial(), ["size"])
+    counts = with_functions(gp.NegativeBinomial(), ["size"])
     assert counts.mean_response(mean, variance) == pytest.approx(np.exp(0.3 + 0.25), rel=1e-12)
     x = np.linspace(-9.0, 9.0, 4001)
     some = float((expit(-(-0.4 + np.sqrt(0.8) * x)) * norm.pdf(x)).sum() * (x[1] - x[0]))
-    zeros = distributional(gp.ZeroInflated(gp.Poisson()), ["probability"])
+    zeros = with_functions(gp.ZeroInflated(gp.Poisson()), ["probability"])
     found = zeros.mean_response(mean, variance)
     assert found == pytest.approx(some * np.exp(0.55), rel=1e-3)
 
 
 def test_moments_that_may_not_exist():
-    heavy = distributional(gp.StudentT(scale=1.0), ["df"])
-    light = distributional(gp.StudentT(df=5.0), ["scale"])
+    heavy = with_functions(gp.StudentT(scale=1.0), ["df"])
+    light = with_functions(gp.StudentT(df=5.0), ["scale"])
     assert not heavy.has_moment(2)
     assert light.has_moment(2)
     mean, variance = np.array([[0.3], [3.0]]), np.array([[0.5], [0.01]])

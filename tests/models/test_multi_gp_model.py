@@ -77,6 +77,18 @@ def test_the_density_is_the_slow_sum_and_its_gradient_that_of_differences(name):
         assert at.slope_z[k] == pytest.approx(by_difference, rel=1e-5, abs=1e-5)
 
 
+def test_a_covariance_that_functions_share_is_factorised_once():
+    """One dense part for all contrasts; of functions with covariances of their own, one for each."""
+    model = MODELS["classes"]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    (part,) = density.structure.parts
+    assert part.n_functions == 2
+    assert density.evaluate(np.zeros(model.dim), np.zeros(density.n_z)).latents.shape == (24,)
+    model = MODELS["noise"]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    assert [part.n_functions for part in density.structure.parts] == [1, 1]
+
+
 @pytest.mark.parametrize("name", ["classes", "noise by weights"])
 def test_latents_give_back_their_coordinates(name):
     """z drawn given latents leads to these latents."""
