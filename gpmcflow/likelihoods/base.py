@@ -46,7 +46,8 @@ class Likelihood(ABC):
 
     A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
     if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
-    (None: the default one) and then need `parameter_gradient`; they are positive, or probabilities where
+    (None: the default one) and then need `parameter_gradient`, or its terms `case_slopes`, with which a model
+    may take them for functions of the inputs; they are positive, or probabilities where
     ``probabilities`` names them, too. Those in ``constants`` are positive numbers, or arrays of one a case. A
     frozen dataclass with ``repr=False, eq=False`` keeps the repr, which digests of runs are made of.
 
