@@ -167,8 +167,8 @@ def multi_predictive(
     by_draw = np.array([each.mean_response(m_, v) for each, m_, v in eta.rows()])
     unbounded = likelihood.stated.log_link or likelihood.stated.exponential_mean
     mean = mean_of_draws(by_draw) if unbounded else by_draw.mean(0)
-    mean = mean * units_product(likelihood)
-    has_sd = all(own.has_moment(2) for own in eta.likelihoods)
+    has_mean, has_sd = (all(own.has_moment(k) for own in eta.likelihoods) for k in (1, 2))
+    mean = np.where(has_mean, mean * units_product(likelihood), np.nan)
     levels = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
     variables["response_mean"] = ("new_case", mean)
     variables["response_sd"] = (

@@ -189,8 +189,8 @@ class Distributional(MultiLikelihood):
         """As the base averages over its own function, averaged over parameters by `nodes`."""
         eta = self._at_nodes(mean, variance)
         base, _ = self._at(eta)
-        own = np.broadcast_to(mean[..., 0, :], eta[..., 0, :].shape)
-        return base.mean_response(own, variance[..., 0, :]).mean(0)
+        own, spread, _ = np.broadcast_arrays(mean[..., 0, :], variance[..., 0, :], eta[..., 0, :])
+        return base.mean_response(own, spread).mean(0)
 
 
 def with_functions(base: Likelihood, functions: Collection[str]) -> MultiLikelihood:

@@ -140,6 +140,20 @@ def test_mean_responses_are_averages_over_both_functions():
     assert found == pytest.approx(some * np.exp(0.55), rel=1e-3)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_mean_responses_of_functions_that_are_known_are_those_given_them(name):
+    likelihood, _ = made(name)
+    eta = (
+        predictors(likelihood) - 0.9
+    )  # where all means exist but that of Student-t with few degrees
+    found = likelihood.mean_response(eta, np.full(eta.shape, 1e-12))
+    given = likelihood.conditional_mean(eta)
+    assert found.shape == (5,)
+    told = np.isfinite(found)
+    assert told.any() or name == "student_t"
+    assert found[told] == pytest.approx(given[told], rel=1e-5)
+
+
 def test_moments_that_may_not_exist():
     heavy = with_functions(gp.StudentT(scale=1.0), ["df"])
     light = with_functions(gp.StudentT(df=5.0), ["scale"])

@@ -195,7 +195,7 @@ def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature(likelihood,
         (gp.NegativeBinomial(size=2.5), "size"),
         (gp.ZeroInflated(gp.Poisson(), probability=0.3), "probability"),
         (gp.Gamma(shape=2.5), "shape"),
-        (gp.StudentT(scale=0.7, df=4.0), "df"),
+        (gp.StudentT(scale=0.7, df=4.0), "scale"),
     ],
 )
 def test_a_parameter_that_hardly_varies_is_a_number(likelihood, name):
@@ -402,3 +402,22 @@ def test_what_a_model_of_several_functions_refuses(covariance, likelihood, mean,
 def test_a_likelihood_of_one_function_takes_one_covariance():
     with pytest.raises(InputError, match="covariance is"):
         gp.GPModel(PLACES, CLASSES, {"mean": "matern32()"}, gp.Gaussian())
+
+
+def test_what_a_likelihood_states_for_a_parameter_is_the_level_of_its_function():
+    """Numbers and shared parameters by their logs or logits, hyperpriors as they are, on either scale."""
+    covariance = {"mean": "matern32()", "size": "matern32()", "probability": "matern32()"}
+    share = gp.Hyperprior("beta", {"a": 1.0, "b": 3.0}, "probability")
+    counts = gp.NegativeBinomial(size=gp.Parameter("spread", 2.0))
+    model = gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, covariance, gp.ZeroInflated(counts, probability=share)
+    )
+    assert model.mean["size"] == gp.Parameter("spread", np.log(2.0))
+    assert "spread" not in model.names
+    level = model.prior_median()[model.names.index("probability.mean")]
+    assert level == pytest.approx(share.quantile(0.5))
+    fixed = gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": "matern32()", "probability": "matern32()"},
+        gp.ZeroInflated(gp.Poisson(), probability=0.2), 0.7,
+    )  # fmt: skip
+    assert fixed.mean == {"mean": 0.7, "probability": pytest.approx(np.log(0.25))}
