@@ -201,7 +201,7 @@ def multi_sites(
     """
     theta = np.asarray(theta, dtype=np.float64)
     full, y = model.full(theta), model.y
-    likelihood = model.likelihood_at(full)
+    likelihood, least = model.likelihood_at(full), model.likelihood.least_information
     if start is None:
         start = FrozenSites(*(np.full(len(model.parts) * model.n_cases, v) for v in (1e-6, 0.0)))
     structure = structure_of(model, start)
@@ -217,7 +217,7 @@ def multi_sites(
         except NumericalError:
             eta = None
         if eta is not None:
-            precision = likelihood.information(eta, y)
+            precision = np.maximum(likelihood.information(eta, y), least)
             slope = likelihood.log_density_and_gradient(eta, y)[1]
             sites = at_mode = _in_units(structure, eta, slope, precision)
         half = np.random.default_rng(0).standard_normal((N_PAIRS, structure.n_z))
@@ -225,7 +225,7 @@ def multi_sites(
         for sweep in range(N_ALONE if at_mode is None else N_AVERAGED):
             structure.sites = sites
             eta = np.stack([_drawn(structure, full, z) for z in draws])
-            found = likelihood.information(eta, y).mean(0)
+            found = np.maximum(likelihood.information(eta, y).mean(0), least)
             slope = likelihood.log_density_and_gradient(eta, y)[1].mean(0)
             # variances and precisions can swing around their fixed point
             precision = found if sweep == 0 else np.sqrt(precision * found)
@@ -258,7 +258,8 @@ def _in_units(
 ) -> FrozenSites:
     """Sites of these slopes and precisions at eta, all (q, n), in the units of `FrozenSites`."""
     rows = []
-    for part, h, g, w in zip(structure.parts, eta, slope, precision, strict=True):
+    parts = [part for part in structure.parts for _ in range(part.n_functions)]
+    for part, h, g, w in zip(parts, eta, slope, precision, strict=True):
         if isinstance(part, KroneckerStructure):
             w = np.outer(*rank_one(w.reshape(part.shape))).ravel()
         a = part.amplitude

@@ -75,8 +75,8 @@ def multi_laplace(
     """Fit a Gaussian at the mode of the latents of all functions, by Fisher's scoring.
 
     log Z = log p(y | eta-hat) - |xi-hat|^2 / 2 - log |I + U'WU| / 2, W the expected information of each case,
-    a block (q, q), and U the map from xi to the predictors; for `Softmax` W is minus the Hessian, and the
-    scoring Newton's method. ``start`` is a whitened position (M,).
+    a block (q, q), and U the map from xi to the predictors; where the likelihood has minus the Hessian for W,
+    as `Softmax` does, the scoring is Newton's method. ``start`` is a whitened position (M,).
 
     Source: Rasmussen & Williams (2006), section 3.5, in prior-whitened coordinates.
 
@@ -101,12 +101,15 @@ def multi_laplace(
         value = objective(xi, eta)
         for iteration in range(1, MAX_ITERATIONS + 1):
             slope = likelihood.log_density_and_gradient(eta, y)[1]
-            A = _precision(maps, likelihood.information_blocks(eta, y))
+            blocks = likelihood.information_blocks(eta, y)
             gradient = np.concatenate([U.T @ g for U, g in zip(maps, slope, strict=True)]) - xi
             try:
-                factor = np.linalg.cholesky(A)
-            except np.linalg.LinAlgError:
-                break
+                factor = np.linalg.cholesky(_precision(maps, blocks))
+            except np.linalg.LinAlgError:  # far from the mode, for which any step uphill will do
+                try:
+                    factor = np.linalg.cholesky(_precision(maps, _semidefinite(blocks)))
+                except np.linalg.LinAlgError:
+                    break
             step = cho_solve((factor, True), gradient)
             promise = float(gradient @ step)
             if promise < TOLERANCE:
@@ -191,6 +194,12 @@ def _maps(model: MultiGPModel, theta: np.ndarray) -> tuple[list[np.ndarray], lis
         maps.append(made[id(part)])
         means.append(part.mean_at(full))
     return maps, means
+
+
+def _semidefinite(blocks: np.ndarray) -> np.ndarray:
+    """The positive semidefinite part of each block, (q, q, n)."""
+    values, vectors = np.linalg.eigh(np.moveaxis(blocks, -1, 0))
+    return np.einsum("nak,nk,nbk->abn", vectors, np.maximum(values, 0.0), vectors)
 
 
 def _precision(maps: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:

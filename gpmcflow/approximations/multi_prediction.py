@@ -17,8 +17,10 @@ from gpmcflow.approximations.conditional import (
     Predictor,
     basis_predictor,
     latent_predictor,
+    mean_of_draws,
 )
 from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.predictive import units_product
 from gpmcflow.likelihoods import MultiLikelihood
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -32,14 +34,6 @@ class MultiConditional(NamedTuple):
     mean: np.ndarray  #: (draw, q, m)
     variance: np.ndarray  #: (draw, q, m)
     likelihoods: Sequence[MultiLikelihood]  #: one for each draw, or one for all
-
-    @classmethod
-    def joined(cls, parts: Sequence[MultiConditional]) -> MultiConditional:
-        """Those of several settings as one mixture."""
-        if len(parts) == 1:
-            return parts[0]
-        mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
-        return cls(mean, variance, [part.likelihoods[0] for part in parts for _ in part.mean])
 
     def rows(self) -> Iterator[tuple[MultiLikelihood, np.ndarray, np.ndarray]]:
         """Likelihood, mean and variance of each draw."""
@@ -170,9 +164,15 @@ def multi_predictive(
         coords["class"] = names
         return xr.Dataset(variables, coords)
     response = eta.responses(rng)
-    mean = np.mean([each.mean_response(m_, v) for each, m_, v in eta.rows()], axis=0)
+    by_draw = np.array([each.mean_response(m_, v) for each, m_, v in eta.rows()])
+    unbounded = likelihood.stated.log_link or likelihood.stated.exponential_mean
+    mean = mean_of_draws(by_draw) if unbounded else by_draw.mean(0)
+    has_mean, has_sd = (all(own.has_moment(k) for own in eta.likelihoods) for k in (1, 2))
+    mean = np.where(has_mean, mean * units_product(likelihood), np.nan)
     levels = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
     variables["response_mean"] = ("new_case", mean)
-    variables["response_sd"] = ("new_case", response.std(0))
+    variables["response_sd"] = (
+        "new_case", np.where(np.isnan(mean) | (not has_sd), np.nan, response.std(0)),
+    )  # fmt: skip
     variables["response_quantile"] = (("quantile", "new_case"), levels)
     return xr.Dataset(variables, coords)

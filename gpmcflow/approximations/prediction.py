@@ -130,12 +130,14 @@ def predict(
         parts = conditionals(source, X_new, model=model, unseen=unseen, n_draws=N_DRAWS)
     rng = np.random.default_rng(seed)
     eta = mixture(parts, exposure=exposure, trials=trials)
+    tell_missing_moments(eta)
     if isinstance(eta, MultiConditional):
         prediction = multi_predictive(eta, rng, quantiles)
-        return prediction.assign_coords(row_labels(X_new, "new_case"))
-    tell_missing_moments(eta)
-    prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
-    unknown = int(np.isnan(prediction["response_mean"]).sum())
+    else:
+        prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
+    unknown = 0
+    if "response_mean" in prediction:
+        unknown = int(np.isnan(prediction["response_mean"]).sum())
     if unknown and all(own.has_moment(1) for own in eta.likelihoods):
         logger.warning(
             "predict: response_mean and response_sd are nan at %d of %d new inputs: a hundredth of the draws "
@@ -144,7 +146,7 @@ def predict(
             prediction.sizes["new_case"],
         )
     outcome = outcome_of(next(iter(source.values())) if isinstance(source, dict) else source)
-    if outcome is not None:
+    if outcome is not None and "response_mean" in prediction:
         prediction["response_mean"].attrs["long_name"] = outcome.response
     return prediction.assign_coords(row_labels(X_new, "new_case"))
 

@@ -11,7 +11,6 @@ import xarray as xr
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.conditional import Conditional
-from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Likelihood
 
@@ -28,16 +27,12 @@ def mixture(parts: Sequence[Any], *, exposure: Any = None, trials: Any = None) -
     All ``parts`` are of one type, `Conditional` or, for several functions, `MultiConditional`; so is the
     mixture. Raises `InputError` for units that the likelihood does not have, or that are not positive.
     """
-    if isinstance(parts[0], MultiConditional):
-        own = parts[0].likelihoods[0]
-        units_of(own, parts[0].mean.shape[-1], "predict", exposure=exposure, trials=trials)
-        return MultiConditional.joined(parts)
     mean, variance = (np.concatenate([part[k] for part in parts]) for k in range(2))
     likelihoods = _own(parts)
-    units = units_of(likelihoods[0], mean.shape[1], "predict", exposure=exposure, trials=trials)
+    units = units_of(likelihoods[0], mean.shape[-1], "predict", exposure=exposure, trials=trials)
     units |= dict.fromkeys(likelihoods[0].of_observation)
     likelihoods = [likelihood.with_constants(**units) for likelihood in likelihoods]
-    return Conditional(mean, variance, likelihoods)
+    return type(parts[0])(mean, variance, likelihoods)
 
 
 def predictive(
@@ -50,8 +45,7 @@ def predictive(
     """
     m = eta.mean.shape[1]
     has_sd = all(own.has_moment(2) for own in eta.likelihoods)
-    units = [getattr(eta.likelihoods[0], name, None) for name in UNITS]
-    scale = np.prod([unit for unit in units if np.ndim(unit)], axis=0)
+    scale = units_product(eta.likelihoods[0])
     spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
     over, mean = ("quantile", "new_case"), scale * eta.mean_response()
     exact = eta.response_quantiles(quantiles)
@@ -74,6 +68,12 @@ def predictive(
         },
         {"new_case": np.arange(m), "quantile": list(quantiles), **_classes(eta.likelihoods[0])},
     )
+
+
+def units_product(likelihood: Likelihood) -> np.ndarray:
+    """Exposure or trials by case, which multiply the mean of one unit."""
+    units = [getattr(likelihood.stated, name, None) for name in UNITS]
+    return np.prod([unit for unit in units if np.ndim(unit)], axis=0)
 
 
 def _classes(likelihood: Likelihood) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gpmcflow.likelihoods.binary import Logistic, Probit
 from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
 from gpmcflow.likelihoods.counts import NegativeBinomial, Poisson
 from gpmcflow.likelihoods.counts_with_zeros import Hurdle, ZeroInflated
+from gpmcflow.likelihoods.distributional import with_functions
 from gpmcflow.likelihoods.heteroscedastic import HeteroscedasticGaussian
 from gpmcflow.likelihoods.multi import MultiLikelihood
 from gpmcflow.likelihoods.ordinal import Ordinal
@@ -60,7 +61,7 @@ __all__ = [
     "LIKELIHOODS", "MULTI_LIKELIHOODS", "Beta", "BetaBinomial", "Binomial", "CensoredGaussian", "Gamma",
     "Gaussian", "HeteroscedasticGaussian", "Hurdle", "Likelihood", "LogNormal", "Logistic",
     "MultiLikelihood", "NegativeBinomial", "Ordinal", "Poisson", "Probit", "Softmax", "StudentT", "Survival",
-    "ZeroInflated", "is_own", "likelihood", "likelihood_class",
+    "ZeroInflated", "is_own", "likelihood", "likelihood_class", "with_functions",
 ]  # fmt: skip
 
 

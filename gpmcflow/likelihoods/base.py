@@ -46,7 +46,8 @@ class Likelihood(ABC):
 
     A subclass needs `derivatives` and `simulate`, `validate` unless y is any number, and `conditional_mean`
     if responses are predicted; all else has a default. Its fields named in ``parameters`` may be hyperpriors
-    (None: the default one) and then need `parameter_gradient`; they are positive, or probabilities where
+    (None: the default one) and then need `parameter_gradient`, or its terms `case_slopes`, with which a model
+    may take them for functions of the inputs; they are positive, or probabilities where
     ``probabilities`` names them, too. Those in ``constants`` are positive numbers, or arrays of one a case. A
     frozen dataclass with ``repr=False, eq=False`` keeps the repr, which digests of runs are made of.
 
@@ -142,6 +143,11 @@ class Likelihood(ABC):
         where = f"{type(self).__name__} likelihood: {name}"
         if name not in self.parameters or (name in self.constants and np.ndim(value)):
             return self.checked_constant(name, value, where)
+        if hasattr(value, "leaves"):  # a covariance
+            raise InputError(
+                f"{where} is a covariance, {value!r}; leave it out here, and write covariance={{'mean': .., "
+                f"{name!r}: {value!r}}} in the model"
+            )
         if value is None:
             value = self.defaults.get(name, default_hyperprior(self.name, name))
         if value is None:
@@ -169,7 +175,17 @@ class Likelihood(ABC):
     def __hash__(self) -> int:
         return hash(repr(self))
 
+    @property
+    def stated(self) -> Likelihood:
+        """Return what a user stated: the likelihood itself, unless a model has made it of another one."""
+        return self
+
     # -- parameters and constants ----------------------------------------------------------------
+
+    @property
+    def may_vary(self) -> tuple[str, ...]:
+        """Return names of the parameters that a model may take for functions of the inputs."""
+        return tuple(self._single())
 
     def entries(self) -> tuple[Entry, ...]:
         """Return the parameters that are one number for all cases, in order."""
@@ -178,8 +194,11 @@ class Likelihood(ABC):
         )
 
     def with_values(self, values: Sequence[float]) -> Likelihood:
-        """Return the same likelihood with numbers, in their own units, one for each of `entries`."""
-        numbers = (float(value) for value in values)
+        """Return the same likelihood with numbers, in their own units, one for each of `entries`.
+
+        In `derivatives`, `case_slopes` and responses a value may be an array that broadcasts with eta.
+        """
+        numbers = (value if np.ndim(value) else float(value) for value in values)
         return self._changed(dict(zip(self._single(), numbers, strict=True)))
 
     def take(self, cases: np.ndarray | slice) -> Likelihood:
@@ -206,7 +225,7 @@ class Likelihood(ABC):
                 f"{self.name} likelihood has a free parameter, {name}: found {value!r} where a number is "
                 "needed; take model.at(theta)"
             )
-        return value
+        return value if np.ndim(value) else float(value)
 
     def _coordinate(self, name: str) -> str:
         return LOGIT if name in self.probabilities else LOG
@@ -289,14 +308,24 @@ class Likelihood(ABC):
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Derivatives of log p(y | eta) by the coordinate of each of `entries`, shape (..., k).
 
-        That is the log of a positive parameter, the logit of a probability.
+        That is the log of a positive parameter, the logit of a probability. By default the sum of
+        `case_slopes`.
         """
-        if self._single():
+        if not self.entries():
+            return np.zeros((*np.shape(eta)[:-1], 0))
+        if type(self).case_slopes is Likelihood.case_slopes:
             raise InputError(
                 f"{self.name} likelihood: parameters {', '.join(self._single())} have no gradient; give it a "
                 "method parameter_gradient(eta, y), or fix them"
             )
-        return np.zeros((*np.shape(eta)[:-1], 0))
+        return self.case_slopes(eta, y).sum(-2)
+
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Terms of `parameter_gradient`, (..., n, k): what a parameter that is a function needs."""
+        raise InputError(
+            f"{self.name} likelihood: the slopes of each case by its parameters are not known; give it a "
+            "method case_slopes(eta, y), or one covariance for the model"
+        )
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return a curvature > 0 of each factor, (..., n): -l'' if log-concave, else its expectation."""

@@ -87,9 +87,9 @@ class CensoredGaussian(IntervalObserved):
         self.refuse_low_ends(y, self.until)
 
     @property
-    def s(self) -> float:
+    def s(self) -> float | np.ndarray:
         """Standard deviation of the noise."""
-        return float(self.number("noise_sd"))
+        return self.number("noise_sd")
 
     def ends(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Ends between which each y* lies."""

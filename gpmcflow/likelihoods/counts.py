@@ -97,10 +97,6 @@ class CountLikelihood(Likelihood):
         """Predictors at which minus log p(0) is x, () or one a case."""
 
     @abstractmethod
-    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`parameter_gradient` of each case, (..., n, k)."""
-
-    @abstractmethod
     def simulate_positive(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draws given that they are not zero, shape of eta."""
 
@@ -373,12 +369,8 @@ class NegativeBinomial(CountLikelihood):
         second = -(y + d) * p * q
         return value, y * p - d * q, second, second * (p - q)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log d: sum of `case_slopes`."""
-        return self.case_slopes(eta, y).sum(-2)
-
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """d (psi(y + d) - psi(d) + log p) + d q - y p, (..., n, 1)."""
+        """By log d: d (psi(y + d) - psi(d) + log p) + d q - y p."""
         d, z = self._scaled(eta)
         # with e = (y - m) / (m + d): log(1 + y / d) + log p = log(1 + e), and y p - d q = d e
         e = (y / d) * expit(-z) - expit(z)

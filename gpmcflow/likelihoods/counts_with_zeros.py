@@ -72,16 +72,19 @@ class WithZeros(Likelihood):
         """That of the base."""
         return self.base.exposure
 
+    @property
+    def may_vary(self) -> tuple[str, ...]:
+        """Return those of the base, and the probability."""
+        return *self.base.may_vary, *super().may_vary
+
     def entries(self) -> tuple[Entry, ...]:
         """Return those of the base, and the probability."""
         return *self.base.entries(), *super().entries()
 
     def with_values(self, values: Sequence[float]) -> Likelihood:
         """Return the same likelihood with numbers, in their own units, one for each of `entries`."""
-        *of_base, probability = values
-        return self._changed(
-            {"base": self.base.with_values(of_base), "probability": float(probability)}
-        )
+        changed = super().with_values(values[-1:])
+        return changed._changed({"base": self.base.with_values(values[:-1])})
 
     def number(self, name: str) -> float | np.ndarray:
         """Value of a parameter. Raises `InputError` where it is free."""
@@ -114,9 +117,9 @@ class WithZeros(Likelihood):
         """Minus log p(0) of the base where zeros become those of the other kind; 1 where there is none."""
         return 1.0
 
-    def _size(self) -> float:
+    def _size(self) -> float | np.ndarray:
         """Of a negative binomial base, 0 of a Poisson one."""
-        return float(self.number("size")) if isinstance(self.base, NegativeBinomial) else 0.0
+        return self.number("size") if isinstance(self.base, NegativeBinomial) else 0.0
 
     def _constants_of_base(self, y: np.ndarray) -> np.ndarray:
         """What log p0(y) has besides y each - x; 0 for y = 0."""
@@ -130,8 +133,8 @@ class WithZeros(Likelihood):
     def _log_exposures(self, y: np.ndarray) -> np.ndarray:
         return np.full((1, len(y)), np.log(self.exposure))
 
-    def _pi(self) -> float:
-        return float(super().number("probability"))
+    def _pi(self) -> float | np.ndarray:
+        return super().number("probability")
 
 
 # Zero-inflated counts: a share of them is zero whatever the rate.
@@ -274,13 +277,13 @@ class ZeroInflated(WithZeros):
         _inflated_values_and_slopes(flat, y, log_exposure, pi, self._size(), constant, value, slope)
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Of the base, weighted with w where y = 0, and by logit pi: -pi, or (1 - w) (1 - pi) (1 - p0(0))."""
         pi, at = self._pi(), self.base.zero_terms(eta)
         w, rest = self._weights(at.x)
         weight = np.where(y > 0, 1.0, w)
-        of_base = (weight[..., None] * self.base.case_slopes(eta, y)).sum(-2)
-        own = np.where(y > 0, -pi, rest * (1.0 - pi) * -np.expm1(-at.x)).sum(-1)
+        of_base = weight[..., None] * self.base.case_slopes(eta, y)
+        own = np.where(y > 0, -pi, rest * (1.0 - pi) * -np.expm1(-at.x))
         return np.concatenate([of_base, own[..., None]], axis=-1)
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -497,13 +500,13 @@ class Hurdle(WithZeros):
         )
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Of the base given y > 0, and by logit pi: 1 - pi where y = 0, else -pi."""
         pi, x, some = self._pi(), self.base.zero_terms(eta).x, y > 0
         of_zero = self.base.case_slopes(eta, np.zeros_like(y)) * _odds(x)[..., None]
-        slopes = np.where(some[:, None], self.base.case_slopes(eta, y) + of_zero, 0.0).sum(-2)
-        own = np.broadcast_to(np.where(some, -pi, 1.0 - pi).sum(), (*slopes.shape[:-1], 1))
-        return np.concatenate([slopes, own], axis=-1)
+        slopes = np.where(some[:, None], self.base.case_slopes(eta, y) + of_zero, 0.0)
+        own = np.broadcast_to(np.where(some, -pi, 1.0 - pi), x.shape)
+        return np.concatenate([slopes, own[..., None]], axis=-1)
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """-l'' where log-concave, else E[-l''] = (1 - pi) k (1 - r)."""
@@ -569,7 +572,7 @@ class Hurdle(WithZeros):
     def _log_positive(self, at: _Truncated) -> np.ndarray:
         """log(1 - p0(0)), which is log x where x is tiny."""
         d = self._size()
-        log_size = np.log(d) if d else 0.0
+        log_size = np.log(d) if np.any(d) else 0.0
         tiny = at.each + log_size
         return np.where(at.x > TINY, np.log(-np.expm1(-np.maximum(at.x, TINY))), tiny)
 
@@ -578,7 +581,8 @@ class Hurdle(WithZeros):
         r = s * _odds(x)
         k = s + r
         below = -_more(x) * np.where(x > TINY, s / np.maximum(x, TINY), 1.0)
-        if d := self._size():
+        d = self._size()
+        if np.any(d):
             t = np.maximum(x / d, TINY)
             below = below - gammainc(2.0, t) / t
         return _Truncated(x, each, k, r, below, np.where(x > 1.0, p - r, below + s), p, q)

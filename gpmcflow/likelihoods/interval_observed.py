@@ -210,15 +210,16 @@ def _terms(law, a, b):
 def _all_terms(law, scale, eta, low, high, out):
     for p in range(eta.shape[0]):
         for i in range(eta.shape[1]):
-            a, b = (low[i] - eta[p, i]) / scale, (high[i] - eta[p, i]) / scale
+            s = scale[p, i]
+            a, b = (low[i] - eta[p, i]) / s, (high[i] - eta[p, i]) / s
             value, first, second, third, by_scale, below, above = _terms(law, a, b)
             out[0, p, i] = value
-            out[1, p, i] = first / scale
-            out[2, p, i] = second / scale**2
-            out[3, p, i] = third / scale**3
+            out[1, p, i] = first / s
+            out[2, p, i] = second / s**2
+            out[3, p, i] = third / s**3
             out[4, p, i] = by_scale
-            out[5, p, i] = below / scale
-            out[6, p, i] = above / scale
+            out[5, p, i] = below / s
+            out[6, p, i] = above / s
 
 
 @compiled
@@ -287,7 +288,7 @@ class IntervalObserved(Likelihood):
 
     @property
     @abstractmethod
-    def s(self) -> float:
+    def s(self) -> float | np.ndarray:
         """Scale of eps."""
 
     @abstractmethod
@@ -325,9 +326,9 @@ class IntervalObserved(Likelihood):
         value += self.log_measure(y).sum()
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log s: sum of a f(a) / P - b f(b) / P, or of -1 - a f'(a) / f(a); shape (..., 1)."""
-        return self._terms(eta, y)[4].sum(-1)[..., None]
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s: a f(a) / P - b f(b) / P, or -1 - a f'(a) / f(a); shape (..., n, 1)."""
+        return self._terms(eta, y)[4][..., None]
 
     def by_ends(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Derivatives of each case by l and by u, -f(a) / (s P) and f(b) / (s P), (..., n)."""
@@ -351,9 +352,8 @@ class IntervalObserved(Likelihood):
         width = np.sqrt(self.s**2 + variance)
         low, high = self.ends(y)
         out = np.empty((7, 1, len(y)))
-        _all_terms(
-            NORMAL, 1.0, np.zeros((1, len(y))), (low - mean) / width, (high - mean) / width, out
-        )
+        one, zero = np.ones((1, len(y))), np.zeros((1, len(y)))
+        _all_terms(NORMAL, one, zero, (low - mean) / width, (high - mean) / width, out)
         value, first, second = out[:3, 0]
         measure = self.log_measure(y) + np.where(low == high, np.log(self.s / width), 0.0)
         return value + measure, first / width, -second / width**2
@@ -382,9 +382,9 @@ class IntervalObserved(Likelihood):
 
     def _terms(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         eta = np.broadcast_to(eta, np.broadcast_shapes(np.shape(eta), np.shape(y)))
-        flat = flat_rows(eta)
+        flat, scale = flat_rows(eta), flat_rows(np.broadcast_to(self.s, eta.shape))
         out = np.empty((7, *flat.shape))
-        _all_terms(self.code, self.s, flat, *self.ends(y), out)
+        _all_terms(self.code, scale, flat, *self.ends(y), out)
         return out.reshape(7, *eta.shape)
 
     def simulate_latent(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ from scipy.special import logsumexp, ndtri
 
 from gpmcflow.likelihoods.base import Likelihood
 
-LEAST_INFORMATION = 1e-6  # of a site: a class that a case cannot be says nothing of its function
 N_NODES = 64  # of averages over the functions of a case
 
 
@@ -29,6 +28,8 @@ class MultiLikelihood(Likelihood):
         Names of the latent functions.
     same_prior:
         Whether all functions have one covariance and one set of hyperparameters.
+    least_information:
+        Of a site, where the average of `information` is less, or negative.
 
     Raises
     ------
@@ -48,6 +49,9 @@ class MultiLikelihood(Likelihood):
     """
 
     same_prior: ClassVar[bool] = False
+    least_information: ClassVar[float] = (
+        1e-6  #: of a site; a class that a case cannot be says nothing of its function
+    )
     log_concave: ClassVar[bool] = False
 
     @abstractmethod
@@ -56,12 +60,11 @@ class MultiLikelihood(Likelihood):
 
     @abstractmethod
     def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the expected information of each case, positive semidefinite, (..., q, q, n)."""
+        """Return the expected information of each case, or minus the Hessian of log p, (..., q, q, n)."""
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return the diagonal of `information_blocks`, positive, (..., q, n)."""
-        diagonal = np.einsum("...aan->...an", self.information_blocks(eta, y))
-        return np.maximum(diagonal, LEAST_INFORMATION)
+        """Return the diagonal of `information_blocks`, (..., q, n)."""
+        return np.einsum("...aan->...an", self.information_blocks(eta, y))
 
     def with_levels_of(self, y: Any) -> MultiLikelihood:
         """Return the likelihood with what it leaves to the observations, such as names of classes."""
@@ -72,7 +75,10 @@ class MultiLikelihood(Likelihood):
         return dict.fromkeys(self.functions, 0.0)
 
     def nodes(self) -> np.ndarray:
-        """Return points (node, q) over which a function of z ~ N(0, I) is averaged: a Sobol sequence."""
+        """Return points (node, q) over which a function of z ~ N(0, I) is averaged.
+
+        They are a Sobol sequence and its mirror image, of variance 1.
+        """
         return _nodes(len(self.functions))
 
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -95,4 +101,6 @@ class MultiLikelihood(Likelihood):
 def _nodes(q: int) -> np.ndarray:
     from scipy.stats import qmc  # here: it takes long to load
 
-    return ndtri(qmc.Sobol(q, seed=0).random(N_NODES))
+    half = ndtri(qmc.Sobol(q, seed=0).random(N_NODES // 2))
+    half /= np.sqrt(np.mean(half**2, axis=0))
+    return np.concatenate([half, -half])

@@ -125,16 +125,11 @@ class Ordinal(IntervalObserved):
         first = 0.0 if self.cutpoints is None else self.cutpoints[0]
         return self._changed({"cutpoints": tuple((first + np.cumsum([0.0, *values])).tolist())})
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log of each gap, which moves all cutpoints from there on."""
         low, high = self.by_ends(eta, y)
         cuts = self._cutpoints()
-        by_cut = [
-            (high * (y == k + 1.0)).sum(-1) + (low * (y == k + 2.0)).sum(-1)
-            for k in range(1, len(cuts))
-        ]
-        if not by_cut:
-            return np.zeros((*np.shape(eta)[:-1], 0))
+        by_cut = [high * (y == k + 1.0) + low * (y == k + 2.0) for k in range(1, len(cuts))]
         later = np.cumsum(by_cut[::-1], axis=0)[::-1]
         return np.moveaxis(later, 0, -1) * np.diff(cuts)
 

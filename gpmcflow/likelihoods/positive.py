@@ -120,11 +120,11 @@ class Gamma(PositiveLikelihood):
             first, third = a * np.expm1(d), a * np.exp(d)
         return self._constant(log_y, a) + (a * d - first), first, -third, third
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log a: sum of a (log a - psi(a) + log q - q + 1)."""
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log a: a (log a - psi(a) + log q - q + 1)."""
         a, d = self._shape(), np.log(y) - eta
         with np.errstate(over="ignore"):
-            return (a * (log_less_digamma(a) + (d - np.expm1(d)))).sum(-1)[..., None]
+            return (a * (log_less_digamma(a) + (d - np.expm1(d))))[..., None]
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Gamma draws of mean exp(eta), within 1e-300 and 1e300."""
@@ -158,11 +158,11 @@ class Gamma(PositiveLikelihood):
         a, log_y = self._shape(), np.log(y)
         return FactorLoop(_factors, log_y[None], np.array([a]), self._constant(log_y, a))
 
-    def _shape(self) -> float:
-        return float(self.number("shape"))
+    def _shape(self) -> float | np.ndarray:
+        return self.number("shape")
 
     @staticmethod
-    def _constant(log_y: np.ndarray, a: float) -> np.ndarray:
+    def _constant(log_y: np.ndarray, a: float | np.ndarray) -> np.ndarray:
         return log_gamma_rest(a) - log_y
 
 
@@ -233,9 +233,9 @@ class LogNormal(PositiveLikelihood, Gaussian):
         value, *slopes = Gaussian.derivatives(self, eta, log_y)
         return value - log_y, *slopes
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log s: sum of (log y - eta)^2 / s^2 - 1."""
-        return Gaussian.parameter_gradient(self, eta, np.log(y))
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s: (log y - eta)^2 / s^2 - 1."""
+        return Gaussian.case_slopes(self, eta, np.log(y))
 
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray

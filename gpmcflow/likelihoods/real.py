@@ -64,12 +64,10 @@ class Gaussian(Likelihood):
         """Return the squares of the noise levels of n cases."""
         return np.broadcast_to(np.square(self.number("noise_sd")), (n,))
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log s: sum of (y - eta)^2 / s^2 - 1."""
-        if not self.entries():
-            return np.zeros((*np.shape(eta)[:-1], 0))
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log s: (y - eta)^2 / s^2 - 1."""
         r = (y - eta) / self.number("noise_sd")
-        return (r * r - 1.0).sum(-1)[..., None]
+        return (r * r - 1.0)[..., None]
 
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
@@ -194,14 +192,14 @@ class StudentT(Likelihood):
         second = per * (r * r - nu) / (s * u)
         return value, per * r, second, 2.0 * per * r * (r * r - 3.0 * nu) / (s * u) ** 2
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log s and log nu."""
         _, nu, r, u = self._standardised(eta, y)
         share = (nu + 1.0) * r * r / u
         # psi((nu + 1) / 2) - psi(nu / 2) - 1 / nu, and -log(1 + r^2 / nu) + share / nu, both of order nu^-2
         psi = digamma_ratio(0.5 * nu, 0.5) + log1p_less(1.0 / nu)
         by_df = 0.5 * (nu * (psi - log1p_less(r * r / nu)) + r * r * (1.0 - r * r) / u)
-        return np.stack([(share - 1.0).sum(-1), by_df.sum(-1)], axis=-1)
+        return np.stack([share - 1.0, by_df], axis=-1)
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """E[-l''] = (nu + 1) / ((nu + 3) s^2)."""
@@ -227,7 +225,7 @@ class StudentT(Likelihood):
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return the location; nan where df <= 1 and there is no mean."""
-        return np.array(mean) if self.has_moment(1) else np.full(np.shape(mean), np.nan)
+        return np.where(self.number("df") > 1.0, mean, np.nan)
 
     def has_moment(self, order: int) -> bool:
         """Whether df is above the order."""
@@ -238,7 +236,7 @@ class StudentT(Likelihood):
         s, nu = self.number("scale"), self.number("df")
         phi = np.array([1.0 / (s * np.sqrt(nu)), 0.5 * (nu + 1.0)])
         return CompiledValue(
-            _student_t_value, np.empty((0, len(y))), phi, len(y) * self._constant(s, nu)
+            _student_t_value, np.empty((0, len(y))), phi, len(y) * float(self._constant(s, nu))
         )
 
     def factor_loop(self, y: np.ndarray) -> FactorLoop:
@@ -253,6 +251,5 @@ class StudentT(Likelihood):
         return s, nu, r, nu + r * r
 
     @staticmethod
-    def _constant(s: float | np.ndarray, nu: float | np.ndarray) -> float:
-        gammas = log_gamma_ratio(0.5 * nu, 0.5)
-        return float(gammas - 0.5 * np.log(nu * np.pi) - np.log(s))
+    def _constant(s: float | np.ndarray, nu: float | np.ndarray) -> np.ndarray:
+        return log_gamma_ratio(0.5 * nu, 0.5) - 0.5 * np.log(nu * np.pi) - np.log(s)

@@ -91,7 +91,11 @@ class Shares(NamedTuple):
     skew: np.ndarray  #: 1 - 2 mu
 
     def derivatives(
-        self, by_a: np.ndarray | float, by_b: np.ndarray | float, phi: float, *of_rest: np.ndarray
+        self,
+        by_a: np.ndarray | float,
+        by_b: np.ndarray | float,
+        phi: float | np.ndarray,
+        *of_rest: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Derivatives 1, 2, 3 by eta of by_a log a + by_b log b + A(a) + B(b).
 
@@ -107,7 +111,7 @@ class Shares(NamedTuple):
         )
 
 
-def shares(eta: np.ndarray, phi: float) -> Shares:
+def shares(eta: np.ndarray, phi: float | np.ndarray) -> Shares:
     """At predictors eta (..., n)."""
     mean, rest, log_phi = expit(eta), expit(-eta), np.log(phi)
     log_a, log_b = log_phi - np.logaddexp(0.0, -eta), log_phi - np.logaddexp(0.0, eta)
@@ -137,7 +141,7 @@ def share_derivatives(mean, rest, phi, both, of_share, first, second, third):
     )
 
 
-def draw_shares(rng: np.random.Generator, eta: np.ndarray, phi: float) -> np.ndarray:
+def draw_shares(rng: np.random.Generator, eta: np.ndarray, phi: float | np.ndarray) -> np.ndarray:
     """Beta draws, shape of eta."""
     at = shares(eta, phi)
     y = rng.beta(np.maximum(at.a, SMALLEST), np.maximum(at.b, SMALLEST))
@@ -328,12 +332,12 @@ class BetaBinomial(TrialsLikelihood):
         value += by_b * at.log_b + log_gamma_ratio(1.0 + at.b, np.maximum(others - 1.0, 0.0))
         return value + self._constants(phi, y), *at.derivatives(by_a, by_b, phi, *rest)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log phi: a (psi(y + a) - psi(a)) + b (psi(N - y + b) - psi(b)), less the same of N and phi."""
         phi = self._phi()
         at, others = shares(eta, phi), self.trials - y
         slopes = _grown(at.a, y) + _grown(at.b, others) - _grown(phi, self.trials + 0.0 * y)
-        return slopes.sum(-1)[..., None]
+        return slopes[..., None]
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """E[-l''] by a sum over all outcomes, of more than 200 trials N v (1 + phi) / (N + phi)."""
@@ -385,11 +389,11 @@ class BetaBinomial(TrialsLikelihood):
             self._constants(phi, y) + 0.0 * y,
         )
 
-    def _constants(self, phi: float, y: np.ndarray) -> np.ndarray:
+    def _constants(self, phi: float | np.ndarray, y: np.ndarray) -> np.ndarray:
         return self._log_choices(y) - log_gamma_ratio(phi, self.trials)
 
-    def _phi(self) -> float:
-        return float(self.number("precision"))
+    def _phi(self) -> float | np.ndarray:
+        return self.number("precision")
 
 
 def _grown(d: np.ndarray | float, k: np.ndarray) -> np.ndarray:
@@ -515,12 +519,12 @@ class Beta(Likelihood):
         value += self._constant(phi, y).sum()
         return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
-    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """By log phi: sum of phi (psi(phi) - mu (psi(a) - log y) - (1 - mu) (psi(b) - log(1 - y)))."""
+    def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """By log phi: phi (psi(phi) - mu (psi(a) - log y) - (1 - mu) (psi(b) - log(1 - y)))."""
         phi, at = self._at(eta)
         less = phi * digamma_less(np.asarray(phi), np.log(phi))
         less = less - at.a * digamma_less(at.a, at.log_a) - at.b * digamma_less(at.b, at.log_b)
-        return (1.0 + phi * self._fit(at, eta, y) + less).sum(-1)[..., None]
+        return (1.0 + phi * self._fit(at, eta, y) + less)[..., None]
 
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """phi^2 v^2 (psi'(a) + psi'(b))."""
@@ -575,7 +579,9 @@ class Beta(Likelihood):
     def _of_y(y: np.ndarray) -> np.ndarray:
         return np.stack([logit(y), np.log(y), np.log1p(-y)])
 
-    def _log_p(self, at: Shares, phi: float, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def _log_p(
+        self, at: Shares, phi: float | np.ndarray, eta: np.ndarray, y: np.ndarray
+    ) -> np.ndarray:
         gammas = log_gamma_less(at.a, at.log_a) + log_gamma_less(at.b, at.log_b)
         return at.log_a + at.log_b + gammas + phi * self._fit(at, eta, y) + self._constant(phi, y)
 
@@ -594,13 +600,13 @@ class Beta(Likelihood):
         return np.where(near, close, at.mean * above + at.rest * below)
 
     @staticmethod
-    def _constant(phi: float, y: np.ndarray) -> np.ndarray:
+    def _constant(phi: float | np.ndarray, y: np.ndarray) -> np.ndarray:
         log_phi = np.log(phi)
         return -log_phi - log_gamma_less(phi, log_phi) - np.log(y) - np.log1p(-y)
 
-    def _at(self, eta: np.ndarray) -> tuple[float, Shares]:
+    def _at(self, eta: np.ndarray) -> tuple[float | np.ndarray, Shares]:
         phi = self._phi()
         return phi, shares(eta, phi)
 
-    def _phi(self) -> float:
-        return float(self.number("precision"))
+    def _phi(self) -> float | np.ndarray:
+        return self.number("precision")

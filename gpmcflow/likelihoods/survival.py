@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_expit, log_ndtr
+from scipy.special import gammaln, log_expit, log_ndtr
 
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods.constants import by_case
@@ -109,9 +109,9 @@ class Survival(IntervalObserved, PositiveLikelihood):
         return _LAWS[self.law]
 
     @property
-    def s(self) -> float:
+    def s(self) -> float | np.ndarray:
         """Scale of log t."""
-        return float(self.number("scale"))
+        return self.number("scale")
 
     def to_eta(self, y: np.ndarray) -> np.ndarray:
         """Return log y."""
@@ -154,7 +154,7 @@ class Survival(IntervalObserved, PositiveLikelihood):
 
     def has_moment(self, order: int) -> bool:
         """Whether s times the order is below 1 under the log-logistic law; always under the others."""
-        return self.law != "loglogistic" or self.s * order < 1.0
+        return self.law != "loglogistic" or bool(np.all(self.s * order < 1.0))
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
         """exp(eta) G(1 + s), exp(eta) pi s / sin(pi s), or exp(eta + s^2 / 2); nan where there is none."""
@@ -162,13 +162,13 @@ class Survival(IntervalObserved, PositiveLikelihood):
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """As `conditional_mean` at mean + variance / 2."""
-        if not self.has_moment(1):
-            return np.full(np.shape(mean), np.nan)
+        s: Any = self.s
         if self.law == "weibull":
-            log_factor = math.lgamma(1.0 + self.s)
+            log_factor = gammaln(1.0 + s)
         elif self.law == "loglogistic":
-            log_factor = -math.log(np.sinc(self.s))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                log_factor = np.where(s < 1.0, -np.log(np.sinc(s)), np.nan)
         else:
-            log_factor = 0.5 * self.s**2
+            log_factor = 0.5 * s**2
         with np.errstate(over="ignore"):
             return np.exp(mean + 0.5 * variance + log_factor)

@@ -24,34 +24,45 @@ class DenseStructure(PriorStructure):
 
     The amplitude a of relative sites comes from K; its derivative is kappa I added to the adjoint of K,
     kappa = (l'.(f + c) - c g_c - 2 <K-bar, K>) / (2 trace K). K = R + V'V, see `DenseCovariance`.
+
+    Of ``n_functions`` m that share K and have sites of their own, u and z are one after the other, and h is
+    (m, n): K is factorised, and its parameters have their slopes, once for all.
     """
 
-    def __init__(self, model: GPModel, sites: FrozenSites) -> None:
-        self.model, n = model, model.n_cases
-        self.n_z, self.n_latents = 2 * n, n
+    def __init__(self, model: GPModel, sites: FrozenSites, n_functions: int = 1) -> None:
+        self.model, n, m = model, model.n_cases, n_functions
+        self.n_functions, self._shape = m, (n,) if m == 1 else (m, n)
+        self.n_z, self.n_latents = 2 * m * n, m * n
         self._covariance = model.covariance_buffers()
-        self._R, self._L, self._B, self._S = (np.empty((n, n)) for _ in range(4))
-        self._a, self._alpha, self._whitened, self.latents, self._adjoint = (
-            np.empty(n) for _ in range(5)
+        self._R, self._L, self._S = (np.empty((n, n)) for _ in range(3))
+        self._B = np.empty((m, n, n))
+        self._a, self._alpha, self._whitened, self._f, self._adjoint, self._p = (
+            np.empty((m, n)) for _ in range(6)
         )
+        self.latents = self._f.reshape(m * n)
         self.sites = sites
 
     def place(self, full: np.ndarray, z: np.ndarray) -> float:
         """Factors of K and of B, and an exact draw f."""
-        model, n = self.model, self.model.n_cases
-        self._full, self._z1 = full, z[:n]
+        model = self.model
+        self._full, z = full, z.reshape(self.n_functions, 2, -1)
+        self._z1 = np.ascontiguousarray(z[:, 0])
         self._trace = self._covariance.fill(full, self._R)
         self._log_det = self._covariance.factorise(self._R, self._L)
         if not math.isfinite(self._log_det):
             return np.nan
-        w, b = self.sites
-        self.amplitude = math.sqrt(self._trace / n) if model.likelihood.relative_sites else 1.0
+        w, b = (values.reshape(self._f.shape) for values in self.sites)
+        self.amplitude = 1.0
+        if model.likelihood.relative_sites:
+            self.amplitude = math.sqrt(self._trace / model.n_cases)
         self._omega, mean = np.sqrt(w) / self.amplitude, model.mean_at(full)
-        evidence = condition(
-            ROUTINES, self._R, self._L, self._B, self._omega, self.amplitude * b / w - mean, z[:n], z[n:],
-            self._a, self._alpha, self._whitened, self.latents, self._covariance.V,
-        )  # fmt: skip
-        self.predictor = self.latents + mean
+        gamma, evidence = self.amplitude * b / w - mean, 0.0
+        for c, (z1, z2) in enumerate(z):
+            evidence += condition(
+                ROUTINES, self._R, self._L, self._B[c], self._omega[c], gamma[c], z1, z2,
+                self._a[c], self._alpha[c], self._whitened[c], self._f[c], self._covariance.V,
+            )  # fmt: skip
+        self.predictor = (self._f + mean).reshape(self._shape)
         return evidence
 
     def log_constant(self) -> float:
@@ -61,44 +72,57 @@ class DenseStructure(PriorStructure):
 
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
-        (w, b), s = self.sites, self.predictor / self.amplitude
+        (w, b), s = self.sites, self.predictor.ravel() / self.amplitude
         return float(s @ (b - 0.5 * w * s))
 
     def log_prior(self) -> float:
         """Log N(f; 0, K)."""
-        squares = float(self._whitened @ self._whitened)
-        return -0.5 * squares - self._log_det - self.n_latents * _HALF_LOG_2PI
+        squares = float(np.vdot(self._whitened, self._whitened))
+        log_dets = self.n_functions * self._log_det
+        return -0.5 * squares - log_dets - self.n_latents * _HALF_LOG_2PI
 
     def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """By z = (z_1, z_2), and by the covariance's parameters and the mean."""
-        (w, b), n, model, full = self.sites, self.n_latents, self.model, self._full
-        rho = slope + (w * self.predictor / self.amplitude - b) / self.amplitude
-        slope_z = np.empty(2 * n)
-        pull_back(
-            ROUTINES, self._L, self._B, self._omega, rho, self._adjoint, slope_z[:n], slope_z[n:]
-        )
-        squares = function_squares(
-            ROUTINES, self._L, self._B, self._covariance.V, self._omega, self._alpha, slope_z[:n],
-            self._z1, self._whitened,
-        )  # fmt: skip
+        (w, b), model, full = self.sites, self.model, self._full
+        rho = (w * self.predictor.ravel() / self.amplitude - b) / self.amplitude
+        rho = slope.reshape(self._f.shape) + rho.reshape(self._f.shape)
+        slope_z, squares = np.empty((self.n_functions, 2, model.n_cases)), 0.0
+        for c, (slope1, slope2) in enumerate(slope_z):
+            pull_back(
+                ROUTINES,
+                self._L,
+                self._B[c],
+                self._omega[c],
+                rho[c],
+                self._adjoint[c],
+                slope1,
+                slope2,
+            )
+            squares += function_squares(
+                ROUTINES, self._L, self._B[c], self._covariance.V, self._omega[c], self._alpha[c],
+                slope1, self._z1[c], self._whitened[c],
+            )  # fmt: skip
+        self._p[:] = slope_z[:, 0]
         self._covariance.invert(self._L)
         inner, by_mean = covariance_adjoint(
             ROUTINES, self._R, self._L, self._B, self._S, self._omega, self._alpha, self._a, self._adjoint,
-            slope_z[:n], self._z1,
+            self._p, self._z1,
         )  # fmt: skip
         shift = 0.0
         if model.likelihood.relative_sites:
             inner += float(squares.sum())
-            by_scale = float(slope @ self.predictor) - model.mean_at(full) * by_mean
+            by_scale = float(np.vdot(slope, self.predictor)) - model.mean_at(full) * by_mean
             shift = (0.5 * by_scale - inner) / self._trace
-        by_full = self._covariance.adjoint(full, self._B, shift, self._R, squares)
+        by_full = self._covariance.adjoint(full, self._B[0], shift, self._R, squares)
         model.add_mean_slope(by_full, by_mean)
-        return slope_z, by_full
+        return slope_z.reshape(self.n_z), by_full
 
     def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
         """With latents f_0 of z: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
-        n, gap = self.n_latents, latents - self.latents
-        z[n:] -= self._omega * gap
-        triangular_solve(ROUTINES, self._L, False, gap)
-        z[:n] += gap
-        return z
+        gaps = (latents - self.latents).reshape(self._f.shape)
+        z = z.reshape(self.n_functions, 2, -1)
+        z[:, 1] -= self._omega * gaps
+        for gap in gaps:
+            triangular_solve(ROUTINES, self._L, False, gap)
+        z[:, 0] += gaps
+        return z.reshape(self.n_z)

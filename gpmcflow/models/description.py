@@ -28,7 +28,8 @@ def describe(model: GPModel | MultiGPModel) -> dict[str, Any]:
     ``covariance`` is None where no text tells it, as it holds a function in Python, and ``likelihood`` for a
     class that is not the package's own.
     """
-    own = is_own(model.likelihood)
+    stated = model.likelihood.stated
+    own = is_own(stated)
     if isinstance(model, MultiGPModel):
         parts = dict(zip(model.covariance, model.parts, strict=False))
         texts = {name: _covariance_text(part) for name, part in parts.items()}
@@ -45,7 +46,7 @@ def describe(model: GPModel | MultiGPModel) -> dict[str, Any]:
         }
     return {
         **prior,
-        "likelihood": _described(model.likelihood) if own else None,
+        "likelihood": _described(stated) if own else None,
         "jitter": None if model.jitter is None else float(model.jitter),
         "levels": {name: list(words) for name, words in model.inputs.levels.items()},
         "dates": list(model.inputs.dates),
@@ -114,7 +115,7 @@ def _likelihood_of(described: Mapping[str, Any], constants: xr.Dataset) -> Likel
 def data_of(model: GPModel | MultiGPModel) -> dict[str, xr.Dataset]:
     """Groups ``observed_data`` and ``constant_data``: y, X, and constants of the likelihood by case."""
     cases = {"case": np.arange(model.n_cases)}
-    by_case = {name: ("case", value) for name, value in _arrays(model.likelihood).items()}
+    by_case = {name: ("case", value) for name, value in _arrays(model.likelihood.stated).items()}
     features = {"feature": np.array(model.inputs.names)}
     constants = {"X": (("case", "feature"), model.X + model.inputs.shifts), **by_case}
     return {

@@ -19,11 +19,13 @@ from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
     MULTI_LIKELIHOODS,
+    Gaussian,
     Likelihood,
     MultiLikelihood,
     Survival,
     likelihood,
     likelihood_class,
+    with_functions,
 )
 from gpmcflow.models.outcome import WHERE, Outcome, read_outcome
 from gpmcflow.models.own_units import (
@@ -102,19 +104,13 @@ def statement(
     outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
     made = _with_constants(likelihood_, arrays)
     X, width = inputs_of(table[inputs]), 1.0
-    if isinstance(made, MultiLikelihood):
-        return _of_functions(X, values, each, made, mean, outcome)
-    covariance = each.get("") or next(iter(each.values()))
-    if len(each) > 1:
-        raise InputError(
-            f"{WHERE}: covariance is one for each of {', '.join(each)}; allowed: one, as the {made.name} "
-            "likelihood has one latent function"
-        )
     coded = np.asarray(made.coded(values), dtype=np.float64)
-    scaled = made.in_units_of_y and not isinstance(made, Survival)
-    if scaled:
+    if made.in_units_of_y and not isinstance(made, Survival):
         width = float(np.std(made.to_eta(coded))) or 1.0
         made = likelihood_in_units(made, width)
+    if isinstance(made, MultiLikelihood) or len(each) > 1:
+        return _of_functions(X, values, coded, width, each, made, mean, outcome)
+    covariance = next(iter(each.values()))
     X = centred(X, covariance)
     covariance = covariance_in_units(named_by_columns(covariance), X, width)
     if mean is None and made.default_mean() == 0.0:
@@ -138,8 +134,10 @@ def _covariance(stated: Any, priors: Mapping[str, Any] | None, where: str) -> Co
 def _of_functions(
     X: Inputs,
     values: Any,
+    y: np.ndarray,
+    width: float,
     each: Mapping[str, Covariance],
-    made: MultiLikelihood,
+    stated: Likelihood,
     mean: Any,
     outcome: Outcome,
 ) -> Statement:
@@ -147,8 +145,9 @@ def _of_functions(
 
     One covariance serves all. Functions of one prior have a mean of 0, so that a covariance without a
     constant gets one, for classes of other sizes. In the units of y are the function ``mean`` and, as a shift
-    of its logs, ``log_sd``.
+    of its logs, ``log_sd``. ``y`` are the values coded as numbers.
     """
+    made = with_functions(stated, set(each) - {""})
     functions = ("",) if made.same_prior else made.functions
     each = dict.fromkeys(functions, each[""]) if "" in each else each
     whole = reduce(Sum, each.values())
@@ -157,11 +156,9 @@ def _of_functions(
         (covariance,) = each.values()
         covariance = covariance_in_units(named_by_columns(covariance), X, 1.0)
         return Statement(X, values, with_constant(covariance), made, mean, outcome)
-    y = np.asarray(made.coded(values), dtype=np.float64)
-    width = float(np.std(y)) or 1.0
     means: dict[str, Any] = dict(made.default_means())
-    means["mean"] = Hyperprior("norm", {"loc": float(y.mean()), "scale": width})
     if "log_sd" in means:
+        stated, width = Gaussian(), float(np.std(y)) or 1.0
         its = means["log_sd"].parameters
         means["log_sd"] = Hyperprior("norm", {**its, "loc": its["loc"] + np.log(width)})
     covariances = {}
@@ -170,10 +167,12 @@ def _of_functions(
         own = covariance_in_units(named_by_columns(own), X, unit)
         covariances[name] = own = own + Constant(unit) if vanishes(own, X) else own
         default = means.get(name)
-        if has_constant(own) and isinstance(default, Hyperprior):
-            means[name] = float(default.parameters["loc"])  # the constant carries its spread
+        if name == "mean" and default == 0.0:
+            means[name] = default_mean(stated, y, width, own)
+        elif has_constant(own) and isinstance(default, Hyperprior):
+            means[name] = float(default.quantile(0.5))  # the constant carries its spread
     if mean is not None:
-        means = means | mean if isinstance(mean, Mapping) else mean
+        means |= mean if isinstance(mean, Mapping) else {"mean": mean}
     return Statement(X, values, covariances, made, means, outcome)
 
 

@@ -23,7 +23,7 @@ from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import array_digest, pin_blas, text_digest
-from gpmcflow.likelihoods import Likelihood, MultiLikelihood
+from gpmcflow.likelihoods import Likelihood, MultiLikelihood, with_functions
 from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
@@ -154,7 +154,9 @@ class GPModel(WritableArrays, LatentPrior):
     covariance, likelihood:
         Any covariance expression, or its text as `parse_covariance` reads it, and likelihood; what they leave
         out has a default hyperprior. A likelihood of several latent functions, such as `Softmax` for classes,
-        makes a `MultiGPModel`, whose covariance may be one for each function, {"mean": .., "log_sd": ..}.
+        makes a `MultiGPModel`, whose covariance may be one for each function, {"mean": .., "log_sd": ..}. So
+        do covariances for the mean and for parameters of another likelihood, {"mean": .., "size": ..} with
+        `NegativeBinomial`: its size is then a function of the inputs, too.
     mean:
         Number or hyperprior of c, in the units of the latent function; left out, 0 unless the likelihood has
         another default, as `Ordinal` does.
@@ -205,11 +207,15 @@ class GPModel(WritableArrays, LatentPrior):
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         """A `MultiGPModel` where the likelihood has several latent functions."""
-        likelihood = arguments[3] if len(arguments) > 3 else named.get("likelihood")
+        named = dict(zip(signature(cls).parameters, arguments, strict=False)) | named
+        likelihood, covariance = (named.get(name) for name in ("likelihood", "covariance"))
+        functions = set(covariance) - {"mean"} if isinstance(covariance, Mapping) else set()
+        if isinstance(likelihood, Likelihood) and functions:
+            named["likelihood"] = likelihood = with_functions(likelihood, functions)
         if isinstance(likelihood, MultiLikelihood):
             from gpmcflow.models.multi_gp_model import MultiGPModel  # here: it is made of GPModels
 
-            return MultiGPModel(*arguments, **named)
+            return MultiGPModel(**named)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

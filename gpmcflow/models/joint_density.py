@@ -37,11 +37,18 @@ def impossible(model: GPModel, n_z: int, n_latents: int) -> Evaluation:
 
 
 def structure_of(model: GPModel | MultiGPModel, sites: FrozenSites) -> PriorStructure:
-    """Buffers for the structure of a model's prior."""
+    """Buffers for the structure of a model's prior; functions that share a dense covariance are one part."""
     if isinstance(model, MultiGPModel):
-        rows = (values.reshape(len(model.parts), -1) for values in sites)
-        own = zip(model.parts, *rows, strict=True)
-        parts = [structure_of(part, FrozenSites(w, b)) for part, w, b in own]
+        parts: list[PriorStructure] = []
+        rows = [values.reshape(len(model.parts), -1) for values in sites]
+        for part, functions in model.own_parts():
+            w, b = (own[functions] for own in rows)
+            if part.basis or part.kronecker:
+                parts += [structure_of(part, FrozenSites(*own)) for own in zip(w, b, strict=True)]
+            else:
+                parts.append(
+                    DenseStructure(part, FrozenSites(w.ravel(), b.ravel()), len(functions))
+                )
         return MultiStructure(model, parts, sites)
     if model.basis:
         return BasisStructure(model, sites)

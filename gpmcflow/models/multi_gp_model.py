@@ -47,7 +47,9 @@ class MultiGPModel(ModelCoordinates):
     """A model of q latent functions: f_c ~ GP(0, k_c), y_i ~ p(y_i | f_1(x_i) + c_1, .., f_q(x_i) + c_q).
 
     `GPModel` makes it where the likelihood is a `MultiLikelihood`, such as `Softmax` or
-    `HeteroscedasticGaussian`. Latents are those of function 1, of function 2, .. in a row (q n,), or weights
+    `HeteroscedasticGaussian`, and where parameters of another likelihood have a covariance each: of
+    {"mean": .., "size": ..} the second function is the log of a negative binomial's size, of a probability
+    it is the logit. Latents are those of function 1, of function 2, .. in a row (q n,), or weights
     of basis functions; predictors have shape (q, n).
 
     Attributes
@@ -59,9 +61,10 @@ class MultiGPModel(ModelCoordinates):
         of which each function has parameters of its own, named like ``log_sd.length_scale``. A likelihood of
         the ``same_prior``, as `Softmax`, takes one, and its functions share all parameters.
     likelihood:
-        A `MultiLikelihood`.
+        A `MultiLikelihood`, or one whose parameters the covariance names.
     mean:
-        A number or hyperprior for each function by its name; 0, or the likelihood's default, where left out.
+        A number or hyperprior for each function by its name, or for the first alone; where left out, 0, or
+        the likelihood's default, which for a parameter is what the likelihood states, as its log or logit.
 
     Raises
     ------
@@ -113,7 +116,7 @@ class MultiGPModel(ModelCoordinates):
             self._require_functions("mean", self.mean)
             means |= self.mean
         elif self.mean is not None:
-            means = dict.fromkeys(means, self.mean)
+            means |= {self.functions[0]: self.mean}
         self._refuse_shared_mean(means)
         set_(self, "mean", means)
         for own in covariances.values():  # levels that one covariance knows of are those of all

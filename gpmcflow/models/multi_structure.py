@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class MultiStructure(PriorStructure):
-    """u = (u_1, .., u_q) and z = (z_1, .., z_q) in a row, h (q, n): the `PriorStructure` of each function.
+    """u = (u_1, .., u_q) and z = (z_1, .., z_q) in a row, h (q, n): a `PriorStructure` of each function.
 
-    Given frozen sites, diagonal in functions, functions are independent: log Z, log sites and log prior are
-    sums, and gradients are those of the parts.
+    Functions with one dense covariance are one part. Given frozen sites, diagonal in functions, functions are
+    independent: log Z, log sites and log prior are sums, and gradients are those of the parts.
     """
 
     def __init__(
@@ -26,19 +26,25 @@ class MultiStructure(PriorStructure):
         self.n_z = sum(part.n_z for part in parts)
         self.n_latents = sum(part.n_latents for part in parts)
         self._splits = np.cumsum([part.n_z for part in parts])[:-1]
+        ends = np.cumsum([part.n_functions for part in parts])
+        self._rows = [
+            slice(end - part.n_functions, end) for part, end in zip(parts, ends, strict=True)
+        ]
+        self._places = [model.part_places[rows.start] for rows in self._rows]
         self.sites = sites
 
     def freeze(self) -> None:
         """Hand each part its sites."""
-        for part, w, b in zip(self.parts, *self._rows(self.sites), strict=True):
-            part.sites = FrozenSites(w, b)
+        w, b = (values.reshape(self._rows[-1].stop, -1) for values in self.sites)
+        for part, rows in zip(self.parts, self._rows, strict=True):
+            part.sites = FrozenSites(w[rows].ravel(), b[rows].ravel())
 
     def place(self, full: np.ndarray, z: np.ndarray) -> float:
         """Go to a point in each part; log Z is the sum."""
-        own = zip(self.parts, self.model.part_places, np.split(z, self._splits), strict=True)
+        own = zip(self.parts, self._places, np.split(z, self._splits), strict=True)
         evidence = sum(part.place(full[places], at) for part, places, at in own)
         if np.isfinite(evidence):
-            self.predictor = np.stack([part.predictor for part in self.parts])
+            self.predictor = np.vstack([part.predictor for part in self.parts])
             self.latents = np.concatenate([part.latents for part in self.parts])
         return evidence
 
@@ -55,10 +61,10 @@ class MultiStructure(PriorStructure):
         return sum(part.log_prior() for part in self.parts)
 
     def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes (q, n) go row by row to the parts."""
+        """Rows of slopes (q, n) go to the parts."""
         by_full, slopes_z = np.zeros(self.model.parameters.size), []
-        for part, places, row in zip(self.parts, self.model.part_places, slope, strict=True):
-            slope_z, own = part.pull_back(np.ascontiguousarray(row))
+        for part, places, rows in zip(self.parts, self._places, self._rows, strict=True):
+            slope_z, own = part.pull_back(slope[rows].reshape(part.predictor.shape))
             slopes_z.append(slope_z)
             np.add.at(by_full, places, own)
         return np.concatenate(slopes_z), by_full
@@ -68,7 +74,3 @@ class MultiStructure(PriorStructure):
         splits = np.cumsum([part.n_latents for part in self.parts])[:-1]
         own = zip(self.parts, np.split(latents, splits), np.split(z, self._splits), strict=True)
         return np.concatenate([part.coordinates_of(f, at) for part, f, at in own])
-
-    def _rows(self, sites: FrozenSites) -> tuple[np.ndarray, np.ndarray]:
-        shape = (len(self.parts), -1)
-        return sites.precision.reshape(shape), sites.shift.reshape(shape)

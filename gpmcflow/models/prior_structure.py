@@ -50,8 +50,8 @@ class PriorStructure(ABC):
 
     Attributes
     ----------
-    n_z, n_latents:
-        Lengths of z and of u.
+    n_z, n_latents, n_functions:
+        Lengths of z and of u, and how many functions h has.
     predictor, latents:
         h (n,), or (q, n) of several functions, and u at the point.
     sites:
@@ -62,6 +62,7 @@ class PriorStructure(ABC):
 
     model: GPModel
     amplitude: float = 1.0
+    n_functions: int = 1
     n_z: int
     n_latents: int
     predictor: np.ndarray

@@ -133,17 +133,19 @@ def function_squares(routines, L, B, V, omega, alpha, p, z, x):
 
 
 @compiled(fastmath={"contract"})
-def _rank_one_triangle(inverse, p, z, out):
-    """Phi(p z') L^-1 from L^-1, Phi the lower triangle with half its diagonal: sums down each column."""
-    n = p.size
-    for j in range(n):
-        column, entries = out[j], inverse[j]
-        column[:j] = 0.0
-        total = 0.0
-        for i in range(j, n):
-            term = z[i] * entries[i]
-            column[i] = p[i] * (total + 0.5 * term)
-            total += term
+def _rank_one_triangles(inverse, p, z, out):
+    """Sum of Phi(p z') L^-1 over rows p and z, from L^-1, Phi the lower triangle with half its diagonal.
+
+    By sums down each column.
+    """
+    out[:] = 0.0
+    for c in range(p.shape[0]):
+        for j in range(p.shape[1]):
+            column, entries, total = out[j], inverse[j], 0.0
+            for i in range(j, p.shape[1]):
+                term = z[c, i] * entries[i]
+                column[i] += p[c, i] * (total + 0.5 * term)
+                total += term
 
 
 @compiled(fastmath={"contract", "reassoc"})
@@ -167,18 +169,25 @@ def _assemble(K, out, S, omega, alpha, a, adjoint):
 
 @compiled
 def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, z1):
-    """K-bar into ``B``, which comes as the factor of B; ``inverse`` is L^-1.
+    """K-bar, summed over functions (m,) of one K, into ``B[0]``; ``B`` (m, n, n) comes as factors of B.
 
-    Returns sum_ij K-bar_ij K_ij, and the derivative by a mean c of all cases: sum_i alpha_i + v-bar_i.
+    ``inverse`` is L^-1, vectors are (m, n). Returns sum_ij K-bar_ij K_ij, and the derivative by a mean c of
+    all cases: sum_i alpha_i + v-bar_i.
 
     K-bar = (alpha alpha' - P) / 2 + sym(v-bar a') + sym(L^-T Phi(p z_1') L^-1) is the derivative by K of
     log Z plus a function of f, p = L'v-bar; the last term is that of the Cholesky factor.
     """
-    lapack.invert_lower(routines, B)
-    lapack.in_place(routines[lapack.LAUUM], lapack.LOWER, B)  # B^-1
-    _rank_one_triangle(inverse, p, z1, S)
+    _rank_one_triangles(inverse, p, z1, S)
     lapack.triangular_products(routines, inverse, True, 1.0, S)
-    by_mean = 0.0
-    for i in range(omega.size):
-        by_mean += alpha[i] + adjoint[i]
-    return _assemble(K, B, S, omega, alpha, a, adjoint), by_mean
+    inner = by_mean = 0.0
+    for c in range(omega.shape[0]):
+        lapack.invert_lower(routines, B[c])
+        lapack.in_place(routines[lapack.LAUUM], lapack.LOWER, B[c])  # B^-1
+        for i in range(omega.shape[1]):
+            by_mean += alpha[c, i] + adjoint[c, i]
+        inner += _assemble(K, B[c], S, omega[c], alpha[c], a[c], adjoint[c])
+        if c == 0:
+            S[:] = 0.0  # once for all
+        else:
+            B[0] += B[c]
+    return inner, by_mean

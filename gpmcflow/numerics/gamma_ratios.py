@@ -156,19 +156,18 @@ def log1p_less(x: np.ndarray) -> np.ndarray:
         return np.where(near, small * small * series, np.log1p(x) - x)
 
 
-def log_gamma_rest(a: float) -> float:
-    """a log a - a - log Gamma(a) for a > 0: about log(a / (2 pi)) / 2 where a is large."""
-    if a > LARGE:
-        return float(0.5 * np.log(a / (2.0 * np.pi)) - _stirling(np.float64(a)))
-    return float(a * np.log(a) - a - gammaln(a))
+def log_gamma_rest(a: np.ndarray | float) -> np.ndarray:
+    """a log a - a - log Gamma(a) for a > 0, elementwise: about log(a / (2 pi)) / 2 where a is large."""
+    small = np.minimum(a, LARGE)
+    series = 0.5 * np.log(np.maximum(a, LARGE) / (2.0 * np.pi)) - _stirling(np.maximum(a, LARGE))
+    return np.where(a > LARGE, series, small * np.log(small) - small - gammaln(small))
 
 
-def log_less_digamma(a: float) -> float:
-    """log a - psi(a) for a > 0: about 1 / (2 a)."""
-    if a > LARGE:
-        r = 1.0 / a
-        return float(r * (0.5 + r * (1.0 / 12.0 - r * r / 120.0)))
-    return float(np.log(a) - digamma(a))
+def log_less_digamma(a: np.ndarray | float) -> np.ndarray:
+    """log a - psi(a) for a > 0, elementwise: about 1 / (2 a)."""
+    small, r = np.minimum(a, LARGE), 1.0 / np.maximum(a, LARGE)
+    series = r * (0.5 + r * (1.0 / 12.0 - r * r / 120.0))
+    return np.where(a > LARGE, series, np.log(small) - digamma(small))
 
 
 def _stirling(z: np.ndarray) -> np.ndarray:

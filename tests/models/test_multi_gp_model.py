@@ -36,6 +36,18 @@ MODELS = {
     "noise on a grid": lambda: gp.GPModel(
         GRID, CLASSES, {"mean": "matern32(x1) * matern32(x2)", "log_sd": "matern32()"}, VARYING
     ),
+    "size": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": gp.Matern32(HALF, HALF), "size": gp.Linear(HALF)},
+        gp.NegativeBinomial(exposure=np.linspace(0.5, 2.0, 12)),
+    ),
+    "zeros, and a size for all": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": "matern32()", "probability": "matern32()"},
+        gp.ZeroInflated(gp.NegativeBinomial()),
+    ),
+    "tails and scale": lambda: gp.GPModel(
+        PLACES[:, 0], CLASSES, {"mean": "linear()", "scale": "matern32()", "df": "matern32()"},
+        gp.StudentT(),
+    ),
     "one length scale": lambda: gp.GPModel(
         PLACES[:, 0], CLASSES,
         {
@@ -63,6 +75,18 @@ def test_the_density_is_the_slow_sum_and_its_gradient_that_of_differences(name):
         step[k] = 1e-5
         by_difference = (density.value(x, z + step) - density.value(x, z - step)) / 2e-5
         assert at.slope_z[k] == pytest.approx(by_difference, rel=1e-5, abs=1e-5)
+
+
+def test_a_covariance_that_functions_share_is_factorised_once():
+    """One dense part for all contrasts; of functions with covariances of their own, one for each."""
+    model = MODELS["classes"]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    (part,) = density.structure.parts
+    assert part.n_functions == 2
+    assert density.evaluate(np.zeros(model.dim), np.zeros(density.n_z)).latents.shape == (24,)
+    model = MODELS["noise"]()
+    density = JointDensity(model, frozen_sites(model, model.prior_median()))
+    assert [part.n_functions for part in density.structure.parts] == [1, 1]
 
 
 @pytest.mark.parametrize("name", ["classes", "noise by weights"])
@@ -132,11 +156,21 @@ def test_noise_that_hardly_varies_is_gaussian():
     assert own.response_sd.values == pytest.approx(known.response_sd.values, rel=0.05)
 
 
-def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
+@pytest.mark.parametrize(
+    ("likelihood", "second", "y"),
+    [
+        (VARYING, "log_sd", [0.5, -1.0]),
+        (gp.NegativeBinomial(), "size", [3.0, 0.0]),
+        (gp.ZeroInflated(gp.Poisson()), "probability", [3.0, 0.0]),
+        (gp.StudentT(df=4.0), "scale", [0.5, -1.0]),
+    ],
+    ids=["noise", "size", "zeros", "scale"],
+)
+def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature(likelihood, second, y):
     """Two cases, two functions: four latents by a product of Gauss and Hermite's nodes."""
-    X, y = np.array([0.0, 0.7]), np.array([0.5, -1.0])
-    covariance = {"mean": gp.Matern32(0.8, 1.1), "log_sd": gp.Matern32(HALF, 0.6)}
-    model = gp.GPModel(X, y, covariance, VARYING, {"mean": 0.0, "log_sd": -0.3})
+    X, y = np.array([0.0, 0.7]), np.array(y)
+    covariance = {"mean": gp.Matern32(0.8, 1.1), second: gp.Matern32(HALF, 0.6)}
+    model = gp.GPModel(X, y, covariance, likelihood, {"mean": 0.0, second: -0.3})
     x = np.array([0.2])
     theta = model.parameters.normal.theta(x)[0]
     nodes, weights = np.polynomial.hermite_e.hermegauss(24)
@@ -145,13 +179,67 @@ def test_the_evidence_at_fixed_hyperparameters_is_that_of_quadrature():
     own = zip(model.parts, model.thetas_of_parts(theta), strict=True)
     L = [part.cholesky(part.full(at)) for part, at in own]
     eta = np.stack([grid[:, :2] @ L[0].T, grid[:, 2:] @ L[1].T - 0.3], axis=1)
-    exact = np.logaddexp.reduce(VARYING.log_density(eta, y) + logs.ravel())
+    whole = model.likelihood_at(model.full(theta))
+    exact = np.logaddexp.reduce(whole.log_density(eta, y) + logs.ravel())
     density = JointDensity(model, frozen_sites(model, theta))
     rng = np.random.default_rng(5)
     rest = np.array([density.value(x, rng.standard_normal(density.n_z)) for _ in range(4000)])
     estimate = density.log_constant() + np.logaddexp.reduce(rest) - np.log(len(rest))
     error = np.exp(rest - rest.max()).std() / np.exp(rest - rest.max()).mean() / np.sqrt(len(rest))
     assert abs(estimate - exact) < 4.0 * error < 0.2
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "name"),
+    [
+        (gp.NegativeBinomial(size=2.5), "size"),
+        (gp.ZeroInflated(gp.Poisson(), probability=0.3), "probability"),
+        (gp.Gamma(shape=2.5), "shape"),
+        (gp.StudentT(scale=0.7, df=4.0), "scale"),
+    ],
+)
+def test_a_parameter_that_hardly_varies_is_a_number(likelihood, name):
+    """With an amplitude of 1e-5 Laplace's evidence and predictions are those of the plain likelihood."""
+    x, y = np.linspace(0.0, 1.0, 8), np.array([1.0, 2, 1, 3, 5, 4, 9, 2])
+    covariance = {"mean": gp.Matern52(0.5, 1.0), name: gp.Matern52(0.5, 1e-5)}
+    varying = gp.GPModel(x, y, covariance, likelihood, 0.2, 1e-9)
+    plain = gp.GPModel(x, y, gp.Matern52(0.5, 1.0), likelihood, 0.2, 1e-9)
+    own, known = gp.approximate(varying), gp.approximate(plain, method="laplace")
+    assert own.log_evidence == pytest.approx(known.log_evidence, abs=1e-6)
+    near = [0.11, 0.6]
+    first, second = (gp.predict(fit, near) for fit in (own, known))
+    assert first.response_mean.values == pytest.approx(second.response_mean.values, rel=0.05)
+    quantiles = [fit.response_quantile.values for fit in (first, second)]
+    assert np.abs(quantiles[0] - quantiles[1]).max() <= 1.0  # a count
+
+
+def test_draws_with_a_parameter_as_a_function_serve_every_verb(tmp_path):
+    x = np.linspace(-1.0, 1.0, 15)
+    y = np.random.default_rng(0).poisson(np.exp(1.0 + x)).astype(float)
+    frame = {"age": x, "visits": y, "years": np.full(15, 2.0)}
+    covariance = {"mean": "matern32(age)", "size": "linear(age)"}
+    model = gp.GPModel.from_frame(
+        frame, y="visits", covariance=covariance, likelihood="negative_binomial", exposure="years"
+    )
+    assert model.mean["mean"].parameters["loc"] == pytest.approx(np.log(y.mean() / 2.0))
+    assert "size.sd" in model.names
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 40)), n_draws=60, n_chains=1)
+    new = {"age": [0.0, 0.5]}
+    prediction = gp.predict(draws, new)
+    assert prediction["function"].values.tolist() == ["mean", "size"]
+    twice = gp.predict(draws, new, exposure=[1.0, 2.0])
+    ratio = (twice / prediction)["response_mean"].values
+    assert ratio == pytest.approx([1.0, 2.0])
+    draws.to_netcdf(tmp_path / "draws.nc")
+    assert gp.predict(gp.load_results(tmp_path / "draws.nc"), new).equals(prediction)
+    assert np.isfinite(gp.leave_one_out(draws).attrs["elpd"])
+    assert gp.simulate(draws, n_draws=2).posterior_predictive["y"].shape == (1, 2, 15)
+    effect = gp.effects(draws, "age", of="size", kind="latent", n_draws=20)
+    assert np.isfinite(effect["mean"].values).all()
+    apart = gp.contrast(draws, {"age": [0.0]}, {"age": [1.0]})
+    assert float(apart["low"][0]) <= float(apart["high"][0])
+    with pytest.raises(InputError, match="of"):
+        gp.draws_at(draws, new, kind="latent")
 
 
 @pytest.mark.parametrize("name", ["classes by weights", "classes"])
@@ -314,3 +402,22 @@ def test_what_a_model_of_several_functions_refuses(covariance, likelihood, mean,
 def test_a_likelihood_of_one_function_takes_one_covariance():
     with pytest.raises(InputError, match="covariance is"):
         gp.GPModel(PLACES, CLASSES, {"mean": "matern32()"}, gp.Gaussian())
+
+
+def test_what_a_likelihood_states_for_a_parameter_is_the_level_of_its_function():
+    """Numbers and shared parameters by their logs or logits, hyperpriors as they are, on either scale."""
+    covariance = {"mean": "matern32()", "size": "matern32()", "probability": "matern32()"}
+    share = gp.Hyperprior("beta", {"a": 1.0, "b": 3.0}, "probability")
+    counts = gp.NegativeBinomial(size=gp.Parameter("spread", 2.0))
+    model = gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, covariance, gp.ZeroInflated(counts, probability=share)
+    )
+    assert model.mean["size"] == gp.Parameter("spread", np.log(2.0))
+    assert "spread" not in model.names
+    level = model.prior_median()[model.names.index("probability.mean")]
+    assert level == pytest.approx(share.quantile(0.5))
+    fixed = gp.GPModel(
+        PLACES[:, 0], CLASSES - 1.0, {"mean": "matern32()", "probability": "matern32()"},
+        gp.ZeroInflated(gp.Poisson(), probability=0.2), 0.7,
+    )  # fmt: skip
+    assert fixed.mean == {"mean": 0.7, "probability": pytest.approx(np.log(0.25))}

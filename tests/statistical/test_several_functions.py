@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.covariances.leaves import Constant, Linear, Matern32
-from gpmcflow.likelihoods import HeteroscedasticGaussian, Softmax
+from gpmcflow.likelihoods import HeteroscedasticGaussian, NegativeBinomial, Softmax
 from gpmcflow.models import multi_structure
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
@@ -26,6 +26,10 @@ MODELS = {
     "noise": lambda: GPModel(
         X, np.zeros(6), {"mean": Matern32(LENGTH, SIGNAL), "log_sd": Matern32(LENGTH, HALF)},
         HeteroscedasticGaussian(), {"mean": 0.0, "log_sd": HALF},
+    ),
+    "size": lambda: GPModel(
+        X, np.zeros(6), {"mean": Matern32(LENGTH, SIGNAL), "size": Matern32(LENGTH, HALF)},
+        NegativeBinomial(), {"mean": 0.5, "size": HALF},
     ),
     "noise by weights": lambda: GPModel(
         X, np.zeros(6), {"mean": Matern32(LENGTH, SIGNAL), "log_sd": Linear(HALF)},
