@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from scipy.stats import binomtest
 
 import gpmcflow as gp
 from gpmcflow.execution import Execution
+from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.results import warn
 
 ROWS = Path(__file__).with_name("false_alarms.csv")
@@ -87,11 +89,16 @@ def planted(tree: xr.DataTree, fault: str) -> xr.DataTree:
     return tree
 
 
+def sampler_of(tree: xr.DataTree) -> Sampler:
+    """The sampler that `sample` chose; which proposals count as failed depends on its class alone."""
+    return getattr(gp, json.loads(tree.attrs["settings"])["sampler"].partition("(")[0])()
+
+
 def told(part: str, model: gp.GPModel, data_set: int, fault: str, tree: xr.DataTree) -> list[str]:
     """What diagnostics say of draws."""
     if part == "sample":
         with warnings() as messages:
-            warn(tree, gp.JointSplitHMC())
+            warn(tree, sampler_of(tree))
         return messages
     settings = {"predictive": False, "seed": data_set, "execution": QUIET}
     if fault:  # new chains would have none
