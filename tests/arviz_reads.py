@@ -34,6 +34,8 @@ def arviz_reads(tree: xr.DataTree, **which: object) -> None:
         }
         if "energy" not in tree["sample_stats"]:
             del names["plot_energy"]  # of trajectories alone
+        if tree["posterior"].sizes["chain"] == 1:
+            del names["plot_rank"]  # which compares chains
         if any(name not in tree["prior"] for name in which["var_names"]):
             del names["plot_prior_posterior"]
         for name, settings in names.items():

@@ -17,6 +17,7 @@ from gpmcflow.models.site_adjoint import (
 from gpmcflow.numerics.lapack import ROUTINES, triangular_solve
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+_NO_FUNCTIONS = np.empty(0)
 
 
 class DenseStructure(PriorStructure):
@@ -77,10 +78,12 @@ class DenseStructure(PriorStructure):
         pull_back(
             ROUTINES, self._L, self._B, self._omega, rho, self._adjoint, slope_z[:n], slope_z[n:]
         )
-        squares = function_squares(
-            ROUTINES, self._L, self._B, self._covariance.V, self._omega, self._alpha, slope_z[:n],
-            self._z1, self._whitened,
-        )  # fmt: skip
+        squares = _NO_FUNCTIONS
+        if len(self._covariance.V):
+            squares = function_squares(
+                ROUTINES, self._L, self._B, self._covariance.V, self._omega, self._alpha, slope_z[:n],
+                self._z1, self._whitened,
+            )  # fmt: skip
         self._covariance.invert(self._L)
         inner, by_mean = covariance_adjoint(
             ROUTINES, self._R, self._L, self._B, self._S, self._omega, self._alpha, self._a, self._adjoint,
