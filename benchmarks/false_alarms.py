@@ -1,6 +1,7 @@
 """How often correct short runs warn, and whether runs with a planted fault do.
 
     python benchmarks/false_alarms.py [--models gaussian poisson ..] [--data-sets 50] [--anew]
+    python benchmarks/false_alarms.py --references
 
 Of each of four models (squared exponential of 20 inputs, default hyperpriors) 50 data sets are drawn from the
 model itself: `sample` with 4 chains of 150 draws, and `model_evidence` from such chains of 600, whose own
@@ -8,27 +9,38 @@ warnings are a part of their own. Then a fault is planted in the draws of one ch
 at them: it stands still from its first draw or from the middle on, or all its hyperparameters are `APART`
 posterior standard deviations away, in another mode. A row of `false_alarms.csv` has what a run warned of,
 empty if nothing; rows that are there are not made again.
+
+A run without a planted fault need not be right: chains may be too slow for 150 draws, or stand still. With
+`--references` each such run that warned of chains is made again, and beside it one of 1500 draws with another
+seed; `false_alarms_references.csv` has the longest autocorrelation time of the parameters in the long run,
+its largest R-hat, and the longest stand of a chain in both.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import arviz_stats
 import numpy as np
 import pandas as pd
 import xarray as xr
 from scipy.stats import binomtest
 
 import gpmcflow as gp
+from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 from gpmcflow.execution import Execution
+from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.results import warn
 
 ROWS = Path(__file__).with_name("false_alarms.csv")
+REFERENCES = Path(__file__).with_name("false_alarms_references.csv")
+REFERENCE_DRAWS, ABOUT_CHAINS = 1500, "R-hat|stood still|accepts"
 COLUMNS = ("part", "model", "data_set", "fault", "warned")
 QUIET = Execution(progress=False)
 N_CASES, N_CHAINS, DRAWS = 20, 4, {"sample": 150, "evidence": 600}
@@ -87,11 +99,16 @@ def planted(tree: xr.DataTree, fault: str) -> xr.DataTree:
     return tree
 
 
+def sampler_of(tree: xr.DataTree) -> Sampler:
+    """The sampler that `sample` chose; which proposals count as failed depends on its class alone."""
+    return getattr(gp, json.loads(tree.attrs["settings"])["sampler"].partition("(")[0])()
+
+
 def told(part: str, model: gp.GPModel, data_set: int, fault: str, tree: xr.DataTree) -> list[str]:
     """What diagnostics say of draws."""
     if part == "sample":
         with warnings() as messages:
-            warn(tree, gp.JointSplitHMC())
+            warn(tree, sampler_of(tree))
         return messages
     settings = {"predictive": False, "seed": data_set, "execution": QUIET}
     if fault:  # new chains would have none
@@ -104,14 +121,7 @@ def rows_of(part: str, kind: str, data_set: int) -> Iterator[tuple[str, str, int
     """A run of the model's own data, and those with a fault."""
     model = model_of(kind, data_set)
     with warnings() as of_sample:
-        tree = gp.sample(
-            model,
-            n_chains=N_CHAINS,
-            n_draws=DRAWS[part],
-            predictive=False,
-            seed=data_set,
-            execution=QUIET,
-        )
+        tree = drawn(model, DRAWS[part], data_set)
     if part == "evidence":
         yield "sample 600", kind, data_set, "", "; ".join(of_sample)
     for fault in FAULTS:
@@ -120,6 +130,49 @@ def rows_of(part: str, kind: str, data_set: int) -> Iterator[tuple[str, str, int
         else:
             messages = of_sample if part == "sample" else told(part, model, data_set, "", tree)
         yield part, kind, data_set, fault, "; ".join(messages)
+
+
+def drawn(model: gp.GPModel, n_draws: int, seed: int) -> xr.DataTree:
+    return gp.sample(
+        model, n_chains=N_CHAINS, n_draws=n_draws, predictive=False, seed=seed, execution=QUIET
+    )
+
+
+def longest_stand(tree: xr.DataTree) -> int:
+    """Most draws in a row that are equal, in any chain."""
+    stands = []
+    for chain in tree["sample_stats/lp"].transpose("chain", "draw").values:
+        moves = np.flatnonzero(np.diff(chain))
+        stands.append(np.diff([-1, *moves, len(chain) - 1]).max())
+    return int(max(stands))
+
+
+def references(rows: pd.DataFrame) -> None:
+    """Rows of `REFERENCES`."""
+    own = rows[(rows["part"] == "sample") & rows["fault"].isna()]
+    with REFERENCES.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("model", "data_set", "time", "r_hat", "stand_of_150", "stand_of_1500"))
+        for row in own[own["warned"].str.contains(ABOUT_CHAINS, na=False)].itertuples():
+            model = model_of(row.model, row.data_set)
+            short = drawn(model, DRAWS["sample"], row.data_set)
+            tree = drawn(model, REFERENCE_DRAWS, 1000 + row.data_set)
+            stats = {"lp": tree["sample_stats/lp"], "theta": tree["posterior/theta"]}
+            traces = xr.Dataset(stats).transpose("chain", "draw", ...)
+            theta = np.moveaxis(traces["theta"].values, -1, 0)
+            times = autocorrelation_times(np.concatenate([theta, traces["lp"].values[None]]))
+            r_hat = arviz_stats.rhat(traces)
+            largest = max(float(values.max()) for values in r_hat.data_vars.values())
+            stands = longest_stand(short), longest_stand(tree)
+            writer.writerow((
+                row.model, row.data_set, f"{times.max():.3g}", f"{largest:.3f}", *stands
+            ))  # fmt: skip
+            file.flush()
+
+
+def autocorrelation_times(traces: np.ndarray) -> np.ndarray:
+    """Of each trace (trace, chain, draw), from the effective draws of all its chains."""
+    return 1.0 / np.mean(1.0 / initial_positive_sequence_time(traces), axis=1)
 
 
 def table(rows: pd.DataFrame) -> None:
@@ -143,7 +196,13 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=LIKELIHOODS, default=list(LIKELIHOODS))
     parser.add_argument("--data-sets", type=int, default=50)
     parser.add_argument("--anew", action="store_true", help="make all rows again")
+    parser.add_argument(
+        "--references", action="store_true", help="long runs beside those that warn"
+    )
     options = parser.parse_args()
+    if options.references:
+        references(pd.read_csv(ROWS))
+        return
     if options.anew:
         ROWS.unlink(missing_ok=True)
     rows = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=COLUMNS)

@@ -212,11 +212,7 @@ def over_draws(
             [of_latents(model, theta, f) for theta, f in zip(*chains, strict=True)]
             for chains in zip(thetas, latents, strict=True)
         ])  # fmt: skip
-        density, k = _averaged(exact)
-        if by_fit is None:
-            return LeaveOneOut(density, k, "draws", np.nan)
-        apart = float(np.abs(density - by_fit[0]).max())
-        return LeaveOneOut(np.where(k > BAD_K, by_fit[0], density), k, "draws", apart)
+        return _of_draws(exact, None if by_fit is None else by_fit[0])
     if by_fit is None:
         raise NumericalError(
             "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not "
@@ -239,6 +235,24 @@ def over_settings(fit: IntegratedApproximation) -> LeaveOneOut:
     if len(values) == 1:
         return LeaveOneOut(values[0], np.zeros(len(values[0])), by)
     return LeaveOneOut(*_averaged(values[None]), by)
+
+
+def over_latents(model: GPModel, theta: np.ndarray, latents: np.ndarray) -> LeaveOneOut:
+    """As `over_draws` with latents (chain, draw, n) at one theta."""
+    likelihood = model.likelihood_at(model.full(theta))
+    mean, variance = _given_others(model, theta, latents)
+    exact = np.array([[likelihood.tilted(model.y, m, variance)[0] for m in own] for own in mean])
+    by_fit = at_theta(model, theta)
+    return _of_draws(exact, by_fit if np.all(np.isfinite(by_fit)) else None)
+
+
+def _of_draws(exact: np.ndarray, by_fit: np.ndarray | None) -> LeaveOneOut:
+    """From log p(y_i | f_-i, theta) (chain, draw, n), and the values (n,) of the fit, if there are any."""
+    density, k = _averaged(exact)
+    if by_fit is None:
+        return LeaveOneOut(density, k, "draws", np.nan)
+    apart = float(np.abs(density - by_fit).max())
+    return LeaveOneOut(np.where(k > BAD_K, by_fit, density), k, "draws", apart)
 
 
 def over_function_draws(

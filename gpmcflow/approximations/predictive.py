@@ -85,10 +85,14 @@ def tell_missing_moments(eta: Conditional) -> None:
     """Say so where responses have no mean, or no standard deviation."""
     missing = [not all(own.has_moment(order) for own in eta.likelihoods) for order in (1, 2)]
     if any(missing):
-        what = "mean and no standard deviation" if missing[0] else "standard deviation"
+        what = (
+            "mean and no standard deviation, which are"
+            if missing[0]
+            else "standard deviation, which is"
+        )
         own = eta.likelihoods[0].name
         log.warning(
-            "predict: the response has no %s, which are nan: the tails of draws of the %s likelihood are too "
+            "predict: the response has no %s nan: the tails of draws of the %s likelihood are too "
             "heavy; take the quantiles", what, own,
         )  # fmt: skip
 

@@ -19,6 +19,7 @@ from gpmcflow.approximations.leave_one_out import (
     how,
     over_draws,
     over_function_draws,
+    over_latents,
     over_settings,
 )
 from gpmcflow.errors import InputError
@@ -51,14 +52,17 @@ def leave_one_out(
     draws:
         Draws of `sample` from a `GPModel`, or a fit of `approximate` with ``integrated``.
     n_draws:
-        Most draws that are used, spread evenly over each chain: each needs a fit.
+        Most draws that are used, spread evenly over each chain: each needs a fit. At fixed hyperparameters
+        all draws are used, which share one fit.
     model:
         The model of draws whose covariance or likelihood is written in Python.
 
     Returns
     -------
     Variables elpd and pareto_k (case). Attributes elpd, its sum, and standard_error; by, how latents were
-    left out; n_bad, of cases with k above 0.7, where elpd is not to be trusted (with a warning).
+    left out ("exact", by "draws", "EP" or "Laplace"); ep_difference, the largest difference from EP's value
+    of a case where it is by draws, else nan; n_bad, of cases with k above 0.7, where elpd is not to be
+    trusted (with a warning).
 
     Raises
     ------
@@ -87,7 +91,8 @@ def leave_one_out(
         )
     if not isinstance(n_draws, int | np.integer) or isinstance(n_draws, bool) or n_draws < 1:
         raise InputError(f"leave_one_out: n_draws is {n_draws!r}; allowed: a whole number >= 1")
-    tree = evenly_spaced(draws, n_draws)
+    free = "posterior" in draws.children and "theta" in draws["posterior"]
+    tree = evenly_spaced(draws, n_draws) if free else draws
     drawn_of, thetas, eta = read_draws("leave_one_out", tree, model, _ALL)
     n_chains = tree["posterior"].sizes["chain"]
     if isinstance(drawn_of, MultiGPModel):
@@ -97,16 +102,19 @@ def leave_one_out(
             )
         rows = thetas.reshape(n_chains, -1, drawn_of.dim)
         found = over_function_draws(drawn_of, rows, eta.reshape(*rows.shape[:2], -1))
-    elif len(thetas) == 1:
-        found = LeaveOneOut(
-            at_theta(drawn_of, thetas[0]), np.zeros(drawn_of.n_cases), how(drawn_of)
-        )
     else:
         latents = None
         if eta is not None and not (drawn_of.basis or drawn_of.likelihood.conjugate):
             c = np.array([[drawn_of.mean_at(drawn_of.full(theta))] for theta in thetas])
             latents = (eta - c).reshape(n_chains, -1, drawn_of.n_cases)
-        found = over_draws(drawn_of, thetas.reshape(n_chains, -1, drawn_of.dim), latents)
+        if free:
+            found = over_draws(drawn_of, thetas.reshape(n_chains, -1, drawn_of.dim), latents)
+        elif latents is not None:
+            found = over_latents(drawn_of, thetas[0], latents)
+        else:
+            found = LeaveOneOut(
+                at_theta(drawn_of, thetas[0]), np.zeros(drawn_of.n_cases), how(drawn_of)
+            )
     return _scores(found)
 
 
@@ -122,6 +130,7 @@ def _scores(found: LeaveOneOut) -> xr.Dataset:
         "elpd": float(elpd.sum()),
         "standard_error": float(np.sqrt(len(elpd) * elpd.var())),
         "by": found.by,
+        "ep_difference": found.ep_difference,
         "n_bad": n_bad,
     }
     variables = {"elpd": ("case", elpd), "pareto_k": ("case", found.pareto_k)}

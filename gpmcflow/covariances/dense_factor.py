@@ -140,8 +140,9 @@ class DenseCovariance:
     def fill(self, full: np.ndarray, R: np.ndarray) -> float:
         """R with its jitter into the lower triangle of ``R`` (column, row); the trace of K."""
         trace = self.rest.fill(full, R)
-        if self._functions is not None:
-            self.V = self._functions(full)
+        if self._functions is None:
+            return trace
+        self.V = self._functions(full)
         return trace + float(np.square(self.V).sum())
 
     def factorise(self, R: np.ndarray, L: np.ndarray) -> float:

@@ -52,17 +52,23 @@ def is_underestimate(time: float, batch: int) -> bool:
     return batch / SHORTEST_BATCH < time < np.inf
 
 
-def initial_positive_sequence_time(series: np.ndarray) -> np.ndarray:
+def initial_positive_sequence_time(
+    series: np.ndarray, *, of_short_chains: bool = False
+) -> np.ndarray:
     """Autocorrelation time tau = 1 + 2 sum_k rho_k of each series, in draws.
 
     The sum ends before the first pair of lags (2m, 2m + 1) with rho_2m + rho_(2m+1) <= 0; for a
     reversible chain all such sums are positive, so what follows is noise. tau is at least
     1 / log10(N), as the noise of an antithetic chain could carry it below zero.
 
+    ``of_short_chains`` multiplies it by 1 + (2 K + 1) / N, with K the last lag of the sum: autocovariances
+    about the mean of the chain itself are too small by tau / N each.
+
     ``series`` is (..., N); returns (...). A chain that never moved has no autocorrelation time: inf.
     Raises `InputError` for fewer than 4 draws and for values that are not finite.
 
-    Source: Geyer (1992), section 3.3; lower bound as in Vehtari et al. (2021).
+    Sources: Geyer (1992), section 3.3; lower bound as in Vehtari et al. (2021); Wolff (2004), Computer
+    Physics Communications 156, eq. 49, for short chains.
     """
     series = _checked(series, MIN_DRAWS, "initial_positive_sequence_time")
     n_draws = series.shape[-1]
@@ -70,6 +76,9 @@ def initial_positive_sequence_time(series: np.ndarray) -> np.ndarray:
     pairs = rho[..., : n_draws // 2 * 2].reshape(*series.shape[:-1], -1, 2).sum(axis=-1)
     positive = np.logical_and.accumulate(pairs > 0.0, axis=-1)
     tau = 2.0 * np.where(positive, pairs, 0.0).sum(axis=-1) - 1.0
+    if of_short_chains:
+        last = 2 * positive.sum(axis=-1) - 1
+        tau *= 1.0 + (2 * last + 1) / n_draws
     return np.where(_moved(series), np.maximum(tau, 1.0 / np.log10(n_draws)), np.inf)
 
 

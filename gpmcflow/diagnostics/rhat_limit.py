@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import chdtri, ndtri
+from scipy.special import fdtri, ndtri
 
 from gpmcflow.diagnostics.autocorrelation import MIN_DRAWS, initial_positive_sequence_time
 
@@ -15,12 +15,16 @@ FALSE_ALARMS = 0.01  # share of correct runs whose largest R-hat is above its li
 def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:
     """Largest rank-normalised split R-hat of draws (chain, draw) that chance explains, 1.01 to 1.2.
 
-    Of m half chains with S effective draws in all, (R-hat^2 - 1) S (m - 1) / m is chi-squared with m - 1
-    degrees of freedom where they agree; the limit is its quantile that the largest of ``n_quantities``, each
-    judged in the bulk and in the tails, exceeds in one run of a hundred. S is the smaller of both: a chain
-    that swings from side to side has many effective draws of its middle, and few of its spread. It is counted
-    within chains, so that chains that differ do not lower it. No chance explains a chain that never moved:
-    there the limit is 1.01.
+    Of m half chains with s effective draws each, R-hat^2 = 1 + F / (s - 1) is that of an analysis of variance
+    of m groups of s independent draws: where they agree F has Fisher's distribution with m - 1 and m (s - 1)
+    degrees of freedom. The limit is at its quantile that the largest of ``n_quantities``, each judged in the
+    bulk and in the tails, exceeds in one run of a hundred.
+
+    m s is the smaller number of effective draws of both: a chain that swings from side to side has many of
+    its middle, and few of its spread. It is counted within chains, so that chains that differ do not lower
+    it, and with the autocorrelation times of short chains. No chance explains a chain that never moved: there
+    the limit is 1.01. Chains of fewer than about 15 effective draws have an R-hat above 1.2 by chance, and
+    too few draws.
 
     Source: R-hat is that of Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), Bayesian Analysis 16.
     """
@@ -28,13 +32,15 @@ def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:
     if n_draws < MIN_DRAWS or not np.all(np.isfinite(draws)):
         return LEAST
     both = np.stack([_normal_scores(draws), _normal_scores(np.abs(draws - np.median(draws)))])
-    times = initial_positive_sequence_time(both)
+    times = initial_positive_sequence_time(both, of_short_chains=True)
     if not np.all(np.isfinite(times)):
         return LEAST
-    effective = float((n_draws / times).sum(1).min())
     m = 2 * n_chains
-    chance = chdtri(m - 1, FALSE_ALARMS / (2.0 * n_quantities)) / (m - 1)
-    return float(np.clip(np.sqrt(1.0 + m / effective * chance), LEAST, MOST))
+    effective = float((n_draws / times).sum(1).min()) / m
+    if effective <= 1.0:
+        return MOST
+    chance = fdtri(m - 1, m * (effective - 1.0), 1.0 - FALSE_ALARMS / (2.0 * n_quantities))
+    return float(np.clip(np.sqrt(1.0 + chance / (effective - 1.0)), LEAST, MOST))
 
 
 def _normal_scores(draws: np.ndarray) -> np.ndarray:

@@ -12,6 +12,8 @@ import numpy as np
 from scipy.special import lambertw, ndtr, stdtrit
 
 from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, MAX_WEIGHT, MIN_EFFECTIVE_SIZE
+from gpmcflow.diagnostics.rhat_limit import rhat_limit
+from gpmcflow.diagnostics.standstill import longest_stands
 
 MAX_DIVERGING = 1e-3  # share of transitions
 MAX_UNSOLVED = 0.02
@@ -209,21 +211,33 @@ def late_mode_alarms(late: bool) -> list[str]:
 
 
 def apart_alarms(theta: np.ndarray) -> list[str]:
-    """Replicates that stand at different hyperparameters, theta (replicate, draw, d): R-hat above 1.05.
+    """Replicates that stand at different hyperparameters, theta (replicate, draw, d).
 
-    Each may then have found another mode, and miss the others' mass. Chains as short as these have an R-hat
-    of 1.02 by chance.
+    R-hat of one is above 1.05 and above what so many draws show by chance (`rhat_limit`). Each replicate may
+    then have found another mode, and miss the others' mass.
     """
     if theta.shape[0] < 2 or theta.shape[1] < MIN_RHAT_DRAWS:
         return []
     from arviz_stats.base import array_stats  # loads scipy.signal
 
-    rhat = float(np.max([
-        array_stats.rhat(theta[..., k], chain_axis=0, draw_axis=1) for k in range(theta.shape[-1])
-    ]))  # fmt: skip
-    if not rhat > MAX_RHAT:
+    messages = []
+    for k in range(theta.shape[-1]):
+        own = theta[..., k]
+        rhat = float(array_stats.rhat(own, chain_axis=0, draw_axis=1))
+        limit = max(MAX_RHAT, rhat_limit(own, theta.shape[-1]))
+        if rhat > limit:
+            messages.append((
+                rhat, f"replicates differ in a hyperparameter, R-hat {rhat:.2f} > {limit:.2f}"
+            ))  # fmt: skip
+    return [max(messages)[1]] if messages else []
+
+
+def stand_alarms(theta: np.ndarray) -> list[str]:
+    """A replicate of theta (replicate, draw, d) that stands still for longer than chance explains."""
+    stands = longest_stands(theta)
+    if not stands.any():
         return []
-    return [f"replicates differ in a hyperparameter, R-hat {rhat:.2f} > {MAX_RHAT:g}"]
+    return [f"a replicate stood still for {stands.max() + 1} of {theta.shape[1]} draws"]
 
 
 def not_finite_alarms(log_evidence: float) -> list[str]:

@@ -225,6 +225,7 @@ def evidence_group(
             alarms.transition_alarms(float(diverging), 0.0),
             alarms.spread_alarms(first.spread, first.within, len(first.values)),
             alarms.apart_alarms(ends.theta),
+            alarms.stand_alarms(ends.theta),
             further_alarms,
         ),
     }

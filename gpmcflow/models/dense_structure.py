@@ -86,7 +86,8 @@ class DenseStructure(PriorStructure):
         (w, b), model, full = self.sites, self.model, self._full
         rho = (w * self.predictor.ravel() / self.amplitude - b) / self.amplitude
         rho = slope.reshape(self._f.shape) + rho.reshape(self._f.shape)
-        slope_z, squares = np.empty((self.n_functions, 2, model.n_cases)), 0.0
+        slope_z = np.empty((self.n_functions, 2, model.n_cases))
+        squares = np.zeros(len(self._covariance.V))
         for c, (slope1, slope2) in enumerate(slope_z):
             pull_back(
                 ROUTINES,
@@ -98,10 +99,11 @@ class DenseStructure(PriorStructure):
                 slope1,
                 slope2,
             )
-            squares += function_squares(
-                ROUTINES, self._L, self._B[c], self._covariance.V, self._omega[c], self._alpha[c],
-                slope1, self._z1[c], self._whitened[c],
-            )  # fmt: skip
+            if len(squares):
+                squares += function_squares(
+                    ROUTINES, self._L, self._B[c], self._covariance.V, self._omega[c], self._alpha[c],
+                    slope1, self._z1[c], self._whitened[c],
+                )  # fmt: skip
         self._p[:] = slope_z[:, 0]
         self._covariance.invert(self._L)
         inner, by_mean = covariance_adjoint(

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import pdtrc
 
 from gpmcflow.diagnostics.rhat_limit import rhat_limit
+from gpmcflow.diagnostics.standstill import longest_stands
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.variables import dims_of
 
 log = logging.getLogger(__name__)
 ALARM = 1e-3  # share of proposals that fail
+FALSE_ALARMS = 0.01  # share of runs below it that warn
 
 
 def results_tree(arrays: Mapping[str, Any], program: ChainProgram, n_warmup: int) -> xr.DataTree:
@@ -64,12 +67,17 @@ def warn(tree: xr.DataTree, sampler: Sampler) -> None:
             "sample: %d of %d chains never moved under %r; start elsewhere, take smaller steps, or look at "
             "the prior's scale", stuck, n_chains, sampler,
         )  # fmt: skip
+    elif (stands := longest_stands(stats["lp"].transpose("chain", "draw").values)).any():
+        log.warning(
+            "sample: chain %d stood still for %d of %d draws under %r, and moved before or after; start "
+            "elsewhere, or take smaller steps", stands.argmax(), stands.max() + 1, n_draws, sampler,
+        )  # fmt: skip
     elif n_chains > 1 and n_draws >= 4:
         _warn_of_rhat(tree, stats)
     failed, asked, remedy = sampler.failures
     n_failed = float(stats[failed].sum())
     n_asked = sum(float(stats[name].sum()) for name in asked) if asked else n_chains * n_draws
-    if n_failed > ALARM * max(n_asked, 1.0):
+    if n_failed and pdtrc(n_failed - 1.0, ALARM * n_asked) < FALSE_ALARMS:
         log.warning("sample: %d of %d proposals %s", n_failed, n_asked, remedy)
     rates = stats["acceptance_rate"].mean("draw").values
     if rates.min() < sampler.least_acceptance:

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy.special import logsumexp
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
 
 import gpmcflow as gp
+from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.errors import InputError
 
 N = 12
@@ -71,8 +72,32 @@ def test_draws_of_latents_tell_the_score_of_other_likelihoods():
     at_one = gp.leave_one_out(
         gp.sample(model_of(1.0, gp.Poisson(), counts), n_chains=1, n_draws=10)
     )
-    assert at_one.attrs["by"] == "EP"
+    assert at_one.attrs["by"] == "draws"
     assert scores.attrs["elpd"] == pytest.approx(at_one.attrs["elpd"], abs=1.0)
+
+
+def test_labels_at_fixed_hyperparameters_are_left_out_exactly():
+    """Probit: log p(y_i | y_-i) by normal orthants."""
+    x, y, n = np.linspace(0.0, 1.0, 6), np.array([1.0, -1.0, -1.0, 1.0, -1.0, 1.0]), 6
+    C = 64.0 * np.exp(-np.abs(x[:, None] - x) / 0.5) + np.eye(n)
+    C *= np.outer(y, y)
+
+    def log_orthant(at):
+        own, zero = C[np.ix_(at, at)], np.zeros(len(at))
+        rng = np.random.default_rng(0)
+        return np.log(multivariate_normal.cdf(zero, zero, own, abseps=1e-6, rng=rng))
+
+    every = np.arange(n)
+    exact = np.array([log_orthant(every) - log_orthant(np.delete(every, i)) for i in every])
+    model = gp.GPModel(x, y, gp.Matern12(0.5, 8.0), gp.Probit(), jitter=0.0)
+    scores = gp.leave_one_out(gp.sample(model, n_draws=2000, predictive=False))
+    assert scores.attrs["by"] == "draws"
+    np.testing.assert_allclose(scores["elpd"], exact, atol=0.05)
+    assert scores.attrs["elpd"] == pytest.approx(exact.sum(), abs=0.06)
+    by_ep = at_theta(model, np.empty(0))
+    assert by_ep.sum() - exact.sum() > 0.15  # -6.94, where -7.15 is right
+    apart = np.abs(scores["elpd"].values - by_ep).max()
+    assert scores.attrs["ep_difference"] == pytest.approx(apart, abs=1e-9)
 
 
 def scores_of(elpd):

@@ -74,6 +74,14 @@ def test_initial_positive_sequence_of_an_autoregression(long_series):
     assert tau.std(ddof=1) / tau.mean() < 0.1  # far more precise than batch means
 
 
+def test_times_of_short_chains_are_corrected_for_their_own_means():
+    """True time 19: chains of 150 draws say 13.7, corrected 18.1."""
+    x = ar1(0.9, (2000, 150), seed=5)
+    assert initial_positive_sequence_time(x).mean() < 14.5
+    corrected = initial_positive_sequence_time(x, of_short_chains=True)
+    assert corrected.mean() == pytest.approx(19.0, rel=0.08)
+
+
 @pytest.mark.parametrize(("rho", "expected"), [(0.0, 1.0), (-0.5, 1 / 3), (0.95, 39.0)])
 def test_other_autoregressions(rho, expected):
     x = ar1(rho, (200, 20_000), seed=2)

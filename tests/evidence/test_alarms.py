@@ -243,3 +243,10 @@ def test_alarms_of_bridges_and_ladders():
     theta[3, :, 1] += 1.0
     assert "replicates differ" in alarms.apart_alarms(theta)[0]
     assert alarms.apart_alarms(theta[:1]) == []
+    few = np.random.default_rng(6).standard_normal((4, 20, 2))  # R-hat 1.12
+    assert alarms.apart_alarms(few) == []
+    few[3] += 3.0
+    assert "replicates differ" in alarms.apart_alarms(few)[0]
+    assert alarms.stand_alarms(theta) == []
+    theta[1, 100:] = theta[1, 100]
+    assert "stood still for 100 of 200 draws" in alarms.stand_alarms(theta)[0]

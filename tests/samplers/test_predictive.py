@@ -13,6 +13,7 @@ import gpmcflow as gp
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.samplers import predictive as module
 from gpmcflow.samplers.predictive import LatentPredictive, ModelPredictive, predictive_groups
+from tests.arviz_reads import arviz_reads
 
 CHAINS, DRAWS = 2, 30
 
@@ -218,32 +219,49 @@ def test_energy_is_that_of_the_state_that_is_kept():
         assert 0.1 < float(arviz_stats.bfmi(tree)["energy"].mean()) < 3.0, sampler
 
 
-def test_plots_of_arviz_read_a_tree_of_each_kind():
-    import arviz_plots as plots
-    import matplotlib.pyplot as plt
+def _poisson(y, eta):
+    return stats.poisson.logpmf(y, np.exp(eta))
 
+
+def test_arviz_reads_a_file_of_each_kind(tmp_path):
+    """Leave-one-out by pointwise values of scipy, sensitivity to priors, and the plots."""
+    counts, pilot = _model(gp.Poisson()), gp.JointSplitHMC(rounds=(20, 30))
+    runs, x = {"n_chains": 2, "n_draws": 40}, np.linspace(0.0, 3.0, 12)
+    basis = _model(gp.Poisson(), gp.BasisFunctions(20, boundary=3.0))
+    K = gp.Matern32(1.0, 1.0)(x) + 1e-6 * np.eye(12)
+    latent = LatentGaussianModel(gp.Poisson(), counts.y, np.zeros(12), np.linalg.cholesky(K))
     trees = {
-        "counts": gp.sample(
-            _model(gp.Poisson()), gp.JointSplitHMC(rounds=(20, 30)), n_chains=2, n_draws=40
-        ),
+        "dense": gp.sample(counts, pilot, **runs),
+        "basis": gp.sample(basis, pilot, **runs),
         "f integrated out": gp.sample(
-            _model(gp.Gaussian()), gp.UnivariateSlice(), n_chains=2, n_draws=40, n_warmup=10
+            _model(gp.Gaussian()), gp.UnivariateSlice(), n_warmup=10, **runs
         ),
+        "latent Gaussian": gp.sample(latent, **runs),
+        "evidence": gp.model_evidence(counts, n_draws=500),
     }
-    parameters = {"var_names": ["length_scale", "signal_sd"]}
     for name, tree in trees.items():
-        for plot, settings in (
-            ("plot_rank", parameters),
-            ("plot_pair", parameters),
-            ("plot_prior_posterior", parameters),
-            ("plot_ppc_dist", {}),
-            ("plot_loo_pit", {}),
-            ("plot_energy", {}),
-        ):
-            if plot != "plot_energy" or "energy" in tree["sample_stats"]:
-                assert getattr(plots, plot)(tree, backend="matplotlib", **settings), (name, plot)
-                plt.close("all")
-        table = arviz_stats.psense_summary(tree, **parameters)
-        assert table[["prior", "likelihood"]].notna().all(axis=None), name
+        gp.write_results(tree, tmp_path / "file.nc")
+        tree = trees[name] = gp.load_results(tmp_path / "file.nc")
+        if name == "latent Gaussian":
+            arviz_reads(tree, var_names=["latent"], coords={"latent_dim": [0, 5]})
+        else:
+            parameters = {"var_names": ["length_scale", "signal_sd"]}
+            arviz_reads(tree, **parameters)
+            kept = tree["posterior"].to_dataset().sel(draw=tree["log_likelihood"]["draw"])
+            at_these = tree.copy()
+            at_these["posterior"] = xr.DataTree(kept)
+            table = arviz_stats.psense_summary(at_these, **parameters)
+            assert table[["prior", "likelihood"]].notna().all(axis=None), name
+        if name == "f integrated out":
+            continue
+        draws = tree["log_likelihood"]["draw"]
+        eta = tree["posterior_predictive/eta"].sel(draw=draws).values
+        wanted = tree.copy()
+        wanted["log_likelihood"] = xr.DataTree(
+            xr.Dataset({"y": (("chain", "draw", "case"), _poisson(counts.y, eta))})
+        )
+        ours, theirs = (arviz_stats.loo(each, pointwise=True) for each in (tree, wanted))
+        np.testing.assert_allclose(ours.elpd_i, theirs.elpd_i, atol=1e-8, err_msg=name)
+        assert ours.elpd == pytest.approx(theirs.elpd, abs=1e-8), name
     ranking = arviz_stats.compare(trees)
     assert set(ranking.index) == set(trees)

@@ -18,6 +18,7 @@ from gpmcflow.errors import StorageError
 from gpmcflow.pipeline import own_data
 from gpmcflow.pipeline.own_data import predict_file, results_folder
 from gpmcflow.storage import load_results, write_results
+from tests.arviz_reads import arviz_reads
 
 SAMPLING = {"chains": 2, "draws": 30, "warmup": 5}
 EVIDENCE = {"temperatures": 3, "particles": 8}
@@ -205,7 +206,7 @@ def test_ids_are_left_out_of_a_page_to_share(done):
 
 
 def test_files_of_draws_hold_the_log_likelihood_of_each_row(done):
-    for path in done[2].folder.glob("*/posterior.nc"):
+    for k, path in enumerate(done[2].folder.glob("*/posterior.nc")):
         tree = load_results(path)
         by_case = tree["log_likelihood/y"]
         assert by_case.dims == ("chain", "draw", "case")
@@ -216,6 +217,9 @@ def test_files_of_draws_hold_the_log_likelihood_of_each_row(done):
         if "latent" in tree["posterior"]:
             sums = tree["sample_stats/sum_log_likelihood"].sel(draw=by_case["draw"])
             np.testing.assert_allclose(by_case.sum("case"), sums, rtol=1e-8)
+        if k == 0:
+            names = set(tree["posterior"].data_vars) - {"theta", "latent", "weight"}
+            arviz_reads(tree, var_names=sorted(names)[:2])
 
 
 def test_models_are_compared_by_the_evidence_that_was_made(done):
