@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.analysis.data import Data, data_of, data_tree
+from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.effects import Sweep
 from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
 from gpmcflow.analysis.models import build_model
@@ -50,7 +50,7 @@ SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitte
 MODES_OF_A_FIT = (260, 300)  # values and gradients, until a fit of a regression knows all modes
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
-MOST_TIMED = 60_000_000  # bytes of the inputs of sweeps whose predictions are timed
+MOST_TIMED = 400_000  # bytes of the inputs of sweeps whose predictions are timed, or of one
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
@@ -92,7 +92,7 @@ def _data(context: Context, name: str) -> Data:
         table = prepare(name, settings, home, context.config["seed"], where)
         if table.leak:
             context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
-        return data_of(data_tree(table))
+        return data_of_table(table)
 
     return context.once(("analysis", name), make)
 
@@ -176,7 +176,7 @@ def _timed(data: Data, model: GPModel) -> Unit:
     rng = np.random.default_rng(0)
     effects = timed(lambda: [predictor.draw(X, rng, 1) for X in joint])[0]
     effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
-    effects *= len(places.swept) / max(1, len(timed_sweeps))
+    effects *= _size(places.swept) / max(1, _size(timed_sweeps))
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
     seconds = (fit, draw, gradient, value, left_out, each, effects)
     return Unit(*seconds, model.dim, model.n_cases, held, fitted)
@@ -190,11 +190,13 @@ def _one_fit(model: GPModel | MultiGPModel, theta: np.ndarray) -> Callable:
     return lambda: expectation_propagation(at)
 
 
+def _size(swept: Sequence[Sweep]) -> int:
+    return sum(sweep.nbytes for sweep in swept)
+
+
 def _few_of(swept: Sequence[Sweep]) -> list[Sweep]:
     """Return sweeps, or of a great many evenly spaced ones whose inputs fit into `MOST_TIMED` bytes."""
-    bytes_of_one = max((sweep.nbytes for sweep in swept), default=1)
-    every = -(-len(swept) * bytes_of_one // MOST_TIMED)
-    return list(swept[:: max(1, every)])
+    return list(swept[:: max(1, -(-_size(swept) // MOST_TIMED))])
 
 
 def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
