@@ -120,16 +120,21 @@ def _basis(settings: Mapping, name: str, data: Data) -> BasisBlocks | None:
         raise InputError(str(error).removeprefix(f".models.{name}.structure: ")) from None
 
 
+def _places(context: Context, job: PlannedJob) -> Places:
+    data = _data(context, job.problem)
+    return context.once(("places", job.problem), lambda: Places.of(data, np.random.default_rng(0)))
+
+
 def _unit(context: Context, job: PlannedJob) -> Unit:
     return context.once(("unit", job.problem, job.method), lambda: _measured(context, job))
 
 
 def _measured(context: Context, job: PlannedJob) -> Unit:
-    data, model = _data(context, job.problem), _model(context, job)
+    places, model = _places(context, job), _model(context, job)
     if model.basis or model.n_cases <= LARGEST_TIMED:
-        return _timed(data, model)
+        return _timed(places, model)
     rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
-    return _scaled(_timed(data, model.take(rows)), model)
+    return _scaled(_timed(places, model.take(rows)), model)
 
 
 def _scaled(unit: Unit, model: GPModel) -> Unit:
@@ -141,7 +146,7 @@ def _scaled(unit: Unit, model: GPModel) -> Unit:
     return unit._replace(**seconds, n=model.n_cases, held=model.numbers_held, fitted=_fitted(model))
 
 
-def _timed(data: Data, model: GPModel) -> Unit:
+def _timed(places: Places, model: GPModel) -> Unit:
     theta = model.prior_median()
     x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
@@ -166,7 +171,6 @@ def _timed(data: Data, model: GPModel) -> Unit:
     else:
         left_out = fit
         make = lambda: _dense_predictor(model, theta)  # noqa: E731
-    places = Places.of(data, np.random.default_rng(0))
     coded = [model.new_inputs(X) for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
     swept = [model.new_inputs(sweep.inputs) for sweep in timed_sweeps]
@@ -360,7 +364,7 @@ def final_cost(context: Context, job: PlannedJob) -> Cost:
 
 def _response_seconds(context: Context, job: PlannedJob) -> float:
     """Of the simulated responses of the rows that are predicted."""
-    places = Places.of(_data(context, job.problem), np.random.default_rng(0))
+    places = _places(context, job)
     return RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
 
 
