@@ -65,7 +65,7 @@ class Reading:
 
 def read_file(csv: bytes, target: str) -> Reading:
     """Run `gpmcflow new` on a file in a temporary folder and return the reading in its config."""
-    from gpmcflow.pipeline.own_data import new
+    from gpmcflow.pipeline.new import new
 
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         Path("file.csv").write_bytes(csv)

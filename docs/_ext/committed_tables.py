@@ -155,6 +155,23 @@ def peers_settings(root: Path) -> pd.DataFrame:
     return module.settings(module.read())
 
 
+def first_answer(root: Path) -> pd.DataFrame:
+    """Seconds of short commands, quick analyses and approximations, and of mgcv for the same files."""
+    rows = pd.read_csv(root / "benchmarks" / "first_answer.csv", index_col="job")
+    compared = rows["better"].notna()
+    apart = rows["better"].map("{:+.3f}".format) + " ± " + rows["error"].map("{:.3f}".format)
+    score = rows["log_score"].map("{:.3f}".format).where(rows["log_score"].notna(), "-")
+    return pd.DataFrame(
+        {
+            "CPU s": rows["cpu"].map("{:.2f}".format),
+            "wall s": rows["wall"].map("{:.2f}".format),
+            "CPU, in loops": rows["loops"].map("{:.2f}".format),
+            "log score": score,
+            "less mgcv's": apart.where(compared, "-"),
+        }
+    )
+
+
 def peers_again(root: Path) -> pd.DataFrame:
     """Ratios of speeds beside those of a second run."""
     module = benchmark(root, "peers.table")

@@ -27,6 +27,7 @@ def parts() -> dict[str, str]:
             "evidences",
             "exactness",
             "faults",
+            "first_answer",
             "fixed_coverage",
             "machine",
             "mutants",

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
-from scipy.optimize import linprog, minimize
+import scipy  # its parts, and scikit-learn, are loaded on first use: they take long to load
 from scipy.special import digamma, expit, gammaln, logit
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.likelihoods import Beta, Ordinal, Survival
@@ -85,6 +83,8 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     if same:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
     elif kind == "counts":
+        from sklearn.linear_model import PoissonRegressor
+
         model = PoissonRegressor(alpha=SLIGHT, max_iter=1000).fit(X, outcome / weight, weight)
         log_rate = X_new @ model.coef_ + model.intercept_
         rate = np.exp(np.minimum(log_rate, np.log(LARGEST_RATE)))
@@ -92,6 +92,8 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         twice, labels = np.vstack([X, X]), np.repeat([1.0, 0.0], len(X))
         counts = np.concatenate([outcome, weight - outcome])
         used = counts > 0
+        from sklearn.linear_model import LogisticRegression
+
         model = LogisticRegression(max_iter=1000).fit(twice[used], labels[used], counts[used])
         rate = model.predict_proba(X_new)[:, 1]
 
@@ -101,9 +103,9 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
 
     def baseline(name: str, role: str, rate: np.ndarray) -> Baseline:
         if kind == "counts":
-            density = stats.poisson.logpmf(rows.outcome, rate * unit)
+            density = scipy.stats.poisson.logpmf(rows.outcome, rate * unit)
         else:
-            density = stats.binom.logpmf(rows.outcome, unit, rate)
+            density = scipy.stats.binom.logpmf(rows.outcome, unit, rate)
         return Baseline(name, role, rate * unit, density)
 
     base_rate = np.full(len(X_new), base)
@@ -119,6 +121,8 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
         if X.shape[1] > 1:
+            from sklearn.linear_model import LinearRegression
+
             model = LinearRegression().fit(X[:, 1:], y)
             fitted, mean = model.predict(X[:, 1:]), model.predict(X_new[:, 1:])
         else:
@@ -127,7 +131,7 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
         variance = np.sum((y - fitted) ** 2) / dof
         leverage = np.einsum("ij,jk,ik->i", X_new, np.linalg.pinv(X.T @ X), X_new)
         scale = np.sqrt(variance * (1.0 + leverage))
-        return mean, stats.t.logpdf(rows.outcome, dof, mean, scale)
+        return mean, scipy.stats.t.logpdf(rows.outcome, dof, mean, scale)
 
     return _with_inputs_and_without(SIMPLE["real"], learning, rows, fit)
 
@@ -164,7 +168,7 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
         at = _maximum(log_likelihood, X, start, [(-5, 12)])
         mean = np.exp(np.clip(centre + X_new @ at[:-1], -LARGEST_LOG, LARGEST_LOG))
         a = float(np.exp(at[-1]))
-        law = stats.gamma(a, scale=mean / a)
+        law = scipy.stats.gamma(a, scale=mean / a)
         return law.median(), law.logpdf(rows.outcome)
 
     return _with_inputs_and_without(SIMPLE["gamma"], learning, rows, fit)
@@ -257,6 +261,8 @@ def _of_classes(learning: Rows, rows: Rows, n_classes: int) -> list[Baseline]:
             shares = np.bincount(learning.outcome.astype(int) - 1, minlength=n_classes) / n
             chances += shares[:, None]
         else:
+            from sklearn.linear_model import LogisticRegression
+
             model = LogisticRegression(max_iter=1000).fit(X[:, 1:], learning.outcome)
             chances[seen - 1] = model.predict_proba(X_new[:, 1:]).T
         if len(seen) < n_classes:
@@ -288,7 +294,7 @@ def _overdispersed(
         start[0] = np.log(y.sum() / weight.sum())
         at = _maximum(log_likelihood, X, start, [(-6, 12)])
         mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
-        return mean, stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
+        return mean, scipy.stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
 
     return _with_inputs_and_without(SIMPLE["negative_binomial"], learning, rows, fit)
 
@@ -315,7 +321,7 @@ def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
         at = _maximum(log_likelihood, X, start, [(-12, 5), (0, np.log(200.0))], largest=None)
         s, v = np.exp(at[-2:])
         mean = shift + scale * (X_new @ at[:-2])
-        return mean, stats.t.logpdf(rows.outcome, v, mean, scale * s)
+        return mean, scipy.stats.t.logpdf(rows.outcome, v, mean, scale * s)
 
     return _with_inputs_and_without(SIMPLE["student_t"], learning, rows, fit)
 
@@ -354,7 +360,7 @@ def _maximum(
         return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
 
     of_slopes = (None, None) if largest is None else (-largest, largest)
-    return minimize(loss, start, jac=True, bounds=[of_slopes] * p + bounds).x
+    return scipy.optimize.minimize(loss, start, jac=True, bounds=[of_slopes] * p + bounds).x
 
 
 def separated(data: Data) -> str | None:
@@ -374,5 +380,5 @@ def separated(data: Data) -> str | None:
     if n < 4 * p or n > MOST_SEPARABLE:
         return None
     signed = np.where(positive, -1.0, 1.0)[:, None] * np.insert(X.to_numpy(), 0, 1.0, axis=1)
-    found = linprog(np.zeros(p + 1), signed, np.full(n, -1.0), bounds=(None, None))
+    found = scipy.optimize.linprog(np.zeros(p + 1), signed, np.full(n, -1.0), bounds=(None, None))
     return "" if found.status == 0 else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmcflow.analysis.data import Data, data_of, data_tree
+from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.effects import Sweep
 from gpmcflow.analysis.fitting import (
     N_PREDICTED,
@@ -55,7 +55,7 @@ SEARCH_FOR_MODES = (1050, 400)  # values and gradients, until a mixture is fitte
 MODES_OF_A_FIT = (260, 300)  # values and gradients, until a fit of a regression knows all modes
 BASIS_SEARCH = (60, 8)  # gradients, and Newton's methods, of their search for the maximum
 BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
-MOST_TIMED = 60_000_000  # bytes of the inputs of sweeps whose predictions are timed
+MOST_TIMED = 400_000  # bytes of the inputs of sweeps whose predictions are timed, or of one
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
 CLIMBS = (20.0, 6.0)  # gradients of the climbs to modes and of their curvature: a + b d
 WEIGHTED, SETTINGS = (
@@ -103,7 +103,7 @@ def _data(context: Context, name: str) -> Data:
         table = prepare(name, settings, home, context.config["seed"], where)
         if table.leak:
             context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
-        return data_of(data_tree(table))
+        return data_of_table(table)
 
     return context.once(("analysis", name), make)
 
@@ -131,16 +131,21 @@ def _basis(settings: Mapping, name: str, data: Data) -> BasisBlocks | None:
         raise InputError(str(error).removeprefix(f".models.{name}.structure: ")) from None
 
 
+def _places(context: Context, job: PlannedJob) -> Places:
+    data = _data(context, job.problem)
+    return context.once(("places", job.problem), lambda: Places.of(data, np.random.default_rng(0)))
+
+
 def _unit(context: Context, job: PlannedJob) -> Unit:
     return context.once(("unit", job.problem, job.method), lambda: _measured(context, job))
 
 
 def _measured(context: Context, job: PlannedJob) -> Unit:
-    data, model = _data(context, job.problem), _model(context, job)
+    places, model = _places(context, job), _model(context, job)
     if model.basis or model.n_cases <= LARGEST_TIMED:
-        return _timed(data, model)
+        return _timed(places, model)
     rows = np.linspace(0, model.n_cases - 1, LARGEST_TIMED).astype(int)
-    return _scaled(_timed(data, model.take(rows)), model)
+    return _scaled(_timed(places, model.take(rows)), model)
 
 
 def _scaled(unit: Unit, model: GPModel) -> Unit:
@@ -152,7 +157,7 @@ def _scaled(unit: Unit, model: GPModel) -> Unit:
     return unit._replace(**seconds, n=model.n_cases, held=model.numbers_held, fitted=_fitted(model))
 
 
-def _timed(data: Data, model: GPModel) -> Unit:
+def _timed(places: Places, model: GPModel) -> Unit:
     theta = model.prior_median()
     x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
@@ -177,7 +182,6 @@ def _timed(data: Data, model: GPModel) -> Unit:
     else:
         left_out = fit
         make = lambda: _dense_predictor(model, theta)  # noqa: E731
-    places = Places.of(data, np.random.default_rng(0))
     coded = [model.new_inputs(X) for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
     swept = [model.new_inputs(sweep.inputs) for sweep in timed_sweeps]
@@ -187,7 +191,7 @@ def _timed(data: Data, model: GPModel) -> Unit:
     rng = np.random.default_rng(0)
     effects = timed(lambda: [predictor.draw(X, rng, 1) for X in joint])[0]
     effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
-    effects *= len(places.swept) / max(1, len(timed_sweeps))
+    effects *= _size(places.swept) / max(1, _size(timed_sweeps))
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
     seconds = (fit, draw, gradient, value, left_out, each, effects)
     return Unit(*seconds, model.dim, model.n_cases, held, fitted)
@@ -201,11 +205,13 @@ def _one_fit(model: GPModel | MultiGPModel, theta: np.ndarray) -> Callable:
     return lambda: expectation_propagation(at)
 
 
+def _size(swept: Sequence[Sweep]) -> int:
+    return sum(sweep.nbytes for sweep in swept)
+
+
 def _few_of(swept: Sequence[Sweep]) -> list[Sweep]:
     """Return sweeps, or of a great many evenly spaced ones whose inputs fit into `MOST_TIMED` bytes."""
-    bytes_of_one = max((sweep.nbytes for sweep in swept), default=1)
-    every = -(-len(swept) * bytes_of_one // MOST_TIMED)
-    return list(swept[:: max(1, every)])
+    return list(swept[:: max(1, -(-_size(swept) // MOST_TIMED))])
 
 
 def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
@@ -377,7 +383,7 @@ def final_cost(context: Context, job: PlannedJob) -> Cost:
 
 def _response_seconds(context: Context, job: PlannedJob) -> float:
     """Of the simulated responses of the rows that are predicted."""
-    places = Places.of(_data(context, job.problem), np.random.default_rng(0))
+    places = _places(context, job)
     return RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
 
 

@@ -138,6 +138,21 @@ def data_of(tree: xr.DataTree) -> Data:
     return Data(Encoding.from_json(tree.attrs["encoding"]), **parts)
 
 
+def data_of_table(table: PreparedTable) -> Data:
+    """The data of a table that was just prepared: `data_of` its `data_tree`, without loading dask.array."""
+    parts = {group: _plain(rows_of(getattr(table, field))) for group, field in PARTS.items()}
+    return Data(table.encoding, **parts)
+
+
+def _plain(rows: Rows | None) -> Rows | None:
+    if rows is None:
+        return None
+    X = pd.DataFrame(rows.X.to_numpy(dtype=np.float64), columns=list(map(str, rows.X.columns)))
+    units = (getattr(rows, name) for name in ("y", "outcome", "unit"))
+    rest = (None if own is None else np.asarray(own, dtype=np.float64) for own in units)
+    return Rows(np.asarray(rows.row, dtype=np.int64), X, *rest)
+
+
 def _rows(group: Mapping) -> Rows:
     X = pd.DataFrame(group["X"].values, columns=[str(name) for name in group["input"].values])
     rest = (group[name].values if name in group else None for name in ("y", "outcome", "unit"))

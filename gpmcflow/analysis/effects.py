@@ -30,7 +30,7 @@ SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
 LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
-N_FLAT = 20_000  # draws of the largest difference about a flat curve
+N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
 MOST_COMPARED = 32  # values of a curve whose differences are looked at
 
 
@@ -314,12 +314,17 @@ def flat_chance(draws: np.ndarray) -> float:
     i, j, spread = i[pairs], j[pairs], spread[pairs]
     level = draws.mean(0)
     largest = np.abs((level[i] - level[j]) / spread).max()
-    rng, above = np.random.default_rng(0), 0
-    blocks = 10
-    for _ in range(blocks):
-        flat = rng.standard_normal((N_FLAT // blocks, len(draws))) @ centred
-        flat /= np.sqrt(len(draws) - 1.0)
-        above += int((np.abs((flat[:, i] - flat[:, j]) / spread).max(1) >= largest).sum())
+    # as many normals a curve as it has values, not as there are draws: the covariance is the same
+    root = np.linalg.qr(centred, mode="r") / np.sqrt(len(draws) - 1.0)
+    rng, below = np.random.default_rng(0), 0
+    for _ in range(N_BLOCKS):
+        flat = rng.standard_normal((N_FLAT // N_BLOCKS, len(root))) @ root
+        for first in np.unique(i):
+            own = i == first
+            gaps = np.abs(flat[:, [first]] - flat[:, j[own]])
+            flat = flat[(gaps < largest * spread[own]).all(1)]
+        below += len(flat)
+    above = N_FLAT - below
     return (above + 1.0) / (N_FLAT + 1.0)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.analysis.data import beside_predictions, data_of, data_tree, widened
+from gpmcflow.analysis.data import beside_predictions, data_of_table, data_tree, widened
 from gpmcflow.analysis.models import build_model, kind_of
 from gpmcflow.data.own_settings import read_settings
 from gpmcflow.data.own_table import Part, PreparedTable, encode_new, prepare_table, read_table
@@ -33,7 +33,7 @@ def problems_of(name: str, settings: Mapping[str, Any], folder: Path, seed: int)
     if "table" in settings["data"]:
         return
     try:
-        data = data_of(data_tree(prepare(name, settings, folder, seed, "data")))
+        data = data_of_table(prepare(name, settings, folder, seed, "data"))
     except InputErrors as errors:
         yield from errors.problems
         return

@@ -22,7 +22,7 @@ from gpmcflow.analysis.fitting import ALL_ROWS
 from gpmcflow.analysis.models import build_model, model_statement
 from gpmcflow.analysis.page.page import build_page
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score_kind, shown_model
-from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of
+from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
 from gpmcflow.approximations.integrated import BAD_K, FEWEST
@@ -42,7 +42,6 @@ from gpmcflow.storage import (
     write_csv,
     write_result_text,
 )
-from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 from gpmcflow.storage.input_files import user_path
 
 # What was checked of each model of an analysis: `checks.csv`.
@@ -163,12 +162,6 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
             likelihood=likelihood,
         )
     return results
-
-
-def made_of(folder: Path, results: Sequence[str]) -> dict[str, str | None]:
-    """SHA-256 of the settings, the data and results files of an analysis, by their paths in its folder."""
-    recorded = {path: recorded_checksum(folder / path) for path in ("data.nc", *results)}
-    return recorded | {"config.yaml": read_sha256(folder / "config.yaml")}
 
 
 def report(job: Job) -> None:

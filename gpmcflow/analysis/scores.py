@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
 import xarray as xr
-from scipy import stats
 
 from gpmcflow.analysis.baselines import Baseline, baselines
 from gpmcflow.analysis.convergence import convergence
@@ -193,7 +193,7 @@ def _score(density: np.ndarray, simple: np.ndarray, base: np.ndarray) -> dict[st
         "base_difference": density - base,
     }
     means = {name: values.mean() for name, values in scores.items()}
-    error = stats.sem if len(density) > 1 else lambda values: np.nan
+    error = scipy.stats.sem if len(density) > 1 else lambda values: np.nan
     return means | {f"{name}_se": float(error(values)) for name, values in scores.items()}
 
 
@@ -204,10 +204,10 @@ def _constant(data: Data, likelihood: str) -> np.ndarray:
     """
     if data.target.kind == "real" and likelihood != "student_t":
         outcome = data.learning.outcome
-        return stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
+        return scipy.stats.norm.logpdf(outcome, outcome.mean(), outcome.std())
     if data.target.kind == "positive" and likelihood != "gamma":
         logs = np.log(data.learning.outcome)
-        return stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
+        return scipy.stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
     seen = baselines(data, data.learning, likelihood)
     return next(other for other in seen if other.role == "base").log_density
 
@@ -225,7 +225,7 @@ def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
     value = float(model.fit["evidence/approximate_log_evidence"])
     return {
         "evidence_beyond": value - constant,
-        "evidence_limit": 0.5 * float(stats.chi2.ppf(0.95, more)),
+        "evidence_limit": 0.5 * float(scipy.stats.chi2.ppf(0.95, more)),
     }
 
 
@@ -270,10 +270,10 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
         }
     if kind in ("counts", "positive"):
         apart = np.abs(outcome - mean)
-        return {"error": apart.mean(), "error_se": stats.sem(apart)}
+        return {"error": apart.mean(), "error_se": scipy.stats.sem(apart)}
     squares = (outcome - mean) ** 2
     root = np.sqrt(squares.mean())
-    return {"error": root, "error_se": stats.sem(squares) / (2.0 * root)}
+    return {"error": root, "error_se": scipy.stats.sem(squares) / (2.0 * root)}
 
 
 def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:

@@ -6,13 +6,14 @@ Imported by the Snakefile, which is parsed again for each cluster job: no NumPy 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpmcflow.errors import InputError
 from gpmcflow.jobs.resources import Ask, analysis_memory_mb, one_thread
 from gpmcflow.jobs.study import PlannedJob, Stage, Study
+from gpmcflow.storage.checksums import read_sha256, recorded_checksum
 from gpmcflow.storage.input_files import is_file, user_path
 
 KEYS = (  # of an analysis, which stand at the top of the config of one
@@ -108,6 +109,12 @@ def final_kinds(settings: Mapping[str, Any]) -> list[str]:
     if not holds_out(settings):
         return []
     return ["final"] if settings["quick"] else ["final_posterior", "final"]
+
+
+def made_of(folder: Path, results: Sequence[str]) -> dict[str, str | None]:
+    """SHA-256 of the settings, the data and results files of an analysis, by their paths in its folder."""
+    recorded = {path: recorded_checksum(folder / path) for path in ("data.nc", *results)}
+    return recorded | {"config.yaml": read_sha256(folder / "config.yaml")}
 
 
 def settings_of(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:

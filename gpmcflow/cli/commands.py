@@ -30,25 +30,24 @@ def datasets(options: argparse.Namespace) -> None:
 
 def new(options: argparse.Namespace) -> None:
     """Write a config for a CSV file."""
-    from gpmcflow.pipeline import own_data
+    from gpmcflow.pipeline import new as first_look
 
-    lines = own_data.new(
-        options.csv, options.target, positive=options.positive, force=options.force
-    )
+    positive, force = options.positive, options.force
+    lines = first_look.new(options.csv, options.target, positive=positive, force=force)
     print("\n".join(lines))
 
 
 def check(options: argparse.Namespace) -> None:
     """List all problems of a config and its data."""
-    from gpmcflow.pipeline import own_data
+    from gpmcflow.pipeline import check as checking
 
     cores = options.cores or os.cpu_count() or 1
-    print("\n".join(own_data.check(options.config, cores, quick=options.quick)))
+    print("\n".join(checking.check(options.config, cores, quick=options.quick)))
 
 
 def predict(options: argparse.Namespace) -> None:
     """Predict new rows with a finished analysis."""
-    from gpmcflow.pipeline.own_data import is_standard_output, predict_file
+    from gpmcflow.pipeline.predict import is_standard_output, predict_file
 
     lines = predict_file(options.analysis, options.csv, options.output, raw=options.raw_text)
     print("\n".join(lines), file=sys.stderr if is_standard_output(options.output) else sys.stdout)

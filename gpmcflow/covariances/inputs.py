@@ -268,12 +268,13 @@ def new_inputs(
         raise unknown_name("predict: unseen", unseen, ("error", "new"))
     frame = frame_of(X, like)
     values, centres = np.zeros((len(frame), len(like.names))), dict(like.centres)
+    repeated = set(frame.columns[frame.columns.duplicated()])
     for k, name in enumerate(like.names):
         if name not in kinds:
             continue
         if name not in frame.columns:
             raise unknown_name("new inputs: column", name, tuple(frame.columns))
-        if list(frame.columns).count(name) > 1:
+        if name in repeated:
             raise InputError(f"new inputs: two columns are named {name!r}; rename one")
         column, where = frame[name], f"new inputs: column {name!r}, row"
         if name in like.dates and holds(column, DATES):

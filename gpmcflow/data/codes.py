@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -310,10 +311,13 @@ class Encoding:
 
     def code(self, column: str) -> Code:
         """Return the code of a column; raise InputError for one that is not used."""
-        for code in self.codes:
-            if code.column == column:
-                return code
-        raise unknown_name("encoding: column", column, self.columns)
+        if column not in self._by_column:
+            raise unknown_name("encoding: column", column, self.columns)
+        return self._by_column[column]
+
+    @cached_property
+    def _by_column(self) -> dict[str, Code]:
+        return {code.column: code for code in self.codes}
 
     def inputs_of(self, column: str) -> list[str]:
         """Return the names of the inputs made of a column."""

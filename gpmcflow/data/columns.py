@@ -382,7 +382,10 @@ def _numbers(
 
 def _numerals(column: Column) -> Column | None:
     """Return the column as one of dates without marks, such as 19880806, None if a cell is no such date."""
-    days = parse_dates(np.where(column.missing, "", column.labels).tolist(), NUMERALS)
+    cells = np.where(column.missing, "", column.labels).tolist()
+    if not FORMATS[NUMERALS].fullmatch(next(filter(None, cells), "")):  # most columns end here
+        return None
+    days = parse_dates(cells, NUMERALS)
     if not np.isfinite(days[~column.missing]).all() or name_words(column.name) & ID_WORDS:
         return None
     return _as_dates(column, days, NUMERALS)

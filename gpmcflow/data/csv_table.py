@@ -287,7 +287,13 @@ def parse_numbers(cells: Sequence[str], decimal: str = ".") -> np.ndarray:
 
 def plain_numbers(cells: Sequence[str], decimal: str) -> np.ndarray:
     """Return the cells as float64, NaN for those with any sign other than the decimal mark."""
-    values = np.array([_plain_number(cell, decimal) for cell in cells], dtype=float)
+    texts = cells if decimal != "," else [_with_point(cell) for cell in cells]
+    try:  # most columns of numbers are plain; others mostly fail at the first cell
+        if "_" in "".join(texts):
+            raise ValueError("a mark that Python leaves out of numbers")
+        values = np.array([float(cell) if cell else math.nan for cell in texts])
+    except ValueError:
+        values = np.array([number_of(cell) for cell in texts], dtype=float)
     values[np.isinf(values)] = np.nan
     return values
 
@@ -306,9 +312,12 @@ def amount_of(cell: str, decimal: str) -> float:
 
 
 def _plain_number(cell: str, decimal: str) -> float:
-    if decimal == ",":
-        cell = cell.replace(",", ".") if "." not in cell else ""
-    return number_of(cell)
+    return number_of(_with_point(cell) if decimal == "," else cell)
+
+
+def _with_point(cell: str) -> str:
+    """A cell with a decimal comma as Python writes numbers; nothing where there is a point."""
+    return cell.replace(",", ".") if "." not in cell else ""
 
 
 def plain_labels(cells: Sequence[str], values: np.ndarray | None) -> np.ndarray:

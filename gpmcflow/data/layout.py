@@ -8,11 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from gpmcflow.errors import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 TASKS = ("classification", "multiclass", "regression", "counts")
 CHECKED = ("X", "y", "X_test", "y_test")
@@ -73,6 +76,8 @@ def build(
     }
     if parts.X_test is not None:
         coords["test_case"] = np.arange(len(parts.X_test), dtype=np.int64)
+    import xarray as xr  # here: whoever looks at a CSV file needs none
+
     dataset = xr.Dataset(variables, coords=coords | dict(parts.coords))
     dataset.attrs = {
         "name": name,

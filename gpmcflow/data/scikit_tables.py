@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pandas as pd
-from sklearn import datasets
 
 from gpmcflow.errors import unknown_name
 
 
 def _breast_cancer() -> pd.DataFrame:
     """Cell nuclei of 569 breast tumours; diagnosis malignant or benign."""
+    from sklearn import datasets  # here: it takes long to load
+
     bunch = datasets.load_breast_cancer(as_frame=True)
     words = [str(name) for name in bunch.target_names]
     return bunch.data.assign(diagnosis=[words[code] for code in bunch.target])
@@ -19,6 +20,8 @@ def _breast_cancer() -> pd.DataFrame:
 
 def _diabetes() -> pd.DataFrame:
     """442 patients with ten measurements; progression of the disease after a year."""
+    from sklearn import datasets  # here: it takes long to load
+
     bunch = datasets.load_diabetes(as_frame=True, scaled=False)
     names = {
         "bp": "blood_pressure", "s1": "total_cholesterol", "s2": "ldl", "s3": "hdl",

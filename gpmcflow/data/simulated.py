@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from scipy.special import expit, ndtr, ndtri
 from threadpoolctl import threadpool_limits
 
@@ -87,6 +86,8 @@ def draw_latent(
 
     Raises NumericalError, `where` starting its message, where no jitter up to 1e-6 s^2 helps.
     """
+    from scipy.spatial.distance import cdist  # takes long to load
+
     covariance = signal_sd**2 * np.exp(-0.5 * cdist(scaled, scaled, "sqeuclidean"))
     white = rng.standard_normal(len(scaled))
     with threadpool_limits(1):  # the bits of a factor depend on the number of threads

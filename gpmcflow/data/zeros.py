@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, gammaln
-from scipy.stats import chi2
+from scipy.special import chdtrc, expit, gammaln
 
 CHANCE = 0.01  # of so large a likelihood ratio, were there no zeros of another kind
 FEWEST_ZEROS = 10
@@ -21,6 +19,8 @@ def excess_zeros(counts: np.ndarray, exposure: np.ndarray) -> float | None:
     """
     if (counts == 0).sum() < FEWEST_ZEROS or counts.max(initial=0.0) < 2:
         return None
+    from scipy.optimize import minimize  # takes long to load
+
     zero, start = counts == 0, np.log(counts.sum() / exposure.sum())
 
     def loss(at: np.ndarray, share: float) -> float:
@@ -36,5 +36,5 @@ def excess_zeros(counts: np.ndarray, exposure: np.ndarray) -> float | None:
     first = [*plain.x, -1.0]
     mixed = minimize(lambda at: loss(at, float(expit(at[2]))), first, bounds=[*limits, (-8.0, 6.0)])
     share, ratio = float(expit(mixed.x[2])), 2.0 * (plain.fun - mixed.fun)
-    clear = 0.5 * chi2.sf(max(ratio, 0.0), 1) < CHANCE
+    clear = 0.5 * chdtrc(1.0, max(ratio, 0.0)) < CHANCE
     return share if clear and share > LEAST_SHARE else None

@@ -18,7 +18,7 @@ def _log_normal(loc: float, scale: float) -> Hyperprior:
 
 @functools.cache
 def default_hyperpriors() -> Mapping[str, Hyperprior]:
-    """Return the hyperprior of each kind of parameter by name; made on first use, as it loads scipy.stats."""
+    """Return the hyperprior of each kind of parameter by name."""
     return {
         "length_scale": _log_normal(0.0, 1.0),  # 0.14 to 7.1 with probability 0.95
         "signal_sd": _log_normal(0.0, 1.0),

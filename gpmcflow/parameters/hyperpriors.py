@@ -71,12 +71,11 @@ class Hyperprior:
     scale: str = "log"
 
     def __post_init__(self) -> None:
-        if self.distribution not in _distributions():
+        if self.distribution != "norm" and self.distribution not in _distributions():
             raise unknown_name("hyperprior: distribution", self.distribution, _distributions())
         if self.scale not in SCALES:
             raise unknown_name("hyperprior: scale", self.scale, SCALES)
-        family = getattr(scipy.stats, self.distribution)
-        shapes = family.shapes.replace(" ", "").split(",") if family.shapes else []
+        shapes = self._shapes
         for name in self.parameters:
             if name not in (*shapes, "loc", "scale"):
                 raise unknown_name(
@@ -89,7 +88,7 @@ class Hyperprior:
             )
         values = {name: float(value) for name, value in self.parameters.items()}
         object.__setattr__(self, "parameters", values)
-        if not np.isfinite(self._frozen.ppf(0.5)):
+        if not np.isfinite(self._median):
             raise InputError(
                 f"hyperprior {self.distribution}: parameters {values} are out of its range; see "
                 f"scipy.stats.{self.distribution}"
@@ -99,10 +98,7 @@ class Hyperprior:
                 f"hyperprior {self.distribution}: parameters {values} leave no probability to positive "
                 "numbers; give a distribution of them, or scale='log'"
             )
-        low, high = self._frozen.support()
-        if self.scale == "probability" and not (
-            self.distribution in BETWEEN and 0.0 <= low < high <= 1.0
-        ):
+        if self.scale == "probability" and not self._is_between():
             raise InputError(
                 f"hyperprior {self.distribution}: scale is 'probability', parameters {values}; allowed: beta "
                 "or uniform between 0 and 1, or scale='logit' with any distribution"
@@ -157,6 +153,36 @@ class Hyperprior:
             changed = {"loc": loc / unit, "scale": scale / unit}
         return Hyperprior(self.distribution, {**self.parameters, **changed}, self.scale)
 
+    @property
+    def _normal(self) -> bool:
+        """Whether theta itself is normal: then scipy.stats, which takes long to load, is not asked."""
+        return self.distribution == "norm" and self.scale in ("log", "logit")
+
+    @property
+    def _shapes(self) -> list[str]:
+        """Names of the parameters beside loc and scale."""
+        if self._normal:
+            return []
+        shapes = getattr(scipy.stats, self.distribution).shapes
+        return shapes.replace(" ", "").split(",") if shapes else []
+
+    @property
+    def _median(self) -> float:
+        """Of the distribution; not finite for parameters out of its range."""
+        if self._normal:
+            loc, scale = (
+                self.parameters.get(name, at) for name, at in (("loc", 0.0), ("scale", 1.0))
+            )
+            return loc if 0.0 < scale < np.inf else np.nan
+        return float(self._frozen.ppf(0.5))
+
+    def _is_between(self) -> bool:
+        """Whether it is a distribution between 0 and 1, known exactly near both."""
+        if self.distribution not in BETWEEN:
+            return False
+        low, high = self._frozen.support()
+        return 0.0 <= low < high <= 1.0
+
     @cached_property
     def _frozen(self):
         return getattr(scipy.stats, self.distribution)(**self.parameters)
@@ -176,12 +202,14 @@ class Hyperprior:
         """How it is evaluated."""
         if self.scale == "probability":
             return probability_form(self.distribution, self.parameters)
-        natural = self.scale == "natural"
-        return form_of(self.distribution, self.parameters, natural, self._frozen, self.below_zero)
+        frozen, natural = None if self._normal else self._frozen, self.scale == "natural"
+        return form_of(self.distribution, self.parameters, natural, frozen, self.below_zero)
 
     @cached_property
     def support(self) -> tuple[float, float]:
         """Least and largest theta with a density, infinite where there is no bound."""
+        if self._normal:
+            return -np.inf, np.inf
         low, high = (float(v) for v in self._frozen.support())
         if self.scale in ("log", "logit"):
             return low, high

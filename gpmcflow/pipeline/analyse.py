@@ -19,7 +19,8 @@ from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import table_of
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
-from gpmcflow.pipeline.own_data import analysis_name, predict_file, results_folder
+from gpmcflow.pipeline.new import analysis_name
+from gpmcflow.pipeline.predict import predict_file, results_folder
 from gpmcflow.pipeline.run import run
 from gpmcflow.storage import load_results, read_csv, write_text
 from gpmcflow.storage.input_files import load_json

@@ -15,7 +15,7 @@ import xarray as xr
 
 import gpmcflow
 from gpmcflow.analysis import fitting
-from gpmcflow.analysis.data import Data, data_of, data_tree
+from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.page.certificate import certificate_page
 from gpmcflow.analysis.page.words import duration, series
@@ -128,7 +128,7 @@ def certify(
 def _data(config: Mapping, name: str, folder: Path) -> Data:
     where = f"analyses.{name}.data"
     table = prepare(name, config["analyses"][name], folder, config["seed"], where)
-    return data_of(data_tree(table)).whole()
+    return data_of_table(table).whole()
 
 
 def _stated(settings: Mapping, models: Sequence[str], where: str) -> list[str]:

@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from gpmcflow.errors import ResourceError
@@ -18,7 +17,7 @@ from gpmcflow.jobs.problems import limit_bytes
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.monitor.status import clock
 from gpmcflow.pipeline.plan import planned_jobs
-from gpmcflow.pipeline.studies import STUDIES
+from gpmcflow.pipeline.studies import studies_of
 from gpmcflow.storage.atomic import write_error
 
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
@@ -42,6 +41,7 @@ class JobForecast:
     job: PlannedJob
     cost: Cost | None
     cores: int
+    minor: bool = False  #: a table, a figure or a page
 
 
 @dataclass(frozen=True)
@@ -121,28 +121,31 @@ def require_fit(needs: Forecast) -> None:
     require_disk(needs.disk, needs.folder, "the results and their state")
 
 
-@cache
-def _costs() -> dict[str, Callable[[Context, PlannedJob], Cost | None]]:
-    """Rule -> forecast of its cost; tables, figures and pages have none."""
-    own = {rule: cost for study in STUDIES for rule, cost in study.load("costs").items()}
+def _costs(config: dict) -> dict[str, Callable[[Context, PlannedJob], Cost | None]]:
+    """Rule -> forecast of its cost, of the studies of a config; tables, figures and pages have none."""
+    own = {r: cost for study in studies_of(config) for r, cost in study.load("costs").items()}
     return {"prepare": _prepare_cost, **own}
 
 
 def _measured(context: Context, planned: list[PlannedJob]) -> list[JobForecast]:
     """The forecast of each job; large configs take minutes, so a terminal shows how far it is."""
     progress, jobs = Progress("forecast", len(planned), unit="jobs"), []
+    costs = _costs(context.config)
     for job in planned:
-        jobs.append(_job(context, job))
+        jobs.append(_job(context, job, costs.get(job.rule)))
         progress.update()
     progress.close()
     return jobs
 
 
-def _job(context: Context, job: PlannedJob) -> JobForecast:
-    cores, cost = job.stage.ask.threads(context.config, job), _costs().get(job.rule)
+def _job(
+    context: Context, job: PlannedJob, cost: Callable[[Context, PlannedJob], Cost | None] | None
+) -> JobForecast:
     if cost is None:
         seconds, memory = startup()
-        return JobForecast(job, Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES), 1)
+        own = Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
+        return JobForecast(job, own, 1, minor=True)
+    cores = job.stage.ask.threads(context.config, job)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:
         return JobForecast(job, None, cores)
     context.workers = cores
@@ -197,8 +200,8 @@ def forecast_table(needs: Forecast) -> str:
     """Return a forecast as a table for people: a row for each rule and problem, then the totals."""
     groups: dict[tuple[str, str], list[JobForecast]] = {}
     for job in needs.jobs:
-        known = job.job.rule in _costs()
-        key = (job.job.rule, job.job.problem or "") if known else ("tables, figures, report", "")
+        own = (job.job.rule, job.job.problem or "")
+        key = ("tables, figures, report", "") if job.minor else own
         groups.setdefault(key, []).append(job)
     rows = [("rule", "problem", "jobs", "cores", "time each", "time", "memory", "disk")]
     for (rule, problem), jobs in groups.items():

@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,7 @@ def environment() -> dict:
     }
 
 
+@cache
 def _versions() -> dict[str, str]:
     versions = {}
     for name in _PACKAGES:

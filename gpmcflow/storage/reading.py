@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import xarray as xr
 
 from gpmcflow.errors import StorageError
 from gpmcflow.storage.checksums import require_unchanged
+from gpmcflow.storage.plain_reading import plain_tree
 from gpmcflow.storage.schema import LIBRARY
 from gpmcflow.storage.structure import require_structure
 
@@ -56,7 +59,9 @@ def open_results(path: str | os.PathLike) -> xr.DataTree:
     ...         tree.prior_predictive["y"].chunks, tree.prior_predictive["y"].shape
     (((1,), (3,), (4,)), (1, 3, 4))
     """
-    path = _checked(path)
+    path = Path(path)
+    with _own_file(path):  # which is checked
+        pass
     try:
         return xr.open_datatree(path, chunks={}, **_OPTIONS)
     except Exception as error:  # whatever the libraries make of a file that is not ours
@@ -97,15 +102,18 @@ def load_results(path: str | os.PathLike) -> xr.DataTree:
     >>> loaded.prior_predictive["y"].shape
     (1, 3, 4)
     """
-    path = _checked(path)
+    path = Path(path)
+    with _own_file(path) as file:
+        tree = plain_tree(file)
     try:
-        return xr.load_datatree(path, **_OPTIONS)
+        return xr.load_datatree(path, **_OPTIONS) if tree is None else tree
     except Exception as error:  # whatever the libraries make of a file that is not ours
         raise _damaged(path, error) from error
 
 
-def _checked(path: str | os.PathLike) -> Path:
-    path = Path(path)
+@contextlib.contextmanager
+def _own_file(path: Path) -> Iterator[h5py.File]:
+    """Open a file that is whole, of this package, and made of what its files are made of."""
     if not path.is_file():
         what = "it is a folder" if path.is_dir() else "no such file"
         raise StorageError(f"{path}: {what}; give a results file, or run the step that writes it.")
@@ -121,11 +129,11 @@ def _checked(path: str | os.PathLike) -> Path:
         with h5py.File(path, "r") as file:
             _require_own(file.attrs.get("creation_library"), path)
             require_structure(file, path)
+            yield file
     except StorageError:
         raise
     except Exception as error:
         raise _damaged(path, error) from error
-    return path
 
 
 def _require_own(library: Any, path: Path) -> None:

@@ -78,6 +78,11 @@ def test_tables_are_those_of_the_committed_files():
     wrong = committed_tables.certificates_mutants(ROOT).groupby("sampler").last()
     assert len(wrong) == 3
     assert (wrong["failed"] == wrong["certificates"]).all()
+    answers = committed_tables.first_answer(ROOT)
+    for name in ("patients", "birds", "machine"):
+        score, apart = answers.loc[f"{name} --quick", ["log score", "less mgcv's"]]
+        gap = float(score) - float(answers.loc[f"mgcv: {name}", "log score"])
+        assert float(apart.split()[0]) == pytest.approx(gap, abs=2e-3)
     for problem, covered in committed_tables.coverage(ROOT)["covered"].items():
         name = {"gaussian-3": "Gaussian, d = 3"}.get(problem, problem)
         assert f"| {name} | 200 | {covered} |" in told

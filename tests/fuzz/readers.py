@@ -31,7 +31,7 @@ from gpmcflow.monitor.status import job_statuses, status_table
 from gpmcflow.monitor.status_diagnostics import partial_results
 from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
-from gpmcflow.pipeline.own_data import new
+from gpmcflow.pipeline.new import new
 from gpmcflow.replications.parts import PUBLISHED, rebuild
 from gpmcflow.report.page import build_report
 from gpmcflow.storage import load_results, open_results

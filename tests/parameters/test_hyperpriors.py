@@ -149,3 +149,20 @@ def test_bad_entries(entry, message):
 def test_bad_bounds():
     with pytest.raises(InputError, match=r"allowed: 0 < lower < upper"):
         Hyperprior.log_uniform(0.0, 1.0)
+
+
+@pytest.mark.parametrize("scale", ["log", "logit"])
+def test_normals_are_those_of_scipy(scale):
+    own = Hyperprior("norm", {"loc": -0.5, "scale": 1.5}, scale)
+    law = norm(-0.5, 1.5)
+    assert own.support == law.support()
+    assert own.width == pytest.approx(law.ppf(0.995) - law.ppf(0.005), rel=1e-14)
+    places = np.linspace(-9.0, 9.0, 7)
+    assert [own.log_density(t) for t in places] == pytest.approx(law.logpdf(places), rel=1e-13)
+    assert own.quantile([1e-9, 0.3, 0.9]) == pytest.approx(law.ppf([1e-9, 0.3, 0.9]), rel=1e-14)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+def test_a_normal_without_a_width_is_refused(scale):
+    with pytest.raises(InputError, match=r"norm: parameters .* out of its range"):
+        Hyperprior("norm", {"scale": scale})

@@ -10,7 +10,8 @@ import pytest
 
 import gpmcflow as gp
 from gpmcflow.errors import InputErrors, StorageError
-from gpmcflow.pipeline import own_data
+from gpmcflow.pipeline.new import new
+from gpmcflow.pipeline.predict import predict_file
 from gpmcflow.pipeline.run import run
 
 MODELS = {"lines": "linear() + constant()", "curve": 'matern32("rain")'}
@@ -49,7 +50,7 @@ def test_predictions_have_the_index_of_the_frame_and_are_those_of_the_command(
     assert list(own.index) == ["a", "b", "c"]
     monkeypatch.chdir(tmp_path)
     new.to_csv("new.csv", index=False)
-    own_data.predict_file(str(analysis.folder), "new.csv", "out.csv")
+    predict_file(str(analysis.folder), "new.csv", "out.csv")
     np.testing.assert_array_equal(own["mean"], pd.read_csv("out.csv")["mean"])
     pd.testing.assert_frame_equal(analysis.predict("new.csv"), own.reset_index(drop=True))
 
@@ -70,7 +71,7 @@ def test_a_file_gives_the_files_of_the_commands(plots, tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         plots.to_csv(tmp_path / name / "plots.csv", index=False)
     monkeypatch.chdir(tmp_path / "shell")
-    own_data.new("plots.csv", "harvest")
+    new("plots.csv", "harvest")
     assert run("plots.yaml", quick=True) == 0
     made = gp.analyse(tmp_path / "python" / "plots.csv", "harvest")
     monkeypatch.chdir(tmp_path)

@@ -139,7 +139,7 @@ def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch
     here.workers = 4
     assert split_hmc.chains_cost(here, stated).seconds == pytest.approx(shared + START + 512 * each)
     # the job asks for one thread, and its forecast is that of one process whatever the config has
-    alone = forecast_module._job(here, stated)
+    alone = forecast_module._job(here, stated, split_hmc.chains_cost)
     assert (alone.cores, alone.cost.seconds) == (1, pytest.approx(shared + 4 * 512 * each))
 
 

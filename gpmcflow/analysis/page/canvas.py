@@ -122,7 +122,6 @@ def top_left(axes: Axes, text: str) -> None:
 def _thin(figure: Figure) -> None:
     """Leave out every other tick label of an axis until none overlaps its neighbour."""
     renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw_without_rendering()
     for axes in figure.axes:
         for axis, (start, end) in ((axes.xaxis, ("x0", "x1")), (axes.yaxis, ("y0", "y1"))):
             labels = [text for text in axis.get_ticklabels() if text.get_text()]

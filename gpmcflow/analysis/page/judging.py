@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
 from markupsafe import Markup
 from matplotlib.ticker import FixedLocator
-from scipy import stats
 
 from gpmcflow.analysis.page.canvas import (
     ACCENT,
@@ -95,12 +95,12 @@ def probabilities_fit(judged: pd.DataFrame) -> tuple[bool, int]:
         rows = order.iloc[group]
         p = rows["probability"].to_numpy(float)
         terms.append((rows["outcome"].sum() - p.sum()) ** 2 / max((p * (1 - p)).sum(), 1e-9))
-    return bool(stats.chi2.sf(sum(terms), len(terms)) >= DOUBTFUL), int(np.argmax(terms))
+    return bool(scipy.stats.chi2.sf(sum(terms), len(terms)) >= DOUBTFUL), int(np.argmax(terms))
 
 
 def share_interval(seen: int, n: int) -> tuple[float, float]:
     """95 % interval of a share (Wilson's score interval)."""
-    interval = stats.binomtest(int(seen), int(n)).proportion_ci(method="wilson")
+    interval = scipy.stats.binomtest(int(seen), int(n)).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
 
 
@@ -115,7 +115,7 @@ def inside_as_promised(inside: int, n: int, promised: float, *, discrete: bool =
     The interval of a count promises at least its probability, so only too few are a fault.
     """
     side = "less" if discrete else "two-sided"
-    return bool(stats.binomtest(inside, n, promised, alternative=side).pvalue >= DOUBTFUL)
+    return bool(scipy.stats.binomtest(inside, n, promised, alternative=side).pvalue >= DOUBTFUL)
 
 
 def quantile_shares(judged: pd.DataFrame) -> list[QuantileShare]:
@@ -161,7 +161,9 @@ def times_fit(judged: pd.DataFrame) -> tuple[bool, float]:
     """
     expected = float(-np.log(judged["survival"].clip(lower=1e-300)).sum())
     seen = float(judged["event"].sum())
-    chance = 2.0 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))
+    chance = 2.0 * min(
+        scipy.stats.poisson.cdf(seen, expected), scipy.stats.poisson.sf(seen - 1, expected)
+    )
     return bool(chance >= DOUBTFUL), expected
 
 

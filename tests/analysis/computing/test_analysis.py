@@ -15,8 +15,8 @@ from gpmcflow.analysis.report import can_do
 from gpmcflow.approximations.integrated import integrate
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import StorageError
-from gpmcflow.pipeline import own_data
-from gpmcflow.pipeline.own_data import predict_file, results_folder
+from gpmcflow.pipeline import predict
+from gpmcflow.pipeline.predict import predict_file, results_folder
 from gpmcflow.storage import load_results, write_results
 from tests.arviz_reads import arviz_reads
 
@@ -308,7 +308,7 @@ def test_predictions_are_refused_unless_all_is_of_one_run(done, monkeypatch):
     kept = fit.with_name(f"{fit.name}.json").read_bytes()
     for code, fits in (("of today", True), ("of yesterday", False)):
         write_results(load_results(fit), fit, sidecar={"code": code})
-        monkeypatch.setattr(own_data, "code_digest", lambda *_: "of today")
+        monkeypatch.setattr(predict, "code_digest", lambda *_: "of today")
         if fits:
             predict_file("mine", "new.csv", "mine.csv")
             continue

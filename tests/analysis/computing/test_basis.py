@@ -18,7 +18,7 @@ from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.predictive import by_blocks, log_predictive_density
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.jobs.costs import Context
-from gpmcflow.pipeline import own_data as commands
+from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
 
@@ -178,7 +178,7 @@ def test_a_large_dense_model_is_timed_in_part_and_told_of_basis_functions(
     monkeypatch.chdir(tmp_path)
     own = write(tmp_path, table("binary", 3000), a={"covariance": TEXTS["binary"]})
     monkeypatch.setattr(costs, "LARGEST_TIMED", 150)
-    lines = commands.check("mine.yaml", 2)
+    lines = check("mine.yaml", 2)
     assert lines[1].startswith("analyses.mine.models.a: a dense covariance of n = 2400 cases costs")
     assert lines[1].endswith(
         'GB a chain; structure "basis" fits this covariance with m = 22 weights'

@@ -16,7 +16,7 @@ from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.likelihoods import Softmax
-from gpmcflow.pipeline.own_data import predict_file
+from gpmcflow.pipeline.predict import predict_file
 
 from ..reading import text_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpmcflow.analysis.data import data_of, data_tree
+from gpmcflow.analysis.data import data_of, data_of_table, data_tree
 from gpmcflow.analysis.reading import cells_of, prepare, tree_of, write_rows
 from gpmcflow.analysis.report import groups_scored
 from gpmcflow.data.own_table import prepare_table
@@ -47,6 +47,36 @@ def test_the_same_from_a_results_file(tmp_path, table, kind):
     assert (data.held_out is None) == (kind == "many")
     assert data.new.y is None
     pd.testing.assert_frame_equal(data.new.X, prepared.new.X)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [
+        ("binary", {"target": "ill"}),
+        ("counts", {"target": "count", "exposure": "hours", "coordinates": ["east", "north"]}),
+        ("classes", {"target": "kind"}),
+        ("survival", {"target": "weeks", "outcome": "survival", "event": "died"}),
+        ("many", {"target": "yield", "test_fraction": 0.0}),
+    ],
+)
+def test_a_prepared_table_is_the_data_of_its_tree(tmp_path, table, kind, stated):
+    frame = table(kind)
+    frame.to_csv(tmp_path / "file.csv", index=False)
+    frame.head(5).to_csv(tmp_path / "new.csv", index=False)
+    settings = {"csv": "file.csv", "new": "new.csv", **stated}
+    prepared = prepare_table(settings, tmp_path)
+    own, expected = data_of_table(prepared), data_of(data_tree(prepared))
+    assert own.encoding == expected.encoding
+    for rows, other in zip(own[1:], expected[1:], strict=True):
+        assert (rows is None) == (other is None)
+        if rows is None:
+            continue
+        pd.testing.assert_frame_equal(rows.X, other.X)
+        for name in ("row", "y", "outcome", "unit"):
+            values, same = getattr(rows, name), getattr(other, name)
+            assert (values is None) == (same is None)
+            if values is not None:
+                np.testing.assert_array_equal(values, same, strict=True)
 
 
 def test_units_go_by_the_name_of_the_likelihood(data):

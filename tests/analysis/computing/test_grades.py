@@ -19,7 +19,7 @@ from gpmcflow.approximations.prediction import predictors
 from gpmcflow.data.grades import grade_order, grades_above, grades_below
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors
-from gpmcflow.pipeline.own_data import predict_file
+from gpmcflow.pipeline.predict import predict_file
 
 from ..reading import text_of
 

@@ -26,7 +26,7 @@ from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError
-from gpmcflow.pipeline.own_data import predict_file
+from gpmcflow.pipeline.predict import predict_file
 from gpmcflow.storage import write_result_text
 
 LIKE_PREDICTIONS = ["row", "mean", "q025", "q975"]

@@ -20,7 +20,7 @@ from gpmcflow.analysis.tables import grid
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors
-from gpmcflow.pipeline.own_data import predict_file
+from gpmcflow.pipeline.predict import predict_file
 
 from ..reading import text_of
 

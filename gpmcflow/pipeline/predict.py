@@ -1,9 +1,8 @@
-"""The commands for own data: a config for a new file, all its problems at once, predictions of new rows."""
+"""`gpmcflow predict`: predictions of new rows by a finished analysis."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,80 +15,19 @@ from gpmcflow.analysis.fitting import N_PREDICTED, stored_predictors
 from gpmcflow.analysis.grades import PREFIX
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import cells_of
-from gpmcflow.analysis.report import made_of
-from gpmcflow.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, RESERVED, holds_out
+from gpmcflow.analysis.study import DRAW, FINAL, FINAL_DRAW, FIT, holds_out, made_of
 from gpmcflow.analysis.summaries import predictions_of
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.approximations.predictive import mixture
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_table import Part, encode_new
-from gpmcflow.data.suggestions import suggest
-from gpmcflow.errors import InputError, InputErrors, StorageError, refuse_unfit
+from gpmcflow.errors import InputError, StorageError, refuse_unfit
 from gpmcflow.execution.code import code_digest
-from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.jobs.study import Stage
-from gpmcflow.pipeline.config import check_config, config_problems, load_config
-from gpmcflow.pipeline.forecast import forecast, require_fit
-from gpmcflow.pipeline.plan import count_runs
-from gpmcflow.pipeline.run import analysis_problems, require_results_folders
 from gpmcflow.storage import csv_text, load_results, read_sidecar, write_text
 from gpmcflow.storage.atomic import is_special
 from gpmcflow.storage.checksums import recorded_checksum
 from gpmcflow.storage.input_files import load_json, load_yaml, user_path
-
-
-def new(
-    csv: str | Path, target: str, *, positive: str | None = None, force: bool = False
-) -> list[str]:
-    """Write a commented config for a CSV file into this folder; return lines that say what was seen.
-
-    Raises `InputError` where a config of that name is there already, unless ``force``, and `InputErrors` for
-    a file that cannot be read.
-    """
-    name = analysis_name(Path(csv).stem)
-    config = Path(f"{name}.yaml")
-    if config.exists() and not force:
-        raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
-    suggestion = suggest(csv, target, positive=positive)
-    write_text(suggestion.text(name, csv=os.path.relpath(csv)), config)
-    return [
-        *suggestion.summary().splitlines(),
-        f"Wrote {config}. Read it, then: gpmcflow check {config}",
-    ]
-
-
-def analysis_name(text: str) -> str:
-    """A name that a folder of results can have, made of that of a file or a column."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_") or "analysis"
-    return f"my-{name}" if name in RESERVED else name
-
-
-def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
-    """Check a config file and the CSV files it names; return lines with the time and memory to expect.
-
-    Raises `InputErrors` with all that is wrong, `StorageError` where results cannot go, and `ResourceError`
-    for what cannot fit into memory or disk.
-    """
-    folder, where = Path(path).resolve().parent, str(path)
-    config = load_config(path, quick=quick)
-    problems = config_problems(config, where=where, path=path)
-    if not problems:
-        config = check_config(config, where=where, folder=folder, path=path)
-        check_models(config, where=where)
-        require_results_folders(config, folder)
-        problems += analysis_problems(config, folder)
-    if problems:
-        raise InputErrors([line.removeprefix(f"{where}: ") for line in problems], where)
-    lines = []
-    if config["studies"]:
-        n, runs = len(config["problems"]), count_runs(config)
-        lines.append(f"{path}: ok, {n} problems of studies, {runs} runs of a method")
-    if config["analyses"]:
-        cost = forecast(config, cores=cores, folder=folder)
-        require_fit(cost)
-        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
-        lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
-    return lines
 
 
 def results_folder(name: str, who: str = "predict") -> Path:
