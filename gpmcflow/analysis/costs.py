@@ -18,6 +18,7 @@ from gpmcflow.analysis.fitting import (
 )
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
+from gpmcflow.analysis.study import holds_out
 from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
 from gpmcflow.approximations.conditional import (
     NewDesigns,
@@ -62,7 +63,7 @@ WEIGHTED, SETTINGS = (
     150,
     35,
 )  # fits that get weights, and settings that predictions are averaged over
-WARM = 0.35  # of a fit, where it begins at one nearby
+WARM = 0.25  # of a fit, where it begins at one nearby
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
@@ -236,6 +237,16 @@ def read_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def fit_cost(context: Context, job: PlannedJob) -> Cost:
+    """The quick fit of a model, and its scores; where nothing is held out, what it says, too."""
+    return _fit_cost(context, job, answers=not holds_out(context.config["analyses"][job.problem]))
+
+
+def answer_cost(context: Context, job: PlannedJob) -> Cost:
+    """The quick fit to all rows, and what it says."""
+    return _fit_cost(context, job, answers=True)
+
+
+def _fit_cost(context: Context, job: PlannedJob, *, answers: bool) -> Cost:
     """Settings of the hyperparameters, or their maximum and annealing to the evidence; effects of columns."""
     unit, evidence = _unit(context, job), context.config["analyses"][job.problem]["evidence"]
     model = _model(context, job)
@@ -245,7 +256,8 @@ def fit_cost(context: Context, job: PlannedJob) -> Cost:
             seconds = climbs * unit.fit + WEIGHTED * unit.value
         else:
             seconds = climbs * (WARM * unit.fit + unit.gradient) + WEIGHTED * WARM * unit.fit
-        seconds += SETTINGS * (unit.predictor + unit.effects) + _response_seconds(context, job)
+        seconds += SETTINGS * (unit.predictor + answers * unit.effects)
+        seconds += _response_seconds(context, job)
         return _job(context, unit.fitted, seconds)
     if isinstance(model, MultiGPModel):
         seconds = (CLASS_FITS[0] + CLASS_FITS[1] * (unit.dim + 1)) * unit.fit
@@ -378,7 +390,7 @@ def _with_all_rows(context: Context, jobs: list[PlannedJob]) -> Context:
 def final_cost(context: Context, job: PlannedJob) -> Cost:
     """What the fit to all rows, or its draws, say."""
     quick = context.config["analyses"][job.problem]["quick"]
-    return _of_all_rows(fit_cost if quick else summary_cost)(context, job)
+    return _of_all_rows(answer_cost if quick else summary_cost)(context, job)
 
 
 def _response_seconds(context: Context, job: PlannedJob) -> float:
