@@ -38,6 +38,7 @@ class HeteroscedasticGaussian(MultiLikelihood):
 
     name = "heteroscedastic_gaussian"
     functions = ("mean", "log_sd")
+    noise_function = "log_sd"
 
     def default_means(self) -> dict[str, Any]:
         """0, and the hyperprior of the log of a Gaussian likelihood's noise."""

@@ -30,6 +30,8 @@ class MultiLikelihood(Likelihood):
         Whether all functions have one covariance and one set of hyperparameters.
     least_information:
         Of a site, where the average of `information` is less, or negative.
+    noise_function:
+        The function, if there is one, that is the log of the standard deviation of y about the first.
 
     Raises
     ------
@@ -53,6 +55,7 @@ class MultiLikelihood(Likelihood):
         1e-6  #: of a site; a class that a case cannot be says nothing of its function
     )
     log_concave: ClassVar[bool] = False
+    noise_function: ClassVar[str] = ""  #: the log of the standard deviation of y, which has units
 
     @abstractmethod
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -106,12 +106,17 @@ def warn_units(model: GPModel) -> None:
         likelihood = model.likelihood_at(full)
         noise = sum(np.square(likelihood.number(name)) for name in widths)
         total = model.prior_variance(full, model.X) + noise
-        ends.append((model.mean_at(full), *(float(np.sqrt(np.mean(v))) for v in (noise, total))))
+        least, most = (float(np.sqrt(np.mean(v))) for v in (noise, total))
+        ends.append((model.mean_at(full), least, most))
+    tell_units(model.eta_y, ends, model.likelihood.eta_of)
+
+
+def tell_units(y: np.ndarray, ends: Sequence[tuple[float, float, float]], of: str) -> None:
+    """Say so where the size of y is far from what both ends (mean, noise, noise and signal) allow."""
     (low, least, _), (high, _, most) = ends
-    c = float(np.clip(np.mean(model.eta_y), low, high))
-    size = float(np.sqrt(np.mean((model.eta_y - c) ** 2)))
+    c = float(np.clip(np.mean(y), low, high))
+    size = float(np.sqrt(np.mean((y - c) ** 2)))
     if size > FAR * most or 0.0 < size < least / FAR:
-        of = model.likelihood.eta_of
         remedy = "standardise y" if of == "y" else "divide y by a typical value, give a mean"
         log.warning(
             "model: %s differs from the mean %.3g by %.2g on average, and the hyperpriors allow %.2g to "

@@ -17,7 +17,7 @@ from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import text_digest
 from gpmcflow.likelihoods import Likelihood, MultiLikelihood
-from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.gp_model import GPModel, tell_units
 from gpmcflow.models.model_coordinates import ModelCoordinates
 from gpmcflow.models.outcome import Outcome
 from gpmcflow.models.printed import as_html, as_text
@@ -138,6 +138,21 @@ class MultiGPModel(ModelCoordinates):
         of_part = [self.parameters.places(k) for k in range(len(parts))]
         set_(self, "part_places", of_part * (len(self.functions) // len(parts)))
         set_(self, "_likelihood_places", self.parameters.places(len(parts)))
+        if self.likelihood.noise_function:
+            self._warn_units(self.functions.index(self.likelihood.noise_function))
+
+    def _warn_units(self, noise: int) -> None:
+        """As `warn_units`, of a mean function and the log of the noise's standard deviation."""
+        signal, ends = self.parts[0], []
+        if not self.dim or signal.basis:
+            return
+        for share in (0.001, 0.999):
+            theta = [float(prior.quantile(share)) for prior in self.parameters.free_priors]
+            own, of_noise = (self.full(np.array(theta))[self.part_places[k]] for k in (0, noise))
+            variance = np.exp(2.0 * self.parts[noise].mean_at(of_noise))
+            total = float(np.mean(signal.prior_variance(own, self.X))) + variance
+            ends.append((signal.mean_at(own), float(np.sqrt(variance)), float(np.sqrt(total))))
+        tell_units(self.y, ends, "y")
 
     # -- functions -------------------------------------------------------------------------------
 

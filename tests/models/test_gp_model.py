@@ -30,6 +30,7 @@ from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.likelihoods import (
     Binomial,
     Gaussian,
+    HeteroscedasticGaussian,
     Logistic,
     NegativeBinomial,
     Poisson,
@@ -722,6 +723,11 @@ def test_units_of_y_that_hyperpriors_do_not_allow(caplog):
         caplog.clear()
         GPModel(x, units * y + (5e6 if mean is level else 0.0), covariance, likelihood, mean)
         assert ("standardise y" in caplog.text) == told, (units, covariance, likelihood)
+    for units, told in ((1e6, True), (1e-6, True), (1.0, False)):
+        caplog.clear()
+        functions = {"mean": Matern32(), "log_sd": Matern32()}
+        GPModel(x, units * y, functions, HeteroscedasticGaussian())
+        assert ("standardise y" in caplog.text) == told, units
     caplog.clear()
     GPModel(x, np.full(30, 1e6), Matern32(), Poisson())
     assert not caplog.text  # counts have no units
