@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -256,12 +258,8 @@ def test_evidence_and_leave_one_out_are_in_the_units_of_the_file(fitted, data, m
     """In days instead of weeks each end costs log 7 more, a censored time nothing."""
     law, own, _, quick = fitted
     learning = own.learning
-    longer = own._replace(
-        encoding=own.encoding.__class__(
-            **{**vars(own.encoding), "target": own.target.__class__(
-                **{**vars(own.target), "scale": 7.0 * own.target.scale})}
-        )
-    )  # fmt: skip
+    target = replace(own.target, scale=7.0 * own.target.scale)
+    longer = own._replace(encoding=replace(own.encoding, target=target))
     made = model(longer, "squared_exponential(dose)", likelihood={"survival": {"law": law}})
     with at_maximum():
         days = fit(made, longer, EVIDENCE, **KEY)
