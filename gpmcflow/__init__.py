@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from gpmcflow.lazy_names import lazy_names
+
 __version__ = "0.1.0"
 
 _HOME = {
@@ -122,16 +124,13 @@ _HOME = {
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
+_named = lazy_names(__name__, _HOME)
 
 
 def __getattr__(name: str) -> Any:
     if name == "sklearn":
         return importlib.import_module("gpmcflow.sklearn")
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    return _named(name)
 
 
 def __dir__() -> list[str]:

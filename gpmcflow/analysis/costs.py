@@ -11,11 +11,7 @@ import numpy as np
 
 from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.effects import Sweep
-from gpmcflow.analysis.fitting import (
-    N_PREDICTED,
-    n_left_out,
-    too_much_annealing,
-)
+from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.analysis.study import holds_out
@@ -59,10 +55,8 @@ BASIS_STEPS = (1.0, 0.25)  # as `STEPS`: so much data leave little to correlate
 MOST_TIMED = 400_000  # bytes of the inputs of sweeps whose predictions are timed, or of one
 LARGEST_TIMED = 1200  # cases of a dense model that is timed at full size; of more, a part and n^3
 CLIMBS = (20.0, 6.0)  # gradients of the climbs to modes and of their curvature: a + b d
-WEIGHTED, SETTINGS = (
-    150,
-    35,
-)  # fits that get weights, and settings that predictions are averaged over
+WEIGHTED = 150  # fits that get weights
+SETTINGS = 35  # that predictions are averaged over
 WARM = 0.25  # of a fit, where it begins at one nearby
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.evidence.alarms import MAX_BRIDGE_VARIANCE, MAX_PARETO_K
+from gpmcflow.diagnostics.importance_weights import BAD_K
+from gpmcflow.evidence.alarms import MAX_BRIDGE_VARIANCE
 from gpmcflow.evidence.model_comparison import compare_models
 from gpmcflow.evidence.model_evidence import model_evidence
 from gpmcflow.execution import Execution
@@ -101,7 +102,7 @@ def evidence_table(trees: Mapping[str, xr.DataTree], settings: Mapping) -> pd.Da
 
 def _settle(group: xr.Dataset, settings: Mapping) -> str:
     """A ladder where two ends overlap too little, else more draws."""
-    poor = float(group["overlap"]) > MAX_BRIDGE_VARIANCE or float(group["pareto_k"]) > MAX_PARETO_K
+    poor = float(group["overlap"]) > MAX_BRIDGE_VARIANCE or float(group["pareto_k"]) > BAD_K
     if poor and group.attrs["route"] == "two_ended":
         return "evidence: {route: auto}"
     return f"evidence: {{route: {settings['route']}, draws: {2 * settings['draws']}}}"

@@ -13,11 +13,7 @@ from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
-from gpmcflow.approximations.integrated import (
-    IntegratedApproximation,
-    integrate,
-    integrates,
-)
+from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
 from gpmcflow.approximations.leave_one_out import (
     LeaveOneOut,
     at_theta,
@@ -61,9 +57,9 @@ def fit(
     """EP, or the exact marginal likelihood, averaged over the hyperparameters or at its maximum.
 
     Groups: settings (`IntegratedApproximation.to_dataset`), or maximum (theta, parameter values) where
-    `quick_fit` is that; evidence (log_evidence in nats of outcomes in
-    natural units, standard_error, approximate_log_evidence, alarm), and those of `describe`, with
-    ``scores_alone`` of the held-out rows alone.
+    `quick_fit` is that; evidence (log_evidence in nats of outcomes in natural units, standard_error,
+    approximate_log_evidence, alarm), and those of `describe`, with ``scores_alone`` of the held-out rows
+    alone.
     """
     best = quick_fit(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)

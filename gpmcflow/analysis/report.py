@@ -25,10 +25,11 @@ from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
-from gpmcflow.approximations.integrated import BAD_K, FEWEST
+from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.data.seasons import calendar_name, find_season
+from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.diagnostics.rhat_limit import LEAST
 from gpmcflow.execution import chain_generators
 from gpmcflow.jobs.job import Job
@@ -84,7 +85,7 @@ def checks(
         touches = "what is shown" if name == shown else f"the comparison with {name}"
         rows += [_row(name, touches, each) for each in own]
         if evidence is None:
-            of_evidence = _at_maximum(row, again)
+            of_evidence = _of_quick_evidence(row, again)
         else:
             of_evidence = [_averaged(evidence.set_index("model").loc[name], again)]
         rows += [_row(name, "only its place by the evidence", each) for each in of_evidence]
@@ -115,13 +116,12 @@ def _row(model: str, touches: str, each: tuple) -> dict[str, Any]:
     return {"model": model, "touches": touches, **dict(zip(names, each, strict=False))}
 
 
-def _at_maximum(row: dict[str, Any], again: str) -> list[tuple]:
+def _of_quick_evidence(row: dict[str, Any], again: str) -> list[tuple]:
     if str(row["evidence_alarm"]).startswith(NOT_ANNEALED):  # which the comparison says
         return []
-    if np.isfinite(row.get("settings", np.nan)):
-        error, limit = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR
-        return [("evidence, standard error", limit, error, error > limit, again)]
     longer = f"write evidence: {{temperatures: 200}} in the config, then: {again}"
+    if np.isfinite(row.get("settings", np.nan)):  # averaged: a full run has more draws
+        longer = again
     error, limit, alarm = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR, row["evidence_alarm"]
     size = ("evidence, standard error", limit, error, error > limit, longer)
     return [size, _doubts(alarm, longer)] if alarm else [size]

@@ -16,9 +16,9 @@ from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.evidence_tables import bridge_row
 from gpmcflow.analysis.fitting import best_left_out
 from gpmcflow.analysis.grades import most_probable
-from gpmcflow.approximations.leave_one_out import BAD_K
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.diagnostics.importance_weights import BAD_K
 
 FEWEST_HELD_OUT = 30  # rows; with fewer, scores are of leave-one-out
 N_FOLDS = 10  # of the baselines' cross-validation, beside leave-one-out
@@ -294,12 +294,11 @@ def _of_settings(model: Results) -> dict[str, float]:
     if model.summary is not None or "settings" not in model.fit.children:
         return {}
     group = model.fit["settings"].to_dataset()
-    numbers = {name: float(group[name]) for name in ("effective_size", "pareto_k", "ep_error")}
     return {
         "settings": group.sizes["setting"],
-        "settings_effective": numbers["effective_size"],
-        "settings_k": numbers["pareto_k"],
-        "ep_error": numbers["ep_error"],
+        "settings_effective": float(group["effective_size"]),
+        "settings_k": float(group["pareto_k"]),
+        "ep_error": float(group["ep_error"]),
     }
 
 

@@ -132,7 +132,14 @@ def approximate(
                 'approximate: integrated=True is of a GPModel of one latent function with method="ep"; take '
                 "sample(model) for another"
             )
-        return integrate(model)
+        found = integrate(model)
+        if not found.reliable:
+            logger.warning(
+                "approximate: %.0f of the weighted draws of the hyperparameters are effective, with a Pareto "
+                "k of %.2f, so that the settings may miss a part of the posterior; take sample(model)",
+                found.effective_size, found.pareto_k,
+            )  # fmt: skip
+        return found
     if isinstance(model, LatentGaussianModel):
         fit = FITS[method](model)
         _tell_jitter(fit)

@@ -20,7 +20,7 @@ STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
 ROUNDING = 1e-15  # of a site's shift, over its terms
 GROWING_SWEEPS = 3  # in a row, whose changes grow: updates that overshoot
-SWINGING_SWEEPS, SLOW = 4, 0.7  # in a row, whose changes turn round and fall by less than a third
+SWINGING_SWEEPS, SLOW = 4, 0.7  # in a row, whose changes turn round and fall by less than 30 %
 CAREFUL = 0.8  # damping of likelihoods that are not log-concave
 STRONGEST, WEAKEST = 1e4, 1e-5  # tau_i K_ii between which moments by B^-1 keep their digits
 FEW = 0.25  # of the cases below: their variances are solved for one by one
@@ -90,7 +90,7 @@ def expectation_propagation(
     of each predictor, the new site has the precision tau = 1 / tilted variance - 1 / v and the shift
     nu = alpha (1 + v tau) + mu tau, alpha the slope of the tilted log normaliser by mu
     (`Likelihood.tilted_site`); both move by the fraction ``damping``, halved when the change has grown three
-    times in a row, has not fallen for 10 sweeps, or has turned round four times and fallen by less than 0.3.
+    times in a row, has not fallen for 10 sweeps, or has turned round four times and fallen by less than 30 %.
 
     A likelihood that is not log-concave may ask for tau < 0 (an outlier widens what it touches). Such a site
     is clipped with the mean matched: tau = 1e-8 / v, nu = m (1 / v + tau) - mu / v, m the tilted mean. Where

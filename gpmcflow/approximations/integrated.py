@@ -34,14 +34,24 @@ from gpmcflow.approximations.expectation_propagation import (
     expectation_propagation,
     quick_fit,
 )
-from gpmcflow.approximations.mixture import Mixture, Mode, find_modes, more_modes, suits
+from gpmcflow.approximations.mixture import (
+    Mixture,
+    Mode,
+    find_modes,
+    has_normal_coordinates,
+    more_modes,
+    suits,
+)
 from gpmcflow.approximations.search import search_range
 from gpmcflow.diagnostics.importance_weights import (
+    BAD_K,
     effective_size,
     normalised_weights,
     smooth_weights,
+    standard_error,
+    systematic_resample,
 )
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import NumericalError
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -50,20 +60,13 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.tempered import TemperedPath
 
-ROUND, ROUNDS = (
-    100,
-    2,
-)  # draws of a mixture, and mixtures, the second fitted to the draws of the first
+ROUND, ROUNDS = 100, 2  # draws of a mixture, and mixtures: the second is fitted to the first draws
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
-BAD_K = 0.7
 FEWEST, MOST = 25, 60  # settings that stand for all draws
 MOST_ROWS = 700  # up to which 200 fits take seconds
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
-CHECKED, LATENTS = (
-    5,
-    32,
-)  # settings at which EP is compared with draws of the latents, and draws at each
+CHECKED, LATENTS = 5, 32  # settings at which draws of the latents check EP, and draws at each
 TOLERANCE = 1e-2  # of EP fits that begin at those nearby: log Z within 0.005 nats
 SEED = 0  # of all draws, so that a model has one answer
 
@@ -71,7 +74,8 @@ SEED = 0  # of all draws, so that a model has one answer
 class WarmEvidence(NormalEvidenceDensity):
     """`NormalEvidenceDensity` whose EP fits begin at the sites of the nearest theta fitted before.
 
-    Values depend on what was asked before by as much as the tolerance of the fits allows.
+    Values depend on what was asked before by as much as the tolerance of the fits allows, so that no sampler
+    may draw from it: weights and searches do not mind.
     """
 
     def __init__(self, model: GPModel) -> None:
@@ -81,9 +85,9 @@ class WarmEvidence(NormalEvidenceDensity):
 
     def _quick(self, theta: np.ndarray) -> QuickFit:
         model, start = self.model.at(theta), None
-        if self.thetas:
-            nearest = int(np.square(np.array(self.thetas) - theta).sum(1).argmin())
-            start = self.fits[nearest].precision, self.fits[nearest].shift
+        if self.fits:
+            near = self.fitted(theta)
+            start = near.precision, near.shift
         try:
             fit = quick_fit(model, start=start, **self.of_fits)
         except NumericalError:
@@ -95,7 +99,7 @@ class WarmEvidence(NormalEvidenceDensity):
         return fit
 
     def fitted(self, theta: np.ndarray) -> QuickFit:
-        """The fit at a theta that was asked for."""
+        """The fit at the nearest theta that was asked for."""
         nearest = int(np.square(np.array(self.thetas) - theta).sum(1).argmin())
         return self.fits[nearest]
 
@@ -137,7 +141,7 @@ class IntegratedApproximation:
 
     @property
     def method(self) -> str:
-        """ "exact" for a regression, else "ep": how the latents are integrated out at each setting."""
+        """How the latents are integrated out at each setting: "exact" of a regression, else "ep"."""
         return "exact" if self.sites is None else "ep"
 
     @property
@@ -219,10 +223,7 @@ def integrates(model: GPModel | MultiGPModel) -> bool:
     """Whether `integrate` takes a model, and seconds: one latent function, at most `MOST_ROWS` rows."""
     if isinstance(model, MultiGPModel) or model.n_cases > MOST_ROWS:
         return False
-    try:
-        return not model.dim or bool(model.parameters.normal)
-    except InputError:  # a hyperprior that has no transform to a normal
-        return False
+    return not model.dim or has_normal_coordinates(model)
 
 
 def integrate(model: GPModel) -> IntegratedApproximation:
@@ -251,12 +252,9 @@ def integrate(model: GPModel) -> IntegratedApproximation:
     smoothed, k = smooth_weights(log_weights)
     shares = normalised_weights(smoothed)
     n = int(np.clip(1.0 / shares.max(), FEWEST, MOST))
-    points = (rng.random() + np.arange(n)) / n
-    chosen = np.minimum(np.searchsorted(np.cumsum(shares), points), len(x) - 1)
-    theta = density.theta(x[chosen])
-    size = float(effective_size(log_weights))
-    error = float(np.sqrt(max(len(x) / size - 1.0, 0.0) / (len(x) - 1)))
+    theta = density.theta(x[systematic_resample(shares, rng.random(), n)])
     value = float(logsumexp(log_weights)) - np.log(len(x))
+    error, size = float(standard_error(log_weights)), float(effective_size(log_weights))
     if exact:
         return IntegratedApproximation(model, theta, None, value, error, size, k)
     fits = [density.fitted(row) for row in theta]
@@ -297,20 +295,18 @@ def _weighted_draws(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures."""
     mixtures, draws, values = [Mixture.at_modes(modes)], [], []
-    for _ in range(ROUNDS):
+    while True:
         draws.append(mixtures[-1].draw(rng, ROUND))
         values.append(density.values(draws[-1]))
-        x, of_mixtures = np.concatenate(draws), []
-        for mixture in mixtures:
-            of_mixtures.append(mixture.log_density(x))
-        log_weights = (
-            np.concatenate(values) - logsumexp(of_mixtures, axis=0) + np.log(len(mixtures))
+        x = np.concatenate(draws)
+        proposed = logsumexp([own.log_density(x) for own in mixtures], axis=0) - np.log(
+            len(mixtures)
         )
-        few = effective_size(log_weights) < LEAST_EFFECTIVE
-        if not few and not smooth_weights(log_weights)[1] > BAD_K:
-            break
+        log_weights = np.concatenate(values) - proposed
+        enough = effective_size(log_weights) >= LEAST_EFFECTIVE
+        if len(mixtures) == ROUNDS or (enough and not smooth_weights(log_weights)[1] > BAD_K):
+            return x, log_weights
         mixtures.append(mixtures[-1].refitted(x, log_weights))
-    return x, log_weights
 
 
 def _with_ep_error(
@@ -318,11 +314,11 @@ def _with_ep_error(
 ) -> IntegratedApproximation:
     """The same with log p(y | theta) less EP's at some settings, by importance sampling of the latents."""
     model, differences = found.model, []
-    for k in np.linspace(0, len(found.theta) - 1, min(CHECKED, len(found.theta))).astype(int):
+    for k in np.linspace(0, len(found.theta) - 1, CHECKED).astype(int):
         sites = found.at(k)
         eta = sites.predictor(rng.standard_normal((LATENTS, sites.model.dim)))
         likelihood = sites.model.likelihood.log_density(eta, model.y)
         ratio = TemperedPath(sites).log_ratio(eta, likelihood)
         differences.append(logsumexp(ratio) - np.log(LATENTS) - evidence_of(sites))
-    mean, spread = float(np.mean(differences)), float(np.std(differences))
-    return replace(found, ep_error=mean, ep_error_se=spread / np.sqrt(len(differences)))
+    mean, spread = float(np.mean(differences)), float(np.std(differences, ddof=1))
+    return replace(found, ep_error=mean, ep_error_se=spread / np.sqrt(CHECKED))

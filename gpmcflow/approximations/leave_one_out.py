@@ -20,7 +20,7 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.multi_laplace import MultiLaplace
-from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, effective_size
+from gpmcflow.diagnostics.importance_weights import BAD_K, HARMLESS_SHARE, effective_size
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites
@@ -29,7 +29,6 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-BAD_K = 0.7  # a Pareto k above which an importance-sampled density is not to be trusted
 FEWEST_DRAWS = 25  # whose largest fifth, 5 weights, a tail is fitted to
 
 

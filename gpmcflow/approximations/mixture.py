@@ -36,10 +36,8 @@ MERGED, SAME_HEIGHT = 1.5, 1.0  # standard deviations and nats within which two 
 LEAST_CURVATURE = 0.25  # the prior's own is 1
 STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
-STANDSTILL, DEAR_STANDSTILL = (
-    2e-9,
-    1e-6,
-)  # gain of a step, over the value; what fits of a dear density tell
+STANDSTILL = 2e-9  # gain of a step over the value, at which a climb ends
+DEAR_STANDSTILL = 1e-6  # of a dear density: what its fits can tell
 NOWHERE = (
     1e10  # stands for the negative log density where there is none: a line search needs a number
 )
@@ -62,11 +60,14 @@ def suits_by_ep(model: GPModel) -> bool:
 
 
 def _has_few_coordinates(model: GPModel) -> bool:
-    if not 0 < model.dim <= MOST_COORDINATES:
-        return False
+    return 0 < model.dim <= MOST_COORDINATES and has_normal_coordinates(model)
+
+
+def has_normal_coordinates(model: GPModel) -> bool:
+    """Whether each hyperprior has a transform to a normal."""
     try:
         return bool(model.parameters.normal)
-    except InputError:  # a hyperprior that has no transform to a normal
+    except InputError:
         return False
 
 

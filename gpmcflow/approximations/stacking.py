@@ -13,7 +13,6 @@ import xarray as xr
 from gpmcflow.approximations.draws import evenly_spaced, read_draws
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.leave_one_out import (
-    BAD_K,
     LeaveOneOut,
     at_theta,
     how,
@@ -22,6 +21,7 @@ from gpmcflow.approximations.leave_one_out import (
     over_latents,
     over_settings,
 )
+from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.gp_model import GPModel

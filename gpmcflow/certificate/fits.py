@@ -323,13 +323,12 @@ def approximate_draws(
         best = approximate(model)
         fits = [(best.theta, best.sites)]
     thetas, etas, logs = [], [], []
-    for (theta, sites), rows in zip(
-        fits, np.array_split(np.arange(N_KEPT), len(fits)), strict=True
-    ):
-        z = rng.standard_normal((len(rows), sites.model.dim))
+    shares = np.array_split(np.arange(N_KEPT), len(fits))  # of the draws, a setting each
+    for (theta, sites), share in zip(fits, shares, strict=True):
+        z = rng.standard_normal((len(share), sites.model.dim))
         if antithetic:
             z = np.concatenate([z, -z])
-        eta = sites.predictor_mean + z @ sites.predictor_factor.T
+        eta = sites.predictor(z)
         likelihood = model.likelihood_at(model.full(theta))
         thetas.append(np.tile(theta, (len(z), 1)))
         etas.append(eta)

@@ -13,6 +13,7 @@ HARMLESS_SHARE = 0.9  # of effective draws, from which on no shape of the weight
 N_BOOTSTRAP = 1000
 MIN_SMOOTHED = 25  # draws whose tail, a fifth of them, has the five values a fit needs
 LOG_NOTHING = np.log(1e-300)
+BAD_K = 0.7  # a Pareto k above which weights are not to be trusted
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,22 @@ def effective_size(log_weights: np.ndarray) -> np.ndarray:
     return np.exp(2.0 * logsumexp(log_weights, axis=-1) - logsumexp(2.0 * log_weights, axis=-1))
 
 
+def standard_error(log_weights: np.ndarray) -> np.ndarray:
+    """Of the log of the mean weight over the last axis, (...).
+
+    By the delta method: sqrt((P / ESS - 1) / (P - 1)).
+    """
+    n = log_weights.shape[-1]
+    return np.sqrt(np.maximum(n / effective_size(log_weights) - 1.0, 0.0) / (n - 1))
+
+
+def systematic_resample(weights: np.ndarray, uniform: float, n: int | None = None) -> np.ndarray:
+    """Indices (n,) in which i appears on average n w_i times, from one uniform number; n = P if None."""
+    n = len(weights) if n is None else n
+    points = (uniform + np.arange(n)) / n
+    return np.minimum(np.searchsorted(np.cumsum(weights), points), len(weights) - 1)
+
+
 def conditional_effective_size(log_weights: np.ndarray, log_increments: np.ndarray) -> float:
     """(sum W v)^2 / sum W v^2 as a fraction of 1, W normalised weights, v incremental weights.
 
@@ -76,7 +93,7 @@ def estimate_evidence(log_weights: np.ndarray, rng: np.random.Generator) -> Evid
     low, high = bootstrap_interval(log_weights, rng)
     return EvidenceEstimate(
         log_evidence=float(logsumexp(log_weights) - np.log(n)),
-        standard_error=float(np.sqrt(max(n / ess - 1.0, 0.0) / (n - 1))),
+        standard_error=float(standard_error(log_weights)),
         effective_size=ess,
         bootstrap_low=low,
         bootstrap_high=high,

@@ -11,7 +11,12 @@ from itertools import chain
 import numpy as np
 from scipy.special import lambertw, ndtr, stdtrit
 
-from gpmcflow.diagnostics.importance_weights import HARMLESS_SHARE, MAX_WEIGHT, MIN_EFFECTIVE_SIZE
+from gpmcflow.diagnostics.importance_weights import (
+    BAD_K,
+    HARMLESS_SHARE,
+    MAX_WEIGHT,
+    MIN_EFFECTIVE_SIZE,
+)
 from gpmcflow.diagnostics.rhat_limit import rhat_limit
 from gpmcflow.diagnostics.standstill import longest_stands
 
@@ -22,7 +27,6 @@ MIN_SWAP_RATE = 0.05
 MAX_ERRORS_APART = 3.0  # between two estimates of one number
 MAX_SPREAD_RATIO = 3.0  # spread over replicates, in errors stated from within
 MIN_SPREAD_REPLICATES = 4  # of fewer, a spread says little
-MAX_PARETO_K = 0.7
 MIN_TAIL_REACH = 0.5
 MAX_BRIDGE_VARIANCE = 20.0  # between what was fine (6) and what was not (51)
 MAX_SHARE = 0.1  # nats
@@ -160,7 +164,7 @@ def pareto_alarms(k: float, n_draws: int, effective_size: float) -> list[str]:
 
 def max_pareto_k(n_draws: int) -> float:
     """min(1 - 1 / log10 S, 0.7), the largest shape at which S draws are enough."""
-    return min(1.0 - 1.0 / np.log10(max(n_draws, 2)), MAX_PARETO_K)
+    return min(1.0 - 1.0 / np.log10(max(n_draws, 2)), BAD_K)
 
 
 def overlap_alarms(variance: float, pareto_k: float, largest_share: float) -> list[str]:
@@ -175,9 +179,9 @@ def overlap_alarms(variance: float, pareto_k: float, largest_share: float) -> li
         messages.append(
             f"variance of the bridge's terms {variance:.0f} > {MAX_BRIDGE_VARIANCE:g}: little overlap"
         )
-    if pareto_k > MAX_PARETO_K and largest_share > MAX_SHARE:
+    if pareto_k > BAD_K and largest_share > MAX_SHARE:
         messages.append(
-            f"Pareto k {pareto_k:.2f} > {MAX_PARETO_K:g} of the bridge's terms, of which one can be "
+            f"Pareto k {pareto_k:.2f} > {BAD_K:g} of the bridge's terms, of which one can be "
             f"{largest_share:.2g} nats"
         )
     return messages

@@ -14,6 +14,7 @@ from gpmcflow.diagnostics.importance_weights import (
     effective_size,
     normalised_weights,
     smooth_weights,
+    standard_error,
 )
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
@@ -76,7 +77,7 @@ def importance_evidence(
     sizes = effective_size(both)
     values = logsumexp(both, axis=-1) - np.log(n)
     largest = float(normalised_weights(log_weights).max())
-    errors = np.sqrt(np.maximum(n / sizes - 1.0, 0.0) / (n - 1))
+    errors = standard_error(both)
     rng = chain_generators(seed, *key, "bootstrap", chains=[0]).generator(0)
     resampled = np.array([bootstrap_interval(row, rng) for row in both])
     by_estimator = {

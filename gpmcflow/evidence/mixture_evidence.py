@@ -26,6 +26,8 @@ from gpmcflow.diagnostics.importance_weights import (
     effective_size,
     normalised_weights,
     smooth_weights,
+    standard_error,
+    systematic_resample,
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence import alarms
@@ -34,7 +36,6 @@ from gpmcflow.execution import chain_generators
 from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import NormalDensity
-from gpmcflow.samplers.adaptation.pilot import systematic_resample
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.modes_group import modes_group
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
@@ -67,10 +68,8 @@ class Weighted:
     @property
     def estimate(self) -> Estimate:
         """Log of the mean weight, its error by the delta method."""
-        n = len(self.x)
-        value = float(logsumexp(self.log_weights)) - np.log(n)
-        error = np.sqrt(max(n / self.effective_size - 1.0, 0.0) / (n - 1))
-        return Estimate(np.array([value]), np.array([error]))
+        value = float(logsumexp(self.log_weights)) - np.log(len(self.x))
+        return Estimate(np.array([value]), np.array([standard_error(self.log_weights)]))
 
     @property
     def effective_size(self) -> float:

@@ -12,6 +12,8 @@ from gpmcflow.diagnostics.importance_weights import (
     bootstrap_interval,
     effective_size,
     normalised_weights,
+    standard_error,
+    systematic_resample,
 )
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import alarms
@@ -20,7 +22,7 @@ from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run, text_digest
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.samplers.adaptation.pilot import next_beta, systematic_resample
+from gpmcflow.samplers.adaptation.pilot import next_beta
 from gpmcflow.samplers.latent.protocol import STATISTICS, LatentSampler, State
 from gpmcflow.storage import with_attributes
 
@@ -301,7 +303,7 @@ def particle_evidence(
     log_weights = stages["log_increment"].sum("stage").values
     n = len(log_weights)
     log_evidence = float(logsumexp(log_weights) - np.log(n))
-    spread = np.nan if n < 2 else np.sqrt(max(n / effective_size(log_weights) - 1.0, 0.0) / (n - 1))
+    spread = np.nan if n < 2 else float(standard_error(log_weights))
     variance = (stages["relative_variance"] / stages["n_particles"]).sum("stage")
     formula = float(np.sqrt(variance.mean() / n))
     sizes, largest = stages["effective_size"], stages["max_weight"]

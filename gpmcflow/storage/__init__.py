@@ -5,8 +5,7 @@ Names are imported on first use, so that workers can write a segment without loa
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from gpmcflow.lazy_names import lazy_names
 
 _HOME = {
     "atomic_path": "atomic",
@@ -30,11 +29,4 @@ _HOME = {
 }
 
 __all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_names(__name__, _HOME)

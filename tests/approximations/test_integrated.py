@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
@@ -9,8 +11,15 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import gpmcflow as gp
+from gpmcflow.approximations import integrated
 from gpmcflow.approximations.evidence_density import NormalEvidenceDensity, normal_density
-from gpmcflow.approximations.integrated import IntegratedApproximation, WarmEvidence, integrate
+from gpmcflow.approximations.expectation_propagation import evidence_of
+from gpmcflow.approximations.integrated import (
+    IntegratedApproximation,
+    WarmEvidence,
+    _with_ep_error,
+    integrate,
+)
 from gpmcflow.errors import InputError
 from tests.evidence.test_mixture_evidence import two_explanations
 
@@ -53,12 +62,15 @@ def by_quadrature(model: gp.GPModel, new: np.ndarray) -> tuple[float, np.ndarray
     return float(logsumexp(values)), mean, np.sqrt(weights[kept] @ squares - mean**2)
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("build", [measurements, labels])
-def test_evidence_and_predictions_are_those_of_quadrature(build):
+def test_evidence_and_predictions_are_those_of_quadrature(build, rounds, monkeypatch):
+    monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", 0.0 if rounds == 1 else np.inf)
     model, new = build(), np.array([[0.7], [2.9], [4.5]])
     evidence, mean, sd = by_quadrature(model, new)
     fit = integrate(model)
     assert fit.reliable
+    assert (fit.effective_size > 100.0) == (rounds == 2)
     assert abs(fit.log_evidence - evidence) < 4.0 * fit.standard_error
     found = gp.predict(fit, new)
     np.testing.assert_allclose(found["latent_sd"], sd, rtol=0.1)
@@ -78,19 +90,25 @@ def test_hyperparameters_have_the_quantiles_of_their_posterior():
         assert abs(np.mean(settings <= right) - level) < 0.12
 
 
-def test_ep_error_is_that_of_orthant_probabilities():
-    model = gp.GPModel(
-        [0.0, 0.3], [1.0, -1.0], gp.SquaredExponential(1.0, gp.Hyperprior("norm", {"scale": 0.5})),
-        gp.Probit(),
-    )  # fmt: skip
-    fit = integrate(model)
-    errors = []
-    for theta in fit.theta:
-        K = model.at(theta).predictor_covariance + np.eye(2)
-        signed = K * np.outer(model.y, model.y)
-        exact = stats.multivariate_normal([0.0, 0.0], signed).logcdf([0.0, 0.0])
-        errors.append(exact - gp.approximate(model.at(theta)).log_evidence)
-    assert abs(fit.ep_error - np.mean(errors)) < 4.0 * fit.ep_error_se + 0.02
+def test_ep_error_is_the_exact_evidence_less_that_of_the_sites(monkeypatch):
+    """Orthant probabilities; sites far from EP's own have an error that is no rounding."""
+    monkeypatch.setattr(integrated, "LATENTS", 20_000)
+    prior = gp.Hyperprior("norm", {"scale": 0.5})
+    covariance = gp.SquaredExponential(1.0, prior)
+    fit = integrate(gp.GPModel([0.0, 0.3], [1.0, -1.0], covariance, gp.Probit()))
+    moved = _with_ep_error(replace(fit, sites=fit.sites + 1.0), np.random.default_rng(0))
+    checked = np.linspace(0, len(fit.theta) - 1, integrated.CHECKED).astype(int)
+    for own, least in ((fit, 0.0), (moved, 0.1)):
+        errors = []
+        for k in checked:
+            sites, y = own.at(k), own.model.y
+            signed = (sites.model.predictor_covariance + np.eye(2)) * np.outer(y, y)
+            exact = stats.multivariate_normal([0.0, 0.0], signed).logcdf([0.0, 0.0])
+            errors.append(exact - evidence_of(sites))
+        assert abs(np.mean(errors)) >= least
+        assert own.ep_error == pytest.approx(np.mean(errors), abs=0.02)
+        spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
+        assert own.ep_error_se == pytest.approx(spread, abs=0.02)
 
 
 def test_leave_one_out_of_a_regression_is_that_of_quadrature():
@@ -155,6 +173,16 @@ def test_without_free_hyperparameters_it_is_the_fit_itself():
         got, right = gp.predict(fit, [0.5]), gp.predict(plain, [0.5])
         np.testing.assert_allclose(got["latent_sd"], right["latent_sd"], rtol=1e-4)
         assert "medians" not in repr(fit)
+
+
+def test_settings_that_miss_the_posterior_are_told(monkeypatch, caplog):
+    gp.approximate(measurements(), integrated=True)
+    assert not caplog.text
+    monkeypatch.setattr(integrated, "ROUND", 20)
+    monkeypatch.setattr(integrated, "ROUNDS", 1)
+    gp.approximate(measurements(), integrated=True)
+    assert "of the hyperparameters are effective" in caplog.text
+    assert "take sample(model)" in caplog.text
 
 
 def test_refusals_say_what_is_allowed():

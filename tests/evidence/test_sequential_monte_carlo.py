@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
+from gpmcflow.diagnostics.importance_weights import systematic_resample
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import sequential_monte_carlo as particle_program
 from gpmcflow.evidence.log_evidence import log_evidence
@@ -26,7 +27,6 @@ from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
-from gpmcflow.samplers.adaptation.pilot import systematic_resample
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.storage import load_results, write_results
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.diagnostics.importance_weights import conditional_effective_size
+from gpmcflow.diagnostics.importance_weights import conditional_effective_size, systematic_resample
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, chain_generators
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.samplers import HMC, PreconditionedSplitHMC
-from gpmcflow.samplers.adaptation.pilot import find_pilot, next_beta, systematic_resample
+from gpmcflow.samplers.adaptation.pilot import find_pilot, next_beta
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 
 

@@ -254,10 +254,8 @@ def _left_out_by(row: pd.Series) -> list[Markup | str]:
 
 def _notes_on_evidence(analysis: Analysis) -> list[Markup | str]:
     models, shown = analysis.models, label(analysis.shown["name"])
-    how, then = (
-        "at its best settings",
-        (" It favours models with more settings somewhat, as it is not averaged over them."),
-    )
+    how = "at its best settings"
+    then = " It favours models with more settings somewhat, as it is not averaged over them."
     if analysis.evidence_averaged:
         how, then = "averaged over its settings as its priors weigh them", ""
     parts: list[Markup | str] = [

@@ -21,14 +21,8 @@ _NEEDED = {
     "columns": ("column", "found", "done"),
     "models": (
         *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
-        *(
-            "evidence_alarm",
-            "evidence_averaged",
-            "elpd_loo",
-            "elpd_loo_se",
-            "loo_difference_se",
-            "loo_bad_share",
-        ),
+        *("evidence_alarm", "evidence_averaged", "elpd_loo", "elpd_loo_se"),
+        *("loo_difference_se", "loo_bad_share"),
         *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
         *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
         *("evidence_beyond", "evidence_limit"),

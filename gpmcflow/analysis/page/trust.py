@@ -100,7 +100,7 @@ def _quick(analysis: Analysis) -> Markup:
 def _approximation(shown: pd.Series) -> str:
     """What a quick answer averages over, and how far off its approximation is."""
     n = words.count(int(shown["settings"]))
-    error = abs(shown["ep_error"])
+    error = shown["ep_error"]
     if error == 0.0:
         return (
             f"A quick run averages over {n} settings of the model in place of long chains of draws."
@@ -108,7 +108,7 @@ def _approximation(shown: pd.Series) -> str:
     return (
         f"A quick run averages over {n} settings of the model in place of long chains of draws, and "
         "approximates the curve at each setting by a bell shape. Draws of the curve say that this changes "
-        f"the probability of the data by {words.percent(np.expm1(error))}."
+        f"the probability of the data by {words.percent(abs(np.expm1(error)))}."
     )
 
 

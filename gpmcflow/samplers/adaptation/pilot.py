@@ -8,7 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.approximations.laplace import tempered_mode
-from gpmcflow.diagnostics.importance_weights import conditional_effective_size, normalised_weights
+from gpmcflow.diagnostics.importance_weights import (
+    conditional_effective_size,
+    normalised_weights,
+    systematic_resample,
+)
 from gpmcflow.errors import NumericalError, unknown_name
 from gpmcflow.execution import Progress, chain_generators, pin_blas, remember
 from gpmcflow.models.tempered import Target, TemperedPath
@@ -164,10 +168,3 @@ def next_beta(u: np.ndarray, beta: float, effective_fraction: float) -> tuple[fl
         low, high = (middle, high) if size(np.exp(middle)) >= effective_fraction else (low, middle)
     step = np.exp(low)
     return min(beta + step, 1.0), size(step)
-
-
-def systematic_resample(weights: np.ndarray, uniform: float, n: int | None = None) -> np.ndarray:
-    """Indices (n,) in which i appears on average n w_i times, from one uniform number; n = P if None."""
-    n = len(weights) if n is None else n
-    points = (uniform + np.arange(n)) / n
-    return np.minimum(np.searchsorted(np.cumsum(weights), points), len(weights) - 1)
