@@ -13,7 +13,9 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import text_digest
+from gpmcflow.models.case_prior import CasePrior, prior_at
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.site_adjoint import site_factor
@@ -43,8 +45,12 @@ class EvidenceDensity(LogDensity):
         """The EP fit at theta (d,)."""
         return expectation_propagation(self.model.at(theta), **self.of_fits)
 
-    def _quick(self, theta: np.ndarray) -> QuickFit:
-        return quick_fit(self.model.at(theta), **self.of_fits)
+    def _quick(self, prior: CasePrior | LatentGaussianModel, theta: np.ndarray) -> QuickFit:
+        return quick_fit(prior, **self.of_fits)
+
+    def _at(self, theta: np.ndarray) -> tuple[CasePrior | LatentGaussianModel, QuickFit]:
+        prior = prior_at(self.model, theta)
+        return prior, self._quick(prior, theta)
 
     def log_prior(self, theta: np.ndarray) -> float:
         """log p_h(theta)."""
@@ -57,7 +63,7 @@ class EvidenceDensity(LogDensity):
     def evaluate(self, theta: np.ndarray) -> float:
         """Log density at theta (d,)."""
         try:
-            return self._quick(theta).log_evidence + self.log_prior(theta)
+            return self._at(theta)[1].log_evidence + self.log_prior(theta)
         except NumericalError:
             return -np.inf
 
@@ -65,13 +71,13 @@ class EvidenceDensity(LogDensity):
         """Log density and its gradient (d,), at the fixed point of EP."""
         model = self.model
         try:
-            fit = self._quick(theta)
+            prior, fit = self._at(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
         priors = zip(model.parameters.free_priors, theta, strict=True)
         scores = np.array([prior.score(value) for prior, value in priors])
         value = fit.log_evidence + self.log_prior(theta)
-        return value, evidence_gradient(model, theta, fit) + scores
+        return value, evidence_gradient(model, theta, fit, prior) + scores
 
 
 class NormalEvidenceDensity(EvidenceDensity):
@@ -91,7 +97,7 @@ class NormalEvidenceDensity(EvidenceDensity):
     def evaluate(self, x: np.ndarray) -> float:
         """Log density at x (d,)."""
         try:
-            return self._quick(self.theta(x)).log_evidence + self.log_prior(x)
+            return self._at(self.theta(x))[1].log_evidence + self.log_prior(x)
         except NumericalError:
             return -np.inf
 
@@ -99,10 +105,10 @@ class NormalEvidenceDensity(EvidenceDensity):
         """Log density and its gradient (d,), at the fixed point of EP."""
         theta, slopes = self.model.parameters.normal.theta(x)
         try:
-            fit = self._quick(theta)
+            prior, fit = self._at(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
-        gradient = evidence_gradient(self.model, theta, fit) * slopes - x
+        gradient = evidence_gradient(self.model, theta, fit, prior) * slopes - x
         return fit.log_evidence + self.log_prior(x), gradient
 
 
@@ -114,9 +120,14 @@ def normal_density(model: GPModel) -> NormalDensity | NormalEvidenceDensity:
 
 
 def evidence_gradient(
-    model: GPModel, theta: np.ndarray, fit: ExpectationPropagation | QuickFit
+    model: GPModel,
+    theta: np.ndarray,
+    fit: ExpectationPropagation | QuickFit,
+    prior: CasePrior | LatentGaussianModel | None = None,
 ) -> np.ndarray:
     """Gradient (d,) of log Z_EP by theta, at the EP fixed point ``fit`` of ``model.at(theta)``.
+
+    ``prior`` is the `CasePrior` at theta, where the fit began with one.
 
     With b = nu - tau m = K^-1 (m - mean), m the mean of the predictors, and P = S B^-1 S, B = I + S K S,
     S = diag(tau)^(1/2): d log Z / d theta = tr[(b b' - P) dK / d theta] / 2 for the covariance, jitter
@@ -133,8 +144,9 @@ def evidence_gradient(
     if by_covariance and model.basis:
         _add_scale_slopes(model, full, fit, slopes)
     elif by_covariance:
-        buffers, root, R, B = model.covariance_buffers(), np.sqrt(tau), *np.zeros((2, n, n))
-        buffers.fill(full, R)
+        if not isinstance(prior, CasePrior):
+            prior = CasePrior(model, theta)
+        buffers, R, root, B = prior.buffers, prior.R, np.sqrt(tau), np.zeros((n, n))
         site_factor(ROUTINES, R, buffers.V, root, B)
         of_functions = np.square(buffers.V @ b)
         if len(buffers.V):

@@ -11,6 +11,7 @@ from scipy.linalg import lapack
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
+from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 
@@ -150,7 +151,7 @@ def expectation_propagation(
 
 
 def quick_fit(
-    model: LatentGaussianModel,
+    model: LatentGaussianModel | CasePrior,
     *,
     tolerance: float = 1e-8,
     start: tuple[np.ndarray, np.ndarray] | None = None,
@@ -174,7 +175,7 @@ class _Sweeps:
 
     def __init__(
         self,
-        model: LatentGaussianModel,
+        model: LatentGaussianModel | CasePrior,
         damping: float | None,
         tolerance: float,
         most: int,
@@ -239,7 +240,7 @@ class _Sweeps:
 class _CaseMoments(NamedTuple):
     """Marginals of the linear predictors under prior times sites, as `GaussianSites` has them."""
 
-    model: LatentGaussianModel
+    model: LatentGaussianModel | CasePrior
     precision: np.ndarray
     shift: np.ndarray
     predictor_mean: np.ndarray
@@ -250,7 +251,7 @@ class _CaseMoments(NamedTuple):
 
 
 def _moments(
-    model: LatentGaussianModel, tau: np.ndarray, nu: np.ndarray
+    model: LatentGaussianModel | CasePrior, tau: np.ndarray, nu: np.ndarray
 ) -> _CaseMoments | GaussianSites:
     """Moments by B = I + S K S, S = diag(tau)^(1/2), where that keeps digits; else in the longer form.
 
@@ -266,13 +267,14 @@ def _moments(
         mean, one = model.predictor_mean + K @ b, np.ones(len(tau))
         return _CaseMoments(model, tau, nu, mean, diagonal, one, b, -0.5 * float(b @ K @ b))
     if strength.max() > STRONGEST or len(weak) > FEW * len(tau):
-        return GaussianSites(model, tau, nu)
+        return _longer_form(model, tau, nu)
     root = np.sqrt(tau)
     B = root[:, None] * K * root
     B.flat[:: len(B) + 1] += 1.0
-    L, info = lapack.dpotrf(np.asfortranarray(B), lower=1, clean=0, overwrite_a=1)
+    columns = B if B.flags.f_contiguous else B.T  # B is symmetric
+    L, info = lapack.dpotrf(columns, lower=1, clean=0, overwrite_a=1)
     if info != 0:
-        return GaussianSites(model, tau, nu)
+        return _longer_form(model, tau, nu)
     h = nu - tau * model.predictor_mean
     solved, _ = lapack.dpotrs(L, root * (K @ h), lower=1)
     b = h - root * solved
@@ -290,6 +292,13 @@ def _moments(
         share[weak] = 1.0 - tau[weak] * variance[weak]
     peak = -0.5 * float(b @ mean) - half_log_det
     return _CaseMoments(model, tau, nu, model.predictor_mean + mean, variance, share, b, peak)
+
+
+def _longer_form(
+    model: LatentGaussianModel | CasePrior, tau: np.ndarray, nu: np.ndarray
+) -> GaussianSites:
+    whole = model.latent_model if isinstance(model, CasePrior) else model
+    return GaussianSites(whole, tau, nu)
 
 
 def as_sites(start: Any, who: str) -> GaussianSites:

@@ -23,6 +23,7 @@ from gpmcflow.approximations.multi_laplace import MultiLaplace, maximise_multi_e
 from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress
+from gpmcflow.models.case_prior import prior_at
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -162,6 +163,7 @@ class _Search:
         self.exact = MarginalLikelihood(model) if model.likelihood.conjugate else None
         self.n_fits = 0
         self.sites: tuple[np.ndarray, np.ndarray] | None = None  # of the last EP fit
+        self.prior: Any = None  # that it began with
         self.failures: list[tuple[np.ndarray, str]] = []
         self.range = search_range(model)
         if start is not None:
@@ -201,7 +203,7 @@ class _Search:
         if self.exact is None:
             by_gradient = self.method == "ep"
             gradient = (
-                evidence_gradient(self.model, theta, fit)
+                evidence_gradient(self.model, theta, fit, self.prior)
                 if by_gradient
                 else -approx_fprime(theta, self._minus_log_evidence, DIFFERENCE * self.range.scale)
             )
@@ -213,15 +215,15 @@ class _Search:
 
     def _fit(self, theta: np.ndarray) -> QuickFit | Laplace:
         """The fit at theta; one of EP begins at the sites of the one before."""
-        latent = self.model.at(theta)
         if self.method != "ep":
-            return laplace(latent)
+            return laplace(self.model.at(theta))
+        self.prior = prior_at(self.model, theta)
         try:
-            fit = quick_fit(latent, tolerance=TOLERANCE, start=self.sites)
+            fit = quick_fit(self.prior, tolerance=TOLERANCE, start=self.sites)
         except NumericalError:
             if self.sites is None:
                 raise
-            fit = quick_fit(latent, tolerance=TOLERANCE)
+            fit = quick_fit(self.prior, tolerance=TOLERANCE)
         self.sites = fit.precision, fit.shift
         return fit
 

@@ -53,8 +53,10 @@ from gpmcflow.diagnostics.importance_weights import (
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
+from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import NormalDensity
@@ -83,17 +85,17 @@ class WarmEvidence(NormalEvidenceDensity):
         self.thetas: list[np.ndarray] = []
         self.fits: list[QuickFit] = []
 
-    def _quick(self, theta: np.ndarray) -> QuickFit:
-        model, start = self.model.at(theta), None
+    def _quick(self, prior: CasePrior | LatentGaussianModel, theta: np.ndarray) -> QuickFit:
+        start = None
         if self.fits:
             near = self.fitted(theta)
             start = near.precision, near.shift
         try:
-            fit = quick_fit(model, start=start, **self.of_fits)
+            fit = quick_fit(prior, start=start, **self.of_fits)
         except NumericalError:
             if start is None:
                 raise
-            fit = quick_fit(model, **self.of_fits)
+            fit = super()._quick(prior, theta)
         self.thetas.append(theta)
         self.fits.append(fit)
         return fit
@@ -247,8 +249,8 @@ def integrate(model: GPModel) -> IntegratedApproximation:
         return _without_draws(model)
     density: Any = NormalDensity(model) if exact else WarmEvidence(model)
     rng = np.random.default_rng(SEED)
-    modes = _modes(model, density, rng)
-    x, log_weights = _weighted_draws(density, modes, rng)
+    modes = climbed_modes(model, density, rng)
+    x, log_weights = weighted_draws(density, modes, rng)
     smoothed, k = smooth_weights(log_weights)
     shares = normalised_weights(smoothed)
     n = int(np.clip(1.0 / shares.max(), FEWEST, MOST))
@@ -274,7 +276,7 @@ def _without_draws(model: GPModel) -> IntegratedApproximation:
     return _with_ep_error(found, np.random.default_rng(SEED))
 
 
-def _modes(model: GPModel, density: LogDensity, rng: np.random.Generator) -> list[Mode]:
+def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator) -> list[Mode]:
     """Modes of the density, those of most mass first."""
     known: list[Mode] = []
     if suits(model) and model.n_cases <= SEARCHED:
@@ -290,7 +292,7 @@ def _modes(model: GPModel, density: LogDensity, rng: np.random.Generator) -> lis
     return modes
 
 
-def _weighted_draws(
+def weighted_draws(
     density: LogDensity, modes: list[Mode], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures."""

@@ -23,7 +23,7 @@ from gpmcflow.covariances.given import (
     given_matrices,
 )
 from gpmcflow.errors import InputError
-from gpmcflow.numerics.code_cache import compiled_callback
+from gpmcflow.numerics.code_cache import compiled, compiled_callback
 
 # The first compilation of the passes: once for an installation, announced, and out of what is timed.
 
@@ -64,6 +64,7 @@ def _address(loop: Callable, *more: str) -> int:
 
 _NONE, _NO_MATRIX, _NO_SLOPES = np.empty((0, 0, 0)), np.empty((0, 0)), np.empty(0)
 LARGEST_KEPT = 1000  # cases up to which reading K is cheaper than making it again
+TILE = 32  # side of the squares in which a matrix is mirrored
 
 
 class WritableArrays:
@@ -403,7 +404,14 @@ class OwnJitter:
         return np.full(len(X_new), self.variance(full))
 
 
-def symmetric(K: np.ndarray) -> np.ndarray:
-    """The symmetric matrix whose lower triangle (column, row) is that of ``K``."""
-    lower = np.triu(K)
-    return lower + np.triu(lower, 1).T
+@compiled
+def symmetric(K):
+    """The symmetric matrix (n, n) whose lower triangle (column, row) is that of ``K``, in C order."""
+    n = K.shape[0]
+    whole = np.empty((n, n))
+    for low in range(0, n, TILE):
+        for left in range(0, low + 1, TILE):
+            for j in range(left, min(left + TILE, n)):
+                for i in range(max(low, j), min(low + TILE, n)):
+                    whole[j, i] = whole[i, j] = K[j, i]
+    return whole
