@@ -91,6 +91,7 @@ _HOME = {
     "PreconditionedSplitHMC": "samplers",
     "predict": "approximations.prediction",
     "Probit": "likelihoods",
+    "PseudoMarginalHMC": "samplers",
     "PythonCovariance": "covariances.python_covariance",
     "RandomWalkMetropolis": "samplers",
     "RationalQuadratic": "covariances.leaves",

@@ -12,6 +12,7 @@ from gpmcflow.samplers.density.hmc import DensityHMC
 from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import UnivariateSlice
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
 from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
@@ -35,6 +36,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "joint_split_hmc": JointSplitHMC,
     "latent_hmc": LatentHMC,
     "preconditioned_split_hmc": PreconditionedSplitHMC,
+    "pseudo_marginal_hmc": PseudoMarginalHMC,
     "random_walk_metropolis": RandomWalkMetropolis,
     "rmhmc": RMHMC,
     "split_hmc": SplitHMC,

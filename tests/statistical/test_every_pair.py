@@ -34,7 +34,9 @@ from scipy.stats import (
 )
 
 import gpmcflow as gp
+from gpmcflow.approximations import site_draws
 from gpmcflow.approximations.fitted_density import FittedStudent
+from gpmcflow.approximations.mixture import Mixture
 from gpmcflow.approximations.stand_ins import SubsetOfData
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import LIKELIHOODS, likelihood
@@ -44,8 +46,9 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.adaptation import fitted_proposal
+from gpmcflow.samplers.adaptation.evidence_pilot import EvidenceFrame
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
-from gpmcflow.samplers.joint import fitted_independence, split_dynamics
+from gpmcflow.samplers.joint import fitted_independence, pseudo_marginal, split_dynamics
 from gpmcflow.samplers.joint.fitted_independence import (
     ExactTransition,
     JointIndependenceTransition,
@@ -222,6 +225,8 @@ def runs(sampler: str, name: str, kind: str) -> bool:
         return sampler in LATENT_SAMPLERS
     if samples == JOINT:
         taylor = sampler.endswith("taylor")
+        if sampler == "pseudo_marginal_hmc" and LIKELIHOODS[name].conjugate:
+            return False
         return kind == "joint" and (not taylor or name in WITH_TAYLOR_SITES)
     if samples == DENSITY:  # of a GPModel: its hyperparameters, with the latents integrated out
         return LIKELIHOODS[name].conjugate and (kind == "density" or sampler not in NEED_STAND_INS)
@@ -249,7 +254,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name in LIKELIHOODS if likelihood(name, **FIXED[name]).entries()}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 16 * len(LATENT_SAMPLERS) + 16 * 6 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 16 * len(LATENT_SAMPLERS) + 16 * 6 + 14 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,6 +264,7 @@ def test_pairs_run_or_are_refused_in_one_line(name, kind, monkeypatch):
         monkeypatch.setattr(
             module, "N_JUDGED", 10
         )  # an EP fit each, for a warning about a poor pilot
+    monkeypatch.setattr(pseudo_marginal, "SETTLING", 2)
     ran, refusals = set(), []
     for label, sampler in samplers().items():
         start = free_model(name).prior_median() if kind == "density" else None
@@ -309,6 +315,7 @@ FEW = 8000  # chains of latents at fixed hyperparameters, in a batch
 STEP = 1.1
 MANY, SLOW = 450, 150  # joint draws one by one; where sites are fitted by Newton's method
 QUICK = 1500  # of hyperparameters alone
+DEAR_FITS = {"beta", "beta_binomial"}  # tenths of a second each
 FEWER = {"rmhmc": 800, "elliptical_slice": 2500}
 FITTED = {
     "negative_binomial",
@@ -364,6 +371,8 @@ def move_of(label: str, sampler, model):
     if label.endswith("_independence"):
         student = FittedStudent(np.zeros(model.dim), np.eye(model.dim), 5.0, model.names)
         sampler = replace(sampler, proposal=student)
+    if label == "pseudo_marginal_hmc":
+        sampler = replace(sampler, frame=evidence_frame(model))
     if label == "joint_split_hmc":
         return lambda rng, theta, f: split_move(rng, model, theta, f)
     if kind_of(label).samples == JOINT:
@@ -386,6 +395,15 @@ def move_of(label: str, sampler, model):
         return drawn["theta"], drawn.get("latent")
 
     return move
+
+
+def evidence_frame(model) -> EvidenceFrame:
+    """As a pilot's that has not seen the draw."""
+    d, none = model.dim, np.zeros((1, model.n_cases))
+    mixture = Mixture(np.ones(1), np.zeros((1, d)), np.eye(d)[None])
+    return EvidenceFrame(
+        mixture, np.full(d, 0.3), 0.7 * np.eye(d), 0.8, np.zeros((1, d)), none, none
+    )
 
 
 def split_move(rng, model, theta, f):
@@ -435,7 +453,9 @@ def size_of(label: str, name: str, kind: str) -> int:
         return FEWER.get(label, FEW)
     if kind_of(label).samples == DENSITY:
         return QUICK
-    fitted = label == "joint_independence" or (name in FITTED and label.endswith("site"))
+    fitted = label in {"joint_independence", "pseudo_marginal_hmc"} or (
+        name in FITTED and label.endswith("site")
+    )
     return SLOW if fitted else MANY
 
 
@@ -630,6 +650,38 @@ def test_a_joint_independence_with_a_wrong_weight_is_caught(dropped, n, monkeypa
 
     monkeypatch.setattr(JointIndependenceTransition, "_at", wrong)
     assert joint_p_value("joint_independence", "poisson", n, 0, ALPHA) < ALPHA
+
+
+@pytest.fixture
+def fits_of_no_sweep(monkeypatch):
+    """EP ends before its first update, at the prior: draws of the latents have to make up for all of it."""
+    monkeypatch.setattr(site_draws, "TOLERANCE", np.inf)
+
+
+@pytest.mark.parametrize("name", ["logistic", "poisson"])
+def test_pseudo_marginal_draws_are_exact_whatever_ep_finds(name, fits_of_no_sweep):
+    assert joint_p_value("pseudo_marginal_hmc", name, MANY, 3) > ALPHA
+
+
+@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw"])
+def test_a_pseudo_marginal_sampler_that_drops_a_part_is_caught(
+    dropped, monkeypatch, fits_of_no_sweep
+):
+    exact = site_draws.SettingFit.draws
+
+    def wrong(self, rng, n, kept=None):
+        if dropped == "the kept draw":
+            return exact(self, rng, n)
+        found = exact(self, rng, n, kept)
+        if dropped == "second decision":
+            return found._replace(log_ratio=0.0)
+        return exact(self, rng, 1)._replace(log_ratio=found.log_ratio)
+
+    monkeypatch.setattr(site_draws.SettingFit, "draws", wrong)
+    settings = {"n_latents": 2} if dropped == "the kept draw" else {}
+    known = replace(samplers()["pseudo_marginal_hmc"], **settings)
+    monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_hmc": known})
+    assert joint_p_value("pseudo_marginal_hmc", "poisson", 800, 0, ALPHA) < ALPHA
 
 
 @pytest.mark.parametrize("dropped", ["log_prior", "log_proposal"])

@@ -11,6 +11,7 @@ from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weigh
 from gpmcflow.execution import chain_generators
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, suits_pseudo_marginal
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.modes_group import Modes, modes_or_warning
 from gpmcflow.samplers.protocol import Sampler
@@ -25,9 +26,12 @@ def choose(
     """Independence Metropolis where a mixture at the modes is a good proposal, else split HMC.
 
     Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
-    are looked for where that is cheap (`suits`).
+    are looked for where that is cheap (`suits`). Labels, which say little about their latent function, take
+    pseudo-marginal HMC.
     """
     model = problem.target
+    if model.likelihood.relative_sites and suits_pseudo_marginal(model):
+        return PseudoMarginalHMC(), problem, None
     if not suits(model):
         return JointSplitHMC(), problem, None
     rng = chain_generators(seed, *key, problem.stream, "modes", chains=[0]).generator(0)

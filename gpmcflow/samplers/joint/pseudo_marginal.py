@@ -1,0 +1,330 @@
+"""Pseudo-marginal Hamiltonian Monte Carlo: hyperparameters on EP's evidence, latents by its draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gpmcflow.approximations.mixture import has_normal_coordinates
+from gpmcflow.approximations.site_draws import Draws, SettingFit
+from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.execution import array_digest, chain_generators
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
+from gpmcflow.samplers.adaptation.evidence_pilot import (
+    LARGEST_STEP,
+    EvidenceFrame,
+    first_frame,
+)
+from gpmcflow.samplers.adaptation.step_sizes import StepSize
+from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.protocol import (
+    JOINT,
+    Failures,
+    Sampler,
+    Tuned,
+    require_count,
+    require_share,
+)
+
+SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
+
+
+def suits_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
+    """Whether `PseudoMarginalHMC` takes a model: one latent function, dense, no regression."""
+    return not isinstance(model, MultiGPModel) and not _refused(model)
+
+
+class PseudoMarginalState(NamedTuple):
+    """Where a chain stands."""
+
+    x: np.ndarray  #: hyperparameters in normal coordinates (d,)
+    latent: np.ndarray  #: f (n,)
+    log_likelihood: float  #: log p(y | f, theta)
+
+
+class PseudoMarginalInfo(NamedTuple):
+    """What a transition tells."""
+
+    acceptance_rate: float  #: of the trajectory, both decisions together
+    jump_rate: float  #: of the proposal of the mixture
+    energy_error: float  #: of the trajectory, on EP's evidence
+    latent_share: float  #: effective share of the draws of the latents
+    n_fit: int  #: EP fits
+    n_failed: int  #: proposals without one
+
+
+@dataclass(frozen=True)
+class PseudoMarginalHMC(Sampler):
+    """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by importance sampling.
+
+    Labels say little about their latent function, which makes chains over (theta, f) slow. Here theta moves
+    alone: a trajectory follows the gradient of log Z_EP(theta) + log p_h(theta), Z_EP the evidence of
+    expectation propagation, and a proposal from a mixture of Student-t densities at its modes jumps between
+    them. What EP leaves out is made up for exactly: Z = mean_j p(y | f_j) N(f_j; 0, K) / q(f_j) over draws
+    f_j of the EP fit q is an unbiased estimate of p(y | theta), and a proposal that EP's evidence accepts is
+    accepted with probability min(1, [Z' / Z_EP(theta')] / [Z / Z_EP(theta)]). The latents of a state are one
+    of the f_j, picked by weight; all others are drawn anew before each proposal, so that a lucky Z does not
+    hold a chain. A transition costs 3 or 4 EP fits and as many gradients, each of order n^3.
+
+    The posterior is sampled exactly, whatever EP does; the effective share of the f_j (``latent_share``)
+    tells how near it is. For models without a grid or basis functions.
+
+    Source: pseudo-marginal MCMC for Gaussian processes: Filippone & Girolami (2014); a decision in two
+    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010).
+
+    Attributes
+    ----------
+    n_latents:
+        Draws of the latents of each estimate, 2 or more.
+    target_acceptance:
+        Mean acceptance rate by EP's evidence that the step size is tuned to, above 0 and below 1.
+    jitter:
+        Step sizes are multiplied by a uniform number within 1 +- jitter, drawn for each trajectory; from 0 to
+        below 1.
+    frame:
+        What a pilot found; None runs one before the first draw.
+
+    Raises
+    ------
+    InputError:
+        For settings out of range, and models that it does not take.
+    NumericalError:
+        Where no mode is found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> x = np.linspace(0.0, 1.0, 8)
+    >>> model = gp.GPModel(x, np.sign(x - 0.4), gp.SquaredExponential(), gp.Probit())
+    >>> draws = gp.sample(model, gp.PseudoMarginalHMC(), n_chains=1, n_draws=50)
+    >>> bool(draws.sample_stats["latent_share"].mean() > 0.5)
+    True
+    """
+
+    n_latents: int = 32
+    target_acceptance: float = 0.8
+    jitter: float = 0.2
+    frame: EvidenceFrame | None = field(default=None, repr=False)
+
+    samples = JOINT
+    moves_weights = False
+    state = PseudoMarginalState
+    statistics: ClassVar[Mapping[str, str]] = {
+        "acceptance_rate": "<f8", "jump_rate": "<f8", "energy_error": "<f8", "latent_share": "<f8",
+        "n_fit": "<i8", "n_failed": "<i8",
+    }  # fmt: skip
+    traced = ("complete_log_likelihood", "theta")
+    failures = Failures(
+        "n_failed", ("n_fit",),
+        "had no fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
+    )  # fmt: skip
+    n_warmup = 30  # chains begin at draws of the mixture
+    least_acceptance = 0.1
+
+    def __post_init__(self) -> None:
+        where = "PseudoMarginalHMC"
+        require_count(where, "n_latents", self.n_latents)
+        if self.n_latents < 2:
+            raise InputError(f"{where}: n_latents is {self.n_latents}; allowed: 2 or more")
+        require_share(where, "target_acceptance", self.target_acceptance)
+        require_share(where, "jitter", self.jitter, zero=True)
+
+    def digest(self) -> str:
+        """Settings, and the frame."""
+        if self.frame is None:
+            return repr(self)
+        own = self.frame
+        arrays = {
+            name: np.asarray(value) for name, value in own._asdict().items() if name != "mixture"
+        }
+        mixture = own.mixture
+        arrays |= {
+            "masses": mixture.masses,
+            "locations": mixture.locations,
+            "scales": mixture.scales,
+        }
+        return f"{self!r} {array_digest(arrays)}"
+
+    def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
+        """Find modes, mixture and frame, and the step in it; chains start at draws of the mixture."""
+        if self.frame is not None:
+            return Tuned(self, problem, {})
+        model = problem.target
+        if refused := _refused(model):
+            raise InputError(f"PseudoMarginalHMC: {refused}; take JointSplitHMC()")
+        rng = chain_generators(seed, *key, "pseudo_marginal", chains=range(1)).generator(0)
+        frame, starts, report = first_frame(model, rng)
+        frame, spent = self._settled(model, frame, rng)
+        report = report.assign(
+            step_size=frame.step_size, n_steps=frame.n_steps, n_fit=int(report["n_fit"]) + spent,
+            center=("theta_dim", frame.center), scale=(("theta_dim", "scale_dim"), frame.scale),
+        ).assign_coords(theta_dim=list(model.names))  # fmt: skip
+        words = f"{frame.n_steps} steps of {frame.step_size:.3g} on EP's evidence"
+        report = report.assign_attrs(
+            chosen=f"{words}; latents by {self.n_latents} draws of its fits"
+        )
+        if "theta" not in problem.starts:
+            thetas = model.parameters.normal.theta(starts)[0]
+            problem = replace(problem, starts={**problem.starts, "theta": thetas})
+        return Tuned(replace(self, frame=frame), problem, {"pilot": report})
+
+    def _settled(
+        self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
+    ) -> tuple[EvidenceFrame, int]:
+        """The frame with center, scale and step after two rounds of transitions, and the fits they took."""
+        state, spent = None, 0
+        for length in (SETTLING + 5 * model.dim, SETTLING):
+            transition = PseudoMarginalTransition(model, replace(self, frame=frame))
+            if state is None:
+                theta = model.parameters.normal.theta(frame.x[0])[0]
+                state = transition.init(rng, {"theta": theta})
+            tuner, draws = StepSize(frame.step_size, self.target_acceptance, LARGEST_STEP), []
+            for _ in range(length):
+                transition.frame = frame = frame._replace(step_size=tuner.step)
+                state, info = transition.step(rng, state)
+                tuner.update(float(np.exp(min(0.0, -info.energy_error))))
+                draws.append(state.x)
+                spent += info.n_fit
+            frame = frame._replace(step_size=tuner.average)
+            if length > SETTLING:
+                frame = frame.refitted(np.array(draws))
+        return frame, spent
+
+    def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:
+        """Transitions on a model."""
+        if self.frame is None:
+            raise InputError("PseudoMarginalHMC: its pilot has not run; give it to sample")
+        return PseudoMarginalTransition(target, self)
+
+
+class _Point(NamedTuple):
+    """A setting with its draws of the latents."""
+
+    at: SettingFit
+    draws: Draws
+
+
+class PseudoMarginalTransition:
+    """Jumps and trajectories of one chain."""
+
+    def __init__(self, model: GPModel, settings: PseudoMarginalHMC) -> None:
+        assert settings.frame is not None
+        self.model, self.settings, self.frame = model, settings, settings.frame
+        self._last: SettingFit | None = None
+
+    def _fit(self, x: np.ndarray) -> SettingFit:
+        """The fit at x; that of the state is kept, and follows from x, so nothing depends on it."""
+        if self._last is not None and np.array_equal(self._last.x, x):
+            return self._last
+        return SettingFit(self.model, x, self.frame.start(x))
+
+    def init(
+        self, rng: np.random.Generator, start: Mapping[str, np.ndarray]
+    ) -> PseudoMarginalState:
+        """State at ``start["theta"]`` and "latent", a draw of the EP fit unless given.
+
+        Raises `NumericalError` where EP does not converge there.
+        """
+        at = self._fit(
+            self.model.parameters.to_normal(np.asarray(start["theta"], dtype=np.float64))
+        )
+        latent = start.get("latent")
+        kept = None if latent is None else latent + at.prior.predictor_mean
+        return self._state(_Point(at, at.draws(rng, self.settings.n_latents, kept)))
+
+    def _state(self, point: _Point) -> PseudoMarginalState:
+        self._last, drawn = point.at, point.draws
+        latent = drawn.predictor - point.at.prior.predictor_mean
+        return PseudoMarginalState(point.at.x, latent, drawn.log_likelihood)
+
+    def step(
+        self, rng: np.random.Generator, state: PseudoMarginalState
+    ) -> tuple[PseudoMarginalState, PseudoMarginalInfo]:
+        """New latents beside the state's, a jump, and a trajectory."""
+        at = self._fit(state.x)
+        kept = state.latent + at.prior.predictor_mean
+        point = _Point(at, at.draws(rng, self.settings.n_latents, kept))
+        share = point.draws.share
+        point, jump_rate, jump_failed = self._jump(rng, point)
+        point, rate, error, n_fit, failed = self._trajectory(rng, point)
+        info = PseudoMarginalInfo(
+            rate, jump_rate, error, share, n_fit + 1, int(jump_failed) + int(failed)
+        )
+        return self._state(point), info
+
+    def _jump(self, rng: np.random.Generator, point: _Point) -> tuple[_Point, float, bool]:
+        """A proposal of the mixture; its acceptance rate, and whether it has no fit."""
+        x = self.frame.mixture.draw(rng, 1)[0]
+        try:
+            proposed = self._fit(x)
+        except NumericalError:
+            return point, 0.0, True
+        there, here = self.frame.mixture.log_density(np.array([x, point.at.x]))
+        change = proposed.log_density - there - (point.at.log_density - here)
+        return *self._decide(rng, point, proposed, float(change)), False
+
+    def _trajectory(
+        self, rng: np.random.Generator, point: _Point
+    ) -> tuple[_Point, float, float, int, bool]:
+        """A leapfrog trajectory: its acceptance rate, error, fits, and whether it ended without one."""
+        frame, jitter = self.frame, self.settings.jitter
+        step = frame.step_size * (1.0 + jitter * (2.0 * rng.random() - 1.0))
+        momentum = rng.standard_normal(len(frame.center))
+        at, energy = point.at, 0.5 * float(momentum @ momentum) - point.at.log_density
+        momentum = momentum + 0.5 * step * (at.gradient @ frame.scale)
+        for k in range(1, frame.n_steps + 1):
+            try:
+                at = self._fit(at.x + step * frame.scale @ momentum)
+            except NumericalError:
+                return point, 0.0, np.inf, k, True
+            last = k == frame.n_steps
+            momentum = momentum + (0.5 if last else 1.0) * step * (at.gradient @ frame.scale)
+        error = 0.5 * float(momentum @ momentum) - at.log_density - energy
+        if not np.isfinite(error):
+            return point, 0.0, np.inf, frame.n_steps, True
+        return *self._decide(rng, point, at, -error), error, frame.n_steps, False
+
+    def _decide(
+        self, rng: np.random.Generator, point: _Point, proposed: SettingFit, change: float
+    ) -> tuple[_Point, float]:
+        """The next point, by EP's evidence first, then by the estimates; and the acceptance rate."""
+        rate = float(np.exp(min(0.0, change)))
+        if rng.random() >= rate:
+            return point, rate
+        try:
+            draws = proposed.draws(rng, self.settings.n_latents)
+        except NumericalError:
+            return point, 0.0
+        second = float(np.exp(min(0.0, draws.log_ratio - point.draws.log_ratio)))
+        if rng.random() < second:
+            return _Point(proposed, draws), rate * second
+        return point, rate * second
+
+    def record(self, rng: np.random.Generator, state: PseudoMarginalState) -> dict[str, Any]:
+        """theta, latents, log likelihood, T, and lp = T + log p_h(theta)."""
+        at = self._fit(state.x)
+        log_prior = at.log_prior_of(state.latent + at.prior.predictor_mean)
+        complete = state.log_likelihood + log_prior
+        return {
+            "theta": at.theta,
+            "latent": state.latent,
+            "complete_log_likelihood": complete,
+            "sum_log_likelihood": state.log_likelihood,
+            "lp": complete + self.model.log_prior(at.theta),
+        }
+
+
+def _refused(model: GPModel) -> str:
+    """What keeps a model from being sampled, in words; nothing where it can be."""
+    if model.likelihood.conjugate:
+        return "the latents of a regression are integrated out exactly"
+    if model.basis or model.kronecker:
+        return f"the model has structure {model.structure!r}, where a fit has another form"
+    if not has_normal_coordinates(model):
+        return "a hyperprior has no transform to a normal"
+    return ""

@@ -1,0 +1,175 @@
+"""Pseudo-marginal HMC, the default of labels: its parts against slow formulas, and its runs."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import log_expit, log_ndtr, logsumexp
+from scipy.stats import multivariate_normal
+
+import gpmcflow as gp
+from gpmcflow.approximations import expectation_propagation
+from gpmcflow.approximations.site_draws import SettingFit
+from gpmcflow.errors import InputError
+from gpmcflow.execution import Execution, array_digest
+
+NORMAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
+SMALL = {"n_chains": 2, "n_draws": 12, "n_warmup": 2, "predictive": False}
+
+
+def labels(n=6, likelihood=None, **settings):
+    x = np.linspace(0.0, 2.0, n)
+    y = np.where(np.cos(2.0 * x) > 0, 1.0, -1.0)
+    covariance = gp.SquaredExponential(NORMAL, NORMAL)
+    return gp.GPModel(x, y, covariance, likelihood or gp.Logistic(), 0.3, **settings)
+
+
+def fit_at(model, x):
+    none = np.zeros(model.n_cases)
+    return SettingFit(model, np.array(x), (none, none))
+
+
+def digest(tree):
+    groups = [tree[name].to_dataset() for name in ("posterior", "sample_stats")]
+    return array_digest({name: group[name].values for group in groups for name in group.data_vars})
+
+
+def sampler_of(tree):
+    return json.loads(tree.attrs["settings"])["sampler"].split("(")[0]
+
+
+# -- draws of one fit ------------------------------------------------------------------------------
+
+
+def test_draws_have_mean_and_covariance_of_the_fit():
+    model = labels()
+    at = fit_at(model, [0.2, 0.7])
+    sites = expectation_propagation.expectation_propagation(
+        model.at(at.theta), tolerance=1e-3
+    ).sites
+    rng = np.random.default_rng(0)
+    found = np.array([at.draws(rng, 1).predictor for _ in range(20_000)])
+    sd = np.sqrt(sites.predictor_variance)
+    np.testing.assert_allclose(at.mean, sites.predictor_mean, atol=2e-3)
+    assert np.abs((found.mean(0) - at.mean) / sd).max() < 4.0 / np.sqrt(20_000)
+    F = sites.predictor_factor / sd[:, None]
+    np.testing.assert_allclose(np.corrcoef(found.T), F @ F.T, atol=0.03)
+
+
+def test_log_ratio_is_that_of_densities_written_out():
+    """One draw: log p(y | eta) N(eta; c, K) / N(eta; m, V), less the fit's log evidence."""
+    model = labels()
+    at, rng = fit_at(model, [-0.4, 0.9]), np.random.default_rng(1)
+    kept = rng.standard_normal(6)
+    drawn = at.draws(rng, 1, kept)
+    np.testing.assert_allclose(drawn.predictor, kept, atol=1e-12)
+    K, tau = at.prior.predictor_covariance, at.fit.precision
+    V = np.linalg.inv(np.linalg.inv(K) + np.diag(tau))
+    prior = multivariate_normal(np.full(6, 0.3), K)
+    fitted = multivariate_normal(at.mean, V)
+    expected = log_expit(model.y * kept).sum() + prior.logpdf(kept) - fitted.logpdf(kept)
+    assert drawn.log_ratio == pytest.approx(expected - at.fit.log_evidence, abs=1e-6)
+    assert drawn.log_likelihood == pytest.approx(log_expit(model.y * kept).sum())
+    assert at.log_prior_of(kept) == pytest.approx(prior.logpdf(kept), abs=1e-6)
+
+
+def test_estimates_average_to_the_evidence():
+    """Z of two labels is an orthant probability; 20,000 estimates of two draws each, n = 2."""
+    x, y = np.array([0.0, 1.0]), np.array([1.0, -1.0])
+    model = gp.GPModel(x, y, gp.SquaredExponential(NORMAL, NORMAL), gp.Probit())
+    at, rng = fit_at(model, [0.1, 1.2]), np.random.default_rng(2)
+    signed = y[:, None] * at.prior.predictor_covariance * y + np.eye(2)
+    exact = multivariate_normal(np.zeros(2), signed).logcdf(np.zeros(2))
+    ratios = np.array([at.draws(rng, 2).log_ratio for _ in range(20_000)]) + at.fit.log_evidence
+    error = np.std(np.exp(ratios)) / np.mean(np.exp(ratios)) / np.sqrt(len(ratios))
+    assert logsumexp(ratios) - np.log(len(ratios)) == pytest.approx(exact, abs=4.0 * error + 1e-12)
+    assert error < 3e-3
+
+
+def test_gradient_of_the_log_density_by_differences():
+    model, x, step = labels(likelihood=gp.Probit()), np.array([0.3, -0.2]), 1e-4
+    fine = []
+    for move in step * np.eye(2):
+        ends = [fit_at(model, x + sign * move) for sign in (1, -1)]
+        fine.append((ends[0].log_density - ends[1].log_density) / (2.0 * step))
+    np.testing.assert_allclose(fit_at(model, x).gradient, fine, atol=5e-3)
+
+
+# -- posteriors ------------------------------------------------------------------------------------
+
+
+def test_moments_of_one_label_by_quadrature():
+    """n = 1: theta is the log amplitude s, p(s | y) is prop. to N(s; 0, 1) E Phi(c + e^s z)."""
+    covariance = gp.SquaredExponential(1.0, NORMAL)
+    model = gp.GPModel(np.zeros(1), np.ones(1), covariance, gp.Probit(), -1.0)
+    draws = gp.sample(
+        model, gp.PseudoMarginalHMC(n_latents=4), n_chains=4, n_draws=600, predictive=False
+    )
+    s, z = np.linspace(-6, 6, 1201)[:, None], np.linspace(-8, 8, 1601)
+    eta = -1.0 + np.exp(s) * z
+    log_joint = log_ndtr(eta) - 0.5 * z**2 - 0.5 * s**2
+    weights = np.exp(log_joint - log_joint.max())
+    weights /= weights.sum()
+    theta = draws["posterior/theta"].values.ravel()
+    f = draws["posterior/latent"].values.ravel()
+    for found, expected in (
+        (theta, (weights * s).sum()),
+        (np.tanh(f), (weights * np.tanh(eta + 1.0)).sum()),
+        (theta * np.tanh(f), (weights * s * np.tanh(eta + 1.0)).sum()),
+    ):
+        blocks = found.reshape(40, -1).mean(1)
+        assert found.mean() == pytest.approx(expected, abs=4.0 * blocks.std() / np.sqrt(40))
+
+
+def test_labels_take_it_by_default_and_others_do_not():
+    draws = gp.sample(labels(), **SMALL)
+    assert sampler_of(draws) == "PseudoMarginalHMC"
+    assert set(draws.posterior.data_vars) == {"theta", "length_scale", "signal_sd", "latent"}
+    assert "steps of" in draws["pilot"].attrs["chosen"]
+    shared = {"lp", "sum_log_likelihood", "complete_log_likelihood", "acceptance_rate"}
+    assert shared | {"latent_share", "jump_rate"} <= set(draws.sample_stats.data_vars)
+    by_functions = labels(structure="basis")
+    assert sampler_of(gp.sample(by_functions, **SMALL)) == "JointSplitHMC"
+
+
+def test_what_is_kept_of_a_draw():
+    model = labels()
+    draws = gp.sample(model, **SMALL, seed=3)
+    at = draws.isel(chain=1, draw=5)
+    theta, f = at["posterior/theta"].values, at["posterior/latent"].values
+    stats = at["sample_stats"]
+    assert float(stats["sum_log_likelihood"]) == pytest.approx(model.log_likelihood(f, theta))
+    assert float(stats["lp"]) == pytest.approx(model.log_density(theta, f), rel=1e-6)
+
+
+def test_same_numbers_however_it_is_cut_and_scheduled(tmp_path):
+    def run(**how):
+        return gp.sample(labels(), **SMALL, seed=4, execution=Execution(progress=False, **how))
+
+    whole = run(segment_length=14)
+    cut = run(segment_length=4, scheduler="threads", workers=2)
+    stored, again = (run(segment_length=5, state_dir=tmp_path) for _ in range(2))
+    assert len({digest(own) for own in (whole, cut, stored.load(), again.load())}) == 1
+    assert digest(whole) != digest(gp.sample(labels(), **SMALL, seed=5))
+
+
+def test_starts_are_where_chains_begin():
+    model = labels()
+    given = {"theta": np.array([0.5, -0.5]), "latent": np.linspace(-1.0, 1.0, 6)}
+    settings = {**SMALL, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
+    drawn = [gp.sample(model, start=given, **settings, seed=k)["posterior/theta"] for k in range(8)]
+    assert any(np.allclose(theta.values.ravel(), given["theta"]) for theta in drawn)
+
+
+def test_what_it_refuses():
+    curve = gp.GPModel(np.arange(4.0), np.arange(4.0), gp.Matern32(), gp.Gaussian())
+    with pytest.raises(InputError, match="regression are integrated out exactly; take Joint"):
+        gp.sample(curve, gp.PseudoMarginalHMC(), **SMALL)
+    with pytest.raises(InputError, match=r"structure BasisFunctions.*take JointSplitHMC"):
+        gp.sample(labels(structure="basis"), gp.PseudoMarginalHMC(), **SMALL)
+    with pytest.raises(InputError, match=r"n_latents is 1; allowed: 2 or more"):
+        gp.PseudoMarginalHMC(n_latents=1)
+    with pytest.raises(InputError, match="its pilot has not run"):
+        gp.PseudoMarginalHMC().bind(labels())
