@@ -11,7 +11,10 @@ from config_reference import config_reference
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-LINKS = {"](../benchmarks/README.md": "](benchmarks.md"}
+LINKS = {
+    "](../benchmarks/README.md": "](benchmarks.md",
+    "](../CHANGELOG.md": "](changes.md",
+}
 
 
 def parts() -> dict[str, str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 import gpmcflow
 from tests.each import for_each
@@ -91,11 +90,6 @@ def test_tables_are_those_of_the_committed_files():
         assert counts.drop("paper").sum() == len(rows)
         shown = committed_tables.disagreements(ROOT, study)
         assert len(shown) == counts[["differs", "does not hold"]].sum()
-
-
-def test_citation_has_the_version():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["version"] == gpmcflow.__version__
 
 
 def test_pages_name_no_module_of_the_package():
