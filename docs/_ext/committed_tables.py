@@ -95,6 +95,32 @@ def exactness(root: Path) -> pd.DataFrame:
     return table
 
 
+def summary(root: Path) -> pd.DataFrame:
+    """What each part of the certification page has found, in a line."""
+    exact, held, broken = exactness(root).loc["all"], certificates(root), mutants(root)
+    shares = sorted(held["95 % intervals held"], key=lambda share: int(share.rstrip("%")))
+    runs = coverage(root)
+    covered = [
+        f"{share} of {n} runs" for share, n in zip(runs["covered"], runs["seeds"], strict=True)
+    ]
+    faulty, own = faults(root).loc["all"], verdicts(root).sum(numeric_only=True)
+    refused = faulty["all"] - faulty["same bytes"]
+    rows = {
+        "Are the draws exact?": f"{exact['tests']} tests in {exact['cases']} cases: {exact['below 0.05']} of "
+        "their p-values are below 0.05, and of exact samplers at most 5 % are",
+        "Would a wrong method be noticed?": f"{broken['broken methods'].sum()} methods were broken on "
+        f"purpose; {broken['caught'].sum()} were caught",
+        "Do 95 % intervals hold the truth?": f"in {len(held)} models, in {shares[0]} to {shares[-1]} of "
+        f"{held['data sets'].min()} data sets or more",
+        "And those of the evidence?": f"in {' and '.join(covered)}",
+        "Does a kill or a damaged file change a result?": f"{faulty['all']} faults: {faulty['same bytes']} "
+        f"ended in the same bytes, {refused} in a refusal that named the file, and then in the same bytes",
+        "Do the papers' numbers come out?": f"{own['agrees']} numbers agree and {own['differs']} differ; "
+        f"{own['holds']} claims hold, {own['does not hold']} do not, {own['not resolved']} are left open",
+    }
+    return pd.DataFrame({"what was found": rows}).rename_axis("question")
+
+
 def mutants(root: Path) -> pd.DataFrame:
     """Broken methods and the tests that catch them."""
     rows = pd.read_csv(root / "benchmarks" / "mutants.csv").query("not control")
@@ -122,6 +148,13 @@ def coverage(root: Path) -> pd.DataFrame:
     """How often 95 % intervals of the evidence of whole models hold the reference."""
     rows = pd.read_csv(root / "benchmarks" / "model_evidence.csv").query("part == 'coverage'")
     return benchmark(root, "model_evidence").coverage_table(rows).rename_axis("problem")
+
+
+def mutants_by_room(root: Path) -> pd.DataFrame:
+    """How many methods were broken in each room of the package, and how many were caught."""
+    rows = pd.read_csv(root / "benchmarks" / "mutants.csv").query("not control")
+    grouped = rows.groupby("room", sort=False)
+    return pd.DataFrame({"broken methods": grouped.size(), "caught": grouped["caught"].sum()})
 
 
 def machine(root: Path) -> pd.DataFrame:

@@ -1,10 +1,10 @@
-"""Open all pages of the built site in a headless browser and report those that are wider than the screen.
+"""Report links of the built site that lead nowhere, and pages that are wider than the screen of a browser.
 
-    python docs/check_width.py docs/_build/html             # at 400 and 1200 pixels; needs Chromium
-    python docs/check_width.py docs/_build/html --widths 360 --browser /usr/bin/chromium
+    python docs/check_site.py docs/_build/html              # at 400 and 1200 pixels; needs Chromium
+    python docs/check_site.py docs/_build/html --widths 360 --browser /usr/bin/chromium
 
-Wide tables, formulas and code have to scroll by themselves; a page that scrolls sideways as a whole is a
-fault.
+Links to other sites are not tried. Wide tables, formulas and code have to scroll by themselves; a page that
+scrolls sideways as a whole is a fault.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import tempfile
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 TIMEOUT = 600.0  # seconds for all pages
@@ -106,8 +108,26 @@ def measure(folder: Path, widths: list[int], browser: str) -> list[tuple[str, in
     return [tuple(row) for row in server.found]
 
 
+def broken_links(folder: Path) -> list[str]:
+    """A line for each link within the site whose file, or place in it, is not there."""
+    texts = {path: path.read_text(encoding="utf-8") for path in folder.rglob("*.html")}
+    places = {path: set(re.findall(r'\bid="([^"]+)"', text)) for path, text in texts.items()}
+    found = []
+    for page, text in sorted(texts.items()):
+        for link in sorted(set(re.findall(r'\b(?:href|src)="([^"]+)"', text))):
+            url = urlparse(link)
+            if url.scheme or url.netloc:
+                continue
+            target = (page.parent / unquote(url.path)).resolve() if url.path else page
+            target = target / "index.html" if target.is_dir() else target
+            place = unquote(url.fragment)
+            if not target.exists() or (place and place not in places.get(target, {place})):
+                found.append(f"{page.relative_to(folder)}: {link} leads nowhere")
+    return found
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print a line for each page that is too wide; 1 if there is one."""
+    """Print a line for each fault; 1 if there is one."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="with the built pages")
     parser.add_argument("--widths", type=int, nargs="+", default=[400, 1200])
@@ -115,12 +135,15 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.browser is None:
         raise SystemExit(f"no browser found ({', '.join(BROWSERS)}); name one with --browser")
-    rows = measure(given.folder.resolve(), given.widths, given.browser)
+    folder = given.folder.resolve()
+    nowhere = broken_links(folder)
+    print(*nowhere, f"{len(nowhere)} links lead nowhere", sep="\n")
+    rows = measure(folder, given.widths, given.browser)
     wide = [row for row in rows if row[2] > row[1]]
     for page, width, own, element in wide:
         print(f"{page}: {own} pixels on a screen of {width}: {element}")
     print(f"{len(rows) // len(given.widths)} pages at {given.widths} pixels, {len(wide)} too wide")
-    return int(bool(wide))
+    return int(bool(wide or nowhere))
 
 
 if __name__ == "__main__":
