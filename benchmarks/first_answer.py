@@ -1,13 +1,15 @@
-"""Seconds to a first answer: commands, quick analyses, approximations, and mgcv beside them.
+"""Seconds to a first answer: commands, quick analyses, approximations, and mgcv and GPBoost beside them.
 
     python benchmarks/first_answer.py [--jobs check patients ..] [--repeats 5] [--beside CHECKOUT]
+                                       [--peers FOLDER] [--keep]
 
 Each job is a process of its own, its CPU seconds those of all processes that it starts. Jobs take turns,
 after a round that is not counted (it compiles, and measures what is kept for later runs). Shown are medians,
-and CPU seconds over those of a loop of 2e7 additions in the same round; of quick analyses and of R's mgcv, if
-that is installed, also the mean log density of the rows held out, and how much ours is larger, with its
-standard error. ``--beside`` runs each job with the package of another checkout, too. With all jobs the rows
-of this one are `first_answer.csv`.
+and CPU seconds over those of a loop of 2e7 additions in the same round; of quick analyses, of R's mgcv, if
+that is installed, and of GPBoost, if ``--peers`` has its environment (`peers/environment.sh gpboost`), also
+the mean log density of the rows held out, and how much ours is larger, with its standard error. ``--beside``
+runs each job with the package of another checkout, too. With all jobs the rows of this one are
+`first_answer.csv`; ``--keep`` puts those of some jobs into it.
 """
 
 from __future__ import annotations
@@ -108,8 +110,8 @@ class Work(NamedTuple):
     leaves: tuple[str, ...] = ()
 
 
-def commands() -> dict[str, Work]:
-    """The jobs by name; those of mgcv where R has it."""
+def commands(peers: Path) -> dict[str, Work]:
+    """The jobs by name; those of GPBoost and mgcv where there is an environment, or R has it."""
     jobs = {
         LOOP: Work([sys.executable, "-c", ADDITIONS]),
         "--help": Work([*COMMAND, "--help"]),
@@ -124,6 +126,11 @@ def commands() -> dict[str, Work]:
         jobs[f"{name} --quick"] = Work(command, name, ("results", ".snakemake"))
     jobs[LABELS] = Work([sys.executable, "-c", APPROXIMATE])
     jobs[ROWS] = Work([sys.executable, "-c", BASIS])
+    python, script = peers / "gpboost" / "bin" / "python", str(HERE / "peers" / "gpboost_first.py")
+    if python.exists():
+        jobs |= {f"GPBoost: {name}": Work([str(python), script, name], name) for name in ANALYSES}
+    else:
+        print(f"{python} is not there: the rows of GPBoost are left out", file=sys.stderr)
     try:
         subprocess.run(["Rscript", "-e", "library(mgcv)"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
@@ -138,12 +145,12 @@ def densities(job: str, folder: Path) -> pd.Series | None:
     """Log densities of the rows held out, by row, that a job has left; None for other jobs."""
     from gpmcflow.storage import load_results
 
-    name = job.removeprefix("mgcv: ").removesuffix(" --quick")
+    peer, _, name = job.removesuffix(" --quick").rpartition(": ")
     if name not in ANALYSES:
         return None
     place = folder / name
-    if job.startswith("mgcv: "):
-        return pd.read_csv(place / f"mgcv_{name}.csv", index_col="row")["log_density"]
+    if peer:
+        return pd.read_csv(place / f"{peer.lower()}_{name}.csv", index_col="row")["log_density"]
     results = place / "results" / name
     shown = json.loads((results / "info.json").read_text())["shown"]
     values = load_results(results / shown / "fit.nc")["held_out/log_density"].values
@@ -151,13 +158,13 @@ def densities(job: str, folder: Path) -> pd.Series | None:
 
 
 def scores(jobs: Iterable[str], folder: Path) -> pd.DataFrame:
-    """Log score of each job that has one, and by how much ours is better than mgcv's."""
+    """Log score of each job that has one, and by how much ours is better than a peer's."""
     found = {job: own for job in jobs if (own := densities(job, folder)) is not None}
     rows = {}
-    for job, own in found.items():
-        rows[job] = {"log_score": own.mean()}
-        peer = found.get(f"mgcv: {job.removesuffix(' --quick')}")
-        if peer is not None and peer is not own:
+    for job, peer in found.items():
+        rows[job] = {"log_score": peer.mean()}
+        if ": " in job:
+            own = densities(f"{job.partition(': ')[2]} --quick", folder)
             apart = own - peer.loc[own.index]
             rows[job] |= {"better": apart.mean(), "error": apart.sem()}
     return pd.DataFrame.from_dict(rows, orient="index", dtype=float)
@@ -218,14 +225,20 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--beside", type=Path, help="another checkout")
+    parser.add_argument("--peers", type=Path, default=Path("peers"), help="environments of peers")
+    parser.add_argument("--keep", action="store_true", help="put these rows into first_answer.csv")
     options = parser.parse_args()
-    words, known = options.jobs or [""], commands()
+    words, known = options.jobs or [""], commands(options.peers.absolute())
     jobs = {job: work for job, work in known.items() if job == LOOP or any(w in job for w in words)}
     packages = [path.resolve() for path in (options.beside, HERE.parent) if path]
     found = measured(jobs, packages, options.repeats)
     print(found.to_string())
+    mine = found[found["package"] == packages[-1].name].drop(columns="package")
     if not options.jobs:
-        found[found["package"] == packages[-1].name].drop(columns="package").to_csv(FILE)
+        mine.to_csv(FILE)
+    elif options.keep:
+        kept, mine = pd.read_csv(FILE, index_col="job"), mine.drop(index=LOOP)
+        pd.concat([kept.drop(index=mine.index, errors="ignore"), mine]).to_csv(FILE)
 
 
 if __name__ == "__main__":

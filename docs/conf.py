@@ -27,6 +27,7 @@ extensions = [
     "docstrings",
     "generated_pages",
     "mathml",
+    "notebooks",
     "shell_cells",
 ]
 exclude_patterns = ["_build", "generated/*.md"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpmcflow.lazy_names import lazy_names
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "analyse": "pipeline.analyse",

@@ -7,7 +7,8 @@ case "$1" in
   pymc) packages="pymc==5.28.5 nutpie==0.16.8" ;;
   gpy) packages="GPy==1.15.0" ;;
   gpflow) packages="gpflow==2.11.2" ;;
-  *) echo "environment.sh: no peer $1; allowed: numpyro, blackjax, pymc, gpy, gpflow" >&2; exit 2 ;;
+  gpboost) packages="gpboost==1.8.0 pandas==3.1.1" ;;
+  *) echo "environment.sh: no peer $1; allowed: numpyro, blackjax, pymc, gpy, gpflow, gpboost" >&2; exit 2 ;;
 esac
 python3 -m venv "$2/$1"
 # shellcheck disable=SC2086

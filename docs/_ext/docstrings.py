@@ -1,7 +1,8 @@
-"""Docstrings of this package as reStructuredText: formulas in plain text stay as they are typed."""
+"""Docstrings of this package as reStructuredText: formulas are typeset, all else stays as it is typed."""
 
 import re
 
+from formulas import formulas, tex
 from sphinx.application import Sphinx
 
 LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
@@ -15,28 +16,51 @@ def escaped(line: str) -> str:
     return "".join(parts)
 
 
+def typeset(paragraph: str) -> str:
+    """The paragraph with its formulas as TeX, and the rest escaped."""
+    out, at = [], 0
+    spans = [match.span() for match in LITERAL.finditer(paragraph)]
+    for begin, end in formulas(paragraph):
+        if not any(first < end and begin < last for first, last in spans):
+            out += [escaped(paragraph[at:begin]), f":math:`{tex(paragraph[begin:end]).strip()}`"]
+            at = end
+    return "".join([*out, escaped(paragraph[at:])])
+
+
+def displayed(lines: list[str]) -> list[str]:
+    """Indented lines: formulas on lines of their own, or as they are typed."""
+    own = [line.strip().rstrip(".,;") for line in lines]
+    if all(formulas(line) == [(0, len(line))] for line in own):
+        return [text for line in own for text in (".. math::", "", f"    {tex(line).strip()}", "")]
+    return ["::", "", *lines]
+
+
 def prepare(app: Sphinx, what: str, name: str, thing: object, options: dict, lines: list) -> None:
-    """Name all lists of settings "Parameters", make indented paragraphs, which are formulas, literal
-    blocks, and escape the rest, but for examples."""
-    text, section, formula = [], "", False
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        if after and not after.strip("-"):
+    """Name all lists of settings "Parameters", typeset what comes before the first section, and escape the
+    rest, but for examples."""
+    text: list[str] = []
+    heads = [k for k, line in enumerate(lines) if k and line and not line.strip("-")]
+    first = heads[0] - 1 if heads else len(lines)
+    for block in "\n".join(lines[:first]).split("\n\n"):
+        own = block.strip("\n").split("\n")
+        if all(line.startswith("    ") for line in own):
+            text += displayed(own)
+        elif any(line.startswith(("- ", "  ")) for line in own):
+            text += map(escaped, own)
+        else:
+            text.append(typeset(" ".join(own)))
+        text.append("")
+    section = ""
+    for k, line in enumerate(lines[first:], first):
+        if k + 1 in heads:
             section = line
             line = LISTS.get(line, line)
-            after = "-" * len(line)
-        indented = line.startswith("    ")
-        if section == "Examples" or not line.strip("-"):
-            text.append(line if section == "Examples" else "-" * len(text[-1]) if line else line)
-            continue
-        if indented and not section and not (formula or text[-1]):
-            text += ["::", ""]
-        formula = indented and not section
-        if formula:
-            text.append(line)
-        elif section in LISTS and not indented:
-            text.append(line.removesuffix(":"))
-        else:
-            text.append(escaped(line))
+        elif k in heads:
+            line = "-" * len(text[-1])
+        elif section != "Examples":
+            inside = section in LISTS and not line.startswith("    ")
+            line = line.removesuffix(":") if inside else escaped(line)
+        text.append(line)
     lines[:] = text
 
 

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import committed_tables
 from config_reference import config_reference
+from default_priors import default_priors
 from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-LINKS = {"](../benchmarks/README.md": "](benchmarks.md"}
+LINKS = {
+    "](../benchmarks/README.md": "](benchmarks.md",
+    "](../CHANGELOG.md": "](changes.md",
+}
 
 
 def parts() -> dict[str, str]:
@@ -31,9 +35,11 @@ def parts() -> dict[str, str]:
             "fixed_coverage",
             "machine",
             "mutants",
+            "mutants_by_room",
             "peers",
             "peers_again",
             "peers_settings",
+            "summary",
             "verdicts",
         )
     }
@@ -41,7 +47,9 @@ def parts() -> dict[str, str]:
         f"differs_{study}": committed_tables.markdown(committed_tables.disagreements(ROOT, study))
         for study in committed_tables.STUDIES
     }
-    return tables | differing | {"config_keys": config_reference()}
+    return (
+        tables | differing | {"config_keys": config_reference(), "default_priors": default_priors()}
+    )
 
 
 def write(app: Sphinx) -> None:

@@ -6,6 +6,7 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
+WIDE = 45  # letters of TeX, above which a formula may not fit a narrow screen, and scrolls
 FUNCTION = re.compile(r"(<mo>&ApplyFunction;</mo>\s*)(?=<(?!mo\b))")
 
 
@@ -17,7 +18,9 @@ def mathml(node: nodes.Element, *, as_block: bool) -> str:
 
 def inline(writer: nodes.NodeVisitor, node: nodes.math) -> None:
     """A formula within a line."""
-    writer.body.append(mathml(node, as_block=False))
+    formula = mathml(node, as_block=False)
+    wide = len(node.astext()) > WIDE
+    writer.body.append(f'<span class="wide-math">{formula}</span>' if wide else formula)
     raise nodes.SkipNode
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from gpmcflow.covariances.binding import with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, table_of
 from gpmcflow.covariances.leaves import Constant, White
@@ -104,6 +105,8 @@ def statement(
     outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
     made = _with_constants(likelihood_, arrays)
     X, width = inputs_of(table[inputs]), 1.0
+    for own in each.values():
+        X = with_all_levels(X, own)
     coded = np.asarray(made.coded(values), dtype=np.float64)
     if made.in_units_of_y and not isinstance(made, Survival):
         width = float(np.std(made.to_eta(coded))) or 1.0

@@ -30,11 +30,11 @@ class Hyperprior:
     """Prior of one hyperparameter h, as a density over the coordinate theta that is sampled.
 
     A positive h has theta = log h, a probability has theta = logit h. On the scales "log" and "logit" the
-    distribution is that of theta itself; on "natural" and "probability" it is that of h, and the Jacobian
-    comes in:
+    distribution is that of theta itself. On "natural" and "probability" it is that of h, and the Jacobian
+    comes in: in this order
 
-        log p(theta) = log p_h(exp(theta)) + theta                          ("natural")
-        log p(theta) = log p_h(sigma(theta)) + log sigma(theta) sigma(-theta)  ("probability")
+        log p(theta) = log p_h(exp(theta)) + theta,
+        log p(theta) = log p_h(sigma(theta)) + log(sigma(theta) sigma(-theta)).
 
     For an offset c = theta of a log rate, h is the base rate exp(c); for that of a logit it is sigma(c).
 

@@ -46,3 +46,47 @@ def test_the_python_of_the_page_on_models_runs_as_printed(capsys):
     expected = np.exp(np.sin(np.linspace(0.0, 10.0, 5)))
     np.testing.assert_allclose(np.array(rates.strip("[]").split(), float), expected, rtol=0.1)
     assert names["draws"].posterior.sizes["weight_dim"] == 66
+
+
+def test_the_python_of_the_home_page_runs_as_printed():
+    """On the trial of the README."""
+    (made,) = python_of("README.md")
+    exec(made.partition("terms = ")[0], names := {})
+    (block,) = python_of("docs", "index.md")
+    exec(block, names)
+    table = gp.coefficients(names["draws"]).to_dataframe()
+    assert table.low["day"] < -0.4 < table.high["day"]
+
+
+def test_the_python_of_the_start_page_runs_as_printed(capsys):
+    (block,) = python_of("docs", "start.md")
+    exec(block, names := {})
+    length, *_ = capsys.readouterr().out.split()
+    assert 0.5 < float(length) < 8.0
+    assert names["rates"]["response_mean"].shape == (25,)
+
+
+def test_no_other_page_has_python_that_nothing_runs():
+    """Pages of cells are executed when the site is built; the lines about a cluster need one."""
+    pages = {
+        page.relative_to(ROOT).as_posix()
+        for folder in ("docs", "docs/tutorials", "docs/explanations", "config", "examples", ".")
+        for page in (ROOT / folder).glob("*.md")
+        if "```python" in page.read_text()
+    }
+    run_here = {"README.md", "docs/index.md", "docs/start.md", "docs/models.md"}
+    assert pages == run_here | {"docs/tutorials/clusters.md"}
+
+
+def commands(*path: str) -> set[str]:
+    """Lines of a page that call the command line, without their comments."""
+    text = "\n".join(re.findall(r"```bash\n(.*?)```", ROOT.joinpath(*path).read_text(), re.DOTALL))
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return {line for line in lines if line.startswith("gpmcflow ")}
+
+
+def test_commands_of_home_and_start_are_those_that_the_wheel_runs():
+    """The README's five lines run in tests/workflow/test_wheel.py."""
+    readme = commands("README.md")
+    assert commands("docs", "index.md") < readme
+    assert commands("docs", "start.md") == readme | {"gpmcflow run patients.yaml"}

@@ -250,6 +250,16 @@ def test_messages_say_what_to_write(settings, message):
         of(**settings)
 
 
+def test_areas_of_the_graph_without_rows_are_known():
+    """Of three areas in a row the middle one has no data; given both ends its mean is theirs."""
+    ends = {"area": ["a", "c"], "rise": [1.0, 3.0]}
+    line = gp.Areal([("a", "b"), ("b", "c")], mix=0.5, signal_sd=10.0, columns="area")
+    noise = gp.Gaussian(1e-4)
+    model = gp.GPModel.from_frame(ends, "rise", line + gp.Constant(100.0), noise)
+    middle = gp.predict(gp.approximate(model), {"area": ["b"]})
+    np.testing.assert_allclose(middle["latent_mean"], 2.0, rtol=1e-2)
+
+
 def test_terms_of_one_kind_are_named_by_their_columns():
     model = of(
         covariance="group(ward) + group(patient) + matern32(age) + matern12(day, name='trend')"

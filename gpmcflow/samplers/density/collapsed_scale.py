@@ -36,7 +36,7 @@ class CollapsedScale(DensitySampler):
     fixed (g, rest) one factorisation gives the posterior of u = log eta at O(1) a point
     (`RegressionDensity.scale_statistics`). So an iteration sweeps the marginal
 
-        h(g, rest) = integral of pi(u, u + g, rest) du
+        h(g, rest) = int pi(u, u + g, rest) du
 
     (trapezoid rule over all of its support that matters, exact to rounding for so smooth a
     function), and then draws u given (g, rest) independently, by rejection from an envelope over the
