@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpmcflow.contrasts.latents import N_DRAWS, Setting, settings_of
 from gpmcflow.contrasts.summaries import require_interval, summarised
 from gpmcflow.contrasts.terms import Request, draw_terms, require_one_function, terms_of
 from gpmcflow.covariances.expressions import Covariance, Product, Sum
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear
 from gpmcflow.models.gp_model import GPModel
 
@@ -106,7 +108,7 @@ def _table(model: GPModel) -> _Table:
         columns = own[0][0]
         slope, levels_of = _slope_of_levels(term, own)
         if slope is not None:
-            levels = np.unique(model.X[:, levels_of], axis=0)
+            levels = _levels(model, zip(term.leaves(), (at for at, _ in own), strict=True))
             X = np.zeros((len(levels), len(inputs.names)))
             X[:, list(levels_of)] = levels
             X[:, slope] = 1.0
@@ -124,8 +126,8 @@ def _table(model: GPModel) -> _Table:
         elif isinstance(term, Constant):
             X = np.zeros((1, len(inputs.names)))
             names, kinds, centres = [*names, "constant"], [*kinds, "constant"], [*centres, 0.0]
-        elif isinstance(term, Group | Categorical):
-            levels = np.unique(model.X[:, columns], axis=0)
+        elif isinstance(term, Group | Categorical | KnownLevels):
+            levels = _levels(model, [(term, columns)])
             X = np.zeros((len(levels), len(inputs.names)))
             X[:, list(columns)] = levels
             words = [_words(model, columns, level) for level in levels]
@@ -158,7 +160,7 @@ def _slope_of_levels(term: Covariance, own: list) -> tuple[int | None, tuple[int
     """Column of the slope and columns of the levels in a product of one `Linear` with levels, else None."""
     kinds = list(zip(term.leaves(), own, strict=True))
     slopes = [at for leaf, (at, _) in kinds if isinstance(leaf, Linear)]
-    levels = [at for leaf, (at, _) in kinds if isinstance(leaf, Group | Categorical)]
+    levels = [at for leaf, (at, _) in kinds if isinstance(leaf, Group | Categorical | KnownLevels)]
     whole = len(slopes) == 1 and len(slopes[0]) == 1 and len(levels) + 1 == len(kinds) > 1
     if (
         not whole
@@ -167,6 +169,15 @@ def _slope_of_levels(term: Covariance, own: list) -> tuple[int | None, tuple[int
     ):
         return None, ()
     return slopes[0][0], tuple(dict.fromkeys(column for at in levels for column in at))
+
+
+def _levels(model: GPModel, leaves: Iterable[tuple[Covariance, tuple[int, ...]]]) -> np.ndarray:
+    """Codes of the levels of these leaves: those in the data, and those that a leaf knows of alone."""
+    of_levels = [(leaf, at) for leaf, at in leaves if not isinstance(leaf, Linear)]
+    if len(of_levels) == 1 and isinstance(of_levels[0][0], KnownLevels):
+        return of_levels[0][0].codes[:, None]
+    columns = tuple(dict.fromkeys(column for _, at in of_levels for column in at))
+    return np.unique(model.X[:, columns], axis=0)
 
 
 def _words(model: GPModel, columns: tuple[int, ...], level: np.ndarray) -> str:

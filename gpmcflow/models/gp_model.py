@@ -17,6 +17,7 @@ from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
@@ -549,15 +550,32 @@ class GPModel(WritableArrays, LatentPrior):
         kinds: dict[str, set[str]] = {}
         for leaf, columns in zip(self.leaves, self._columns, strict=True):
             for column in columns:
-                kinds.setdefault(self.inputs.names[column], set()).add(leaf.term)
-        return new_inputs(X_new, self.inputs, kinds, unseen).values
+                kind = "known" if isinstance(leaf, KnownLevels) else leaf.term
+                kinds.setdefault(self.inputs.names[column], set()).add(kind)
+        X = new_inputs(X_new, self.inputs, kinds, unseen).values
+        if unseen == "error":
+            for leaf, columns in zip(self.leaves, self._columns, strict=True):
+                if isinstance(leaf, KnownLevels):  # of numbers; words are checked above
+                    self._refuse_unknown(leaf, columns[0], X)
+        return X
+
+    def _refuse_unknown(self, leaf: KnownLevels, column: int, X: np.ndarray) -> None:
+        rows = np.flatnonzero(leaf.places_of(X[:, [column]]) == leaf.n_levels)
+        if rows.size:
+            raise InputError(
+                f"new inputs: column {self.inputs.names[column]!r}, row {rows[0]} has the level "
+                f"{X[rows[0], column]:g}, which {leaf.who} does not know; allowed: those of the data and of "
+                f'{leaf.table_name}; or unseen="new"'
+            )
 
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""
         inputs = (self.inputs.names, self.inputs.levels)
         settings = self.covariance, self.likelihood.digest(), self.mean, self.jitter, self.kronecker
         structure = (self.basis_settings,) if self.basis else ()
-        text = repr((*settings, *inputs, *structure))
+        known = [leaf for leaf in self.leaves if isinstance(leaf, KnownLevels)]
+        told = tuple(leaf.text() for leaf in known)  # which their reprs shorten
+        text = repr((*settings, *inputs, *structure, *told))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)
 
 
