@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -158,6 +158,11 @@ class Areal(KnownLevels):
     def known(self) -> set[str]:
         """Areas of the graph."""
         return {area for pair in self.graph for area in pair}
+
+    def renamed(self, names: Mapping[str, str]) -> Areal:
+        """The same with other names of its areas."""
+        pairs = tuple((names[first], names[second]) for first, second in self.graph)
+        return replace(self, graph=pairs)
 
     def structure_of(self, places: Mapping[str, int]) -> np.ndarray:
         """C (L, L)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,6 +146,11 @@ class CorrelatedGroup(KnownLevels):
     def known(self) -> set[str]:
         """Levels of the matrix."""
         return set(self.correlation.names)
+
+    def renamed(self, names: Mapping[str, str]) -> CorrelatedGroup:
+        """The same with other names of its levels."""
+        own = tuple(names[name] for name in self.correlation.names)
+        return replace(self, correlation=Correlation(own, self.correlation.matrix))
 
     def check_levels(self, column: str, seen: list[str]) -> None:
         """Raise `InputError` for a level in the data that the matrix does not have."""

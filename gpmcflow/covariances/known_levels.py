@@ -41,6 +41,10 @@ class KnownLevels(GivenLeaf):
     def table_name(self) -> str:
         """The parameter with what is known."""
 
+    @abstractmethod
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """The same with other names of its levels."""
+
     def more_levels(self, known: tuple[str, ...]) -> tuple[str, ...]:
         """Levels that it knows of and its column does not have."""
         return tuple(sorted(self.known() - set(known)))
