@@ -16,6 +16,7 @@ import gpmcflow
 from gpmcflow.analysis import tables
 from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
+from gpmcflow.analysis.coefficients import coefficient_table
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
@@ -236,6 +237,8 @@ def write_report(
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
         made["points"], made["reach"] = tables.points(whole), tables.reach(answer)
+    if "coefficients" in answer:
+        made["coefficients"] = coefficient_table(answer, whole)
     if "areas" in answer:
         made["areas"], made["outlines"] = area_table(answer), outline_table(whole)
     for table in OPTIONAL_TABLES:  # of an earlier run with other settings

@@ -46,6 +46,7 @@ _OPTIONAL = {
     "survival": ("of", "time", "longer"),
     "grades": ("column", "value", "grade", "probability"),
     "areas": ("area", "rows", "mean", "relative", "above"),
+    "coefficients": ("name", "kind", "mean", "sd", "low", "high"),
     "outlines": ("area", "ring", "x", "y"),
     "reach": ("direction", "distance", "low", "high"),
     "evidence": (

@@ -90,6 +90,38 @@ def test_areas_are_ranked_by_the_probability_that_they_are_above_the_mean(run):
     np.testing.assert_allclose(mean, learnt.outcome.sum() / learnt.unit.sum(), rtol=0.03)
 
 
+def test_coefficients_have_names_of_levels(run):
+    table = pd.read_csv(run.folder / "coefficients.csv").set_index("name")
+    areas = pd.read_csv(run.folder / "areas.csv").set_index("area")
+    effects = table.loc[[f"district[{name}]" for name in NAMES], "mean"].to_numpy()
+    levels = np.log(areas["mean"][NAMES].to_numpy()) - table.loc["intercept", "mean"]
+    np.testing.assert_allclose(effects, levels, atol=0.15)
+    assert {"intercept", "sd(areal(district))"} < set(table.index)
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "Effects of 37 levels, the 20 farthest from 0" in page
+
+
+def test_slopes_are_per_unit_of_their_columns(tmp_path, analysis):
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame({"dose": rng.uniform(0.0, 40.0, 60), "ward": rng.choice(list("abcd"), 60)})
+    shift = rows["ward"].map({"a": -3.0, "b": 0.0, "c": 0.0, "d": 3.0})
+    rows["gain"] = 50.0 + 0.5 * rows["dose"] + shift + rng.standard_normal(60)
+    rows.to_csv(tmp_path / "file.csv", index=False)
+    data = {"csv": "file.csv", "target": "gain", "outcome": "real", "groups": ["ward"]}
+    models = {"plain": {"covariance": "linear(dose) + group(ward)"}}
+    run = analysis(tmp_path, {"data": data, "models": models, "seed": 3, "quick": True})
+    table = pd.read_csv(run.folder / "coefficients.csv").set_index("name")
+    assert table.loc["dose", "mean"] == pytest.approx(0.5, abs=0.03)
+    assert table.loc["ward[d]", "mean"] - table.loc["ward[a]", "mean"] == pytest.approx(
+        6.0, abs=1.0
+    )
+    middle = table.loc["intercept", "mean"] + table.filter(like="ward[", axis=0)["mean"].mean()
+    assert middle == pytest.approx(rows["gain"].mean(), abs=1.0)
+    shares = table[table["kind"] == "share"]["mean"]
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares["share(linear(dose))"] == pytest.approx(33.3 / (33.3 + 4.5 + 1.0), abs=0.1)
+
+
 def test_the_report_draws_two_maps(run):
     page = (run.folder / "report.html").read_text(encoding="utf-8")
     assert "probability that it lies above it" in page
