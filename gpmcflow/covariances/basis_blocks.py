@@ -14,7 +14,7 @@ from gpmcflow.covariances.basis_functions import (
     squared_frequencies,
 )
 from gpmcflow.covariances.finite import FewFunctions
-from gpmcflow.covariances.known_levels import KnownLevels
+from gpmcflow.covariances.known_levels import KnownLevels, eigen_basis
 from gpmcflow.covariances.sine_series import SineSeries
 
 ZERO = 1e-12  # of the largest eigenvalue: below it one is 0
@@ -235,7 +235,7 @@ class StructureBlock(Block):
     vectors: np.ndarray = field(init=False, repr=False)  #: (level, size)
 
     def __post_init__(self) -> None:
-        c, U = np.linalg.eigh(self.leaf.structure)
+        c, U = eigen_basis(self.leaf.structure)
         used = slice(None) if self.own else c > ZERO * c[-1]  # of others a parameter gives variance
         object.__setattr__(self, "values_of", np.maximum(c[used], 0.0))
         object.__setattr__(self, "vectors", U[:, used])

@@ -13,6 +13,40 @@ from gpmcflow.covariances.given import GivenLeaf
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.errors import InputError
 
+EQUAL = 1e-9  # of the largest eigenvalue: closer ones count as one
+LEAST = 1e-3  # length of what is left of a unit vector, beyond which it gives a direction
+
+
+def eigen_basis(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (L,) and orthonormal eigenvectors (L, L) of a symmetric matrix, the same at each call.
+
+    Where eigenvalues are equal, as those of a symmetric map are, LAPACK's vectors are any of their space, and
+    change with threads and addresses, while weights that were drawn for some are stored. Here they are the
+    unit vectors in their order, projected on the space and made orthonormal; signs follow, too.
+    """
+    c, U = np.linalg.eigh(C)
+    starts = np.flatnonzero(np.append(True, np.diff(c) > EQUAL * np.abs(c).max()))
+    for first, last in zip(starts, np.append(starts[1:], len(c)), strict=True):
+        c[first:last] = c[first:last].mean()
+        U[:, first:last] = _ordered_basis(U[:, first:last])
+    return c, U
+
+
+def _ordered_basis(V: np.ndarray) -> np.ndarray:
+    """Orthonormal basis (L, k) of the space of V (L, k), which depends on the space alone."""
+    found = np.zeros((V.shape[1], V.shape[1]))  # coordinates in V
+    n = 0
+    for row in V:  # those of a unit vector's projection
+        rest = row - found[:n].T @ (found[:n] @ row)
+        length = np.linalg.norm(rest)
+        if length > LEAST:
+            rest -= found[:n].T @ (found[:n] @ rest)  # again, for the digits
+            found[n] = rest / np.linalg.norm(rest)
+            n += 1
+            if n == len(found):
+                break
+    return V @ found.T
+
 
 def level_name(level: Any) -> str:
     """A level's name as text, whole numbers without a point."""
