@@ -108,6 +108,16 @@ class Work(NamedTuple):
     leaves: tuple[str, ...] = ()
 
 
+def has_mgcv() -> bool:
+    """Whether R has mgcv; says so where it has not."""
+    try:
+        subprocess.run(["Rscript", "-e", "library(mgcv)"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        print("R with mgcv is not installed: its rows are left out", file=sys.stderr)
+        return False
+    return True
+
+
 def commands() -> dict[str, Work]:
     """The jobs by name; those of mgcv where R has it."""
     jobs = {
@@ -124,10 +134,7 @@ def commands() -> dict[str, Work]:
         jobs[f"{name} --quick"] = Work(command, name, ("results", ".snakemake"))
     jobs[LABELS] = Work([sys.executable, "-c", APPROXIMATE])
     jobs[ROWS] = Work([sys.executable, "-c", BASIS])
-    try:
-        subprocess.run(["Rscript", "-e", "library(mgcv)"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        print("R with mgcv is not installed: its rows are left out", file=sys.stderr)
+    if not has_mgcv():
         return jobs
     script = str(HERE / "peers" / "mgcv.R")
     jobs |= {f"mgcv: {name}": Work(["Rscript", script, name], name) for name in ANALYSES}

@@ -30,6 +30,7 @@ def parts() -> dict[str, str]:
             "first_answer",
             "fixed_coverage",
             "machine",
+            "mgcv_effects",
             "mutants",
             "peers",
             "peers_again",
