@@ -140,6 +140,11 @@ RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, besi
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
+MANY_CASES = (
+    2000  # beyond which dense matrices take long: printed models say what basis functions take
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GPModel(WritableArrays, LatentPrior):
     """A Gaussian process model: data, a covariance, a likelihood, and priors of their parameters.
@@ -419,6 +424,22 @@ class GPModel(WritableArrays, LatentPrior):
         if far_columns(basis, self.X):
             return None, f"{size}, of columns too far from 0: centre them"
         return basis, f"exact: {size}"
+
+    @property
+    def structure_in_words(self) -> str:
+        """The structure and why it is that; of many dense cases what basis functions would take instead."""
+        words = super().structure_in_words
+        if words != "dense" or self.structure != "auto" or self.n_cases <= MANY_CASES:
+            return words
+        settings = BasisFunctions()
+        try:
+            size = self.basis_of(settings).size
+        except InputError:  # without basis functions there is no choice
+            return words
+        return (
+            f'dense ({self.n_cases} cases; structure="basis" has {size} functions, with errors of up to '
+            f"{250.0 * settings.error:g} % of the variance)"
+        )
 
     def _axis_tapes(self) -> tuple[Tape, Tape] | None:
         # the exact density of a regression factorises all of K anyway
