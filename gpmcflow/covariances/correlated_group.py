@@ -36,8 +36,9 @@ class Correlation:
         self.names, self.matrix = names, matrix
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Correlation) and self.names == other.names
-        return same and np.array_equal(self.matrix, other.matrix)  # type: ignore[union-attr]
+        if not isinstance(other, Correlation):
+            return False
+        return self.names == other.names and np.array_equal(self.matrix, other.matrix)
 
     def __hash__(self) -> int:
         return hash((self.names, self.matrix.tobytes()))
@@ -107,9 +108,9 @@ def _check(R: np.ndarray, names: tuple[str, ...], who: str) -> None:
             f"{who} is not symmetric: {R[i, j]:g} for {names[i]!r} and {names[j]!r}, {R[j, i]:g} the other "
             "way round; give (R + R.T) / 2, or correct the entry"
         )
-    wrong = np.flatnonzero(np.diag(R) <= 0.0)
-    if wrong.size:
-        k = wrong[0]
+    flat = np.flatnonzero(np.diag(R) <= 0.0)
+    if flat.size:
+        k = flat[0]
         raise InputError(
             f"{who} gives {names[k]!r} the variance {R[k, k]:g}; allowed: a positive number, 1 in a "
             "correlation"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -528,6 +529,11 @@ class Group(_WithAmplitude):
         if named.get("correlation", arguments[1] if len(arguments) > 1 else None) is None:
             return super().__new__(cls)
         return CorrelatedGroup(*arguments, **named)
+
+
+# what `help` shows: that of the fields, which `__new__` hides
+_fields = signature(Group.__init__)
+Group.__signature__ = _fields.replace(parameters=list(_fields.parameters.values())[1:])  # type: ignore[attr-defined]
 
 
 # Periodic, linear and polynomial covariances, and all there are by name; see `expressions` for + and *.
