@@ -110,6 +110,16 @@ class Work(NamedTuple):
     leaves: tuple[str, ...] = ()
 
 
+def has_mgcv() -> bool:
+    """Whether R has mgcv; says so where it has not."""
+    try:
+        subprocess.run(["Rscript", "-e", "library(mgcv)"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        print("R with mgcv is not installed: its rows are left out", file=sys.stderr)
+        return False
+    return True
+
+
 def commands(peers: Path) -> dict[str, Work]:
     """The jobs by name; those of GPBoost and mgcv where there is an environment, or R has it."""
     jobs = {
@@ -131,10 +141,7 @@ def commands(peers: Path) -> dict[str, Work]:
         jobs |= {f"GPBoost: {name}": Work([str(python), script, name], name) for name in ANALYSES}
     else:
         print(f"{python} is not there: the rows of GPBoost are left out", file=sys.stderr)
-    try:
-        subprocess.run(["Rscript", "-e", "library(mgcv)"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        print("R with mgcv is not installed: its rows are left out", file=sys.stderr)
+    if not has_mgcv():
         return jobs
     script = str(HERE / "peers" / "mgcv.R")
     jobs |= {f"mgcv: {name}": Work(["Rscript", script, name], name) for name in ANALYSES}

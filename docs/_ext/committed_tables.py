@@ -211,6 +211,23 @@ def first_answer(root: Path) -> pd.DataFrame:
     )
 
 
+def mgcv_effects(root: Path) -> pd.DataFrame:
+    """Areas, slopes, a trend and curves by group beside mgcv: seconds, scores and coverage."""
+    rows = pd.read_csv(root / "benchmarks" / "mgcv_effects.csv", index_col="problem")
+    ours = rows["fit"] != "mgcv"
+    apart = rows["better"].map("{:+.4f}".format) + " ± " + rows["error"].map("{:.4f}".format)
+    return pd.DataFrame(
+        {
+            "fit": rows["fit"],
+            "CPU s": rows["cpu"].map("{:.1f}".format),
+            "over mgcv's": rows["over_mgcv"].map("{:.1f}".format).where(ours, "-"),
+            "log score": rows["log_score"].map("{:.4f}".format),
+            "less mgcv's": apart.where(ours, "-"),
+            "coverage of 95 %": rows["coverage"].map("{:.1%}".format),
+        }
+    )
+
+
 def peers_again(root: Path) -> pd.DataFrame:
     """Ratios of speeds beside those of a second run."""
     module = benchmark(root, "peers.table")

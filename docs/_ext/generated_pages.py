@@ -34,6 +34,7 @@ def parts() -> dict[str, str]:
             "first_answer",
             "fixed_coverage",
             "machine",
+            "mgcv_effects",
             "mutants",
             "mutants_by_room",
             "peers",

@@ -95,7 +95,7 @@ def widened(encoding: Encoding, X: pd.DataFrame) -> Encoding:
             )
             code = replace(code, low=float(low), high=float(high))
         elif isinstance(code, GroupCode):
-            code = replace(code, n_learnt=len(code.levels))
+            code = replace(code, n_learnt=code.n_file or len(code.levels))
         codes.append(code)
     return replace(encoding, codes=tuple(codes))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from gpmcflow.analysis.coefficients import with_coefficients
 from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
@@ -112,6 +113,8 @@ def _answer_of_fit(
     tree = describe(predictors(best, n_draws=1), len(thetas), places.scored(scores_alone), rng)
     if data.encoding.coordinates and not scores_alone:
         tree["reach"] = reach(model, thetas, data)
+    if not scores_alone:
+        tree = with_coefficients(tree, best, model, seed)
     if isinstance(best, IntegratedApproximation):
         tree["settings"] = xr.DataTree(best.to_dataset())
         return tree
@@ -264,7 +267,7 @@ def _answer_of_draws(
     if data.encoding.coordinates and not scores_alone:
         theta, rows = _spread(model, draws)
         tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
-    return tree
+    return tree if scores_alone else with_coefficients(tree, draws, model, seed)
 
 
 def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

@@ -11,8 +11,9 @@ import numpy as np
 from scipy.special import logit, ndtri
 
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.covariances.areas import Areal
+from gpmcflow.covariances.correlated_group import correlation_of
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.leaves import Constant, Linear, Periodic
 from gpmcflow.data.codes import CategoryCode, Encoding, GroupCode, NumberCode
 from gpmcflow.data.columns import term_names, yaml_text
@@ -45,6 +46,13 @@ def kind_of(likelihood: str | Mapping | None) -> str | None:
         likelihood if isinstance(likelihood, str) or likelihood is None else next(iter(likelihood))
     )
     return next((kind.name for kind in KINDS.values() if name in kind.likelihoods), None)
+
+
+def known_of(encoding: Encoding) -> dict[str, Any]:
+    """Graphs and correlations of the files beside the table, by their names."""
+    files = encoding.known
+    trees = {name: correlation_of(tuple(told)) for name, told in files.correlations.items()}
+    return {name: tuple(map(tuple, pairs)) for name, pairs in files.graphs.items()} | trees
 
 
 def model_statement(settings: Mapping, name: str, kind: str) -> dict[str, Any]:
@@ -98,7 +106,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         except InputError as error:
             raise InputError(f"{path}.likelihood: {error}") from None
     structure = statement.get("structure", "auto")
-    covariance = covariance_of(statement, path)
+    covariance = covariance_of(statement, path, known_of(data.encoding))
     if structure == "basis":
         covariance = marks_apart(covariance, data.encoding, path)
     else:
@@ -213,8 +221,8 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
             f"{where}.covariance: found categorical({', '.join(columns)}); columns of categories are inputs "
             "of any other covariance; write, say, squared_exponential(..) or group(..) of them"
         )
-    if isinstance(leaf, Areal):
-        return _areal_over_inputs(leaf, columns, encoding, where)
+    if isinstance(leaf, KnownLevels):
+        return _known_over_inputs(leaf, columns, encoding, where)
     if leaf.term == "group":
         for column in columns if leaf.columns else ():
             if isinstance(encoding.code(column), NumberCode):
@@ -261,19 +269,19 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
     return product
 
 
-def _areal_over_inputs(leaf: Areal, columns: list[str], encoding: Encoding, where: str) -> Areal:
-    """The term over the codes of its column, which stand for the areas' names in the file."""
+def _known_over_inputs(
+    leaf: KnownLevels, columns: list[str], encoding: Encoding, where: str
+) -> KnownLevels:
+    """The term over the codes of its column, which stand for the levels' names in the file."""
     code = encoding.code(columns[0])
     if len(columns) > 1 or leaf.columns is None or not isinstance(code, GroupCode):
         raise InputError(
-            f"{where}.covariance: found areal({', '.join(columns)}); allowed: one column of names; write "
-            f"groups: [{yaml_text(columns[0])}] under data"
+            f"{where}.covariance: found {leaf.term}({', '.join(columns)}, {leaf.table_name}=..); allowed: "
+            f"one column of names; write groups: [{yaml_text(columns[0])}] under data"
         )
-    areas = dict.fromkeys(area for pair in leaf.graph for area in pair)
-    names = dict.fromkeys([*map(str, code.levels), *areas])
+    names = dict.fromkeys([*map(str, code.levels), *sorted(leaf.known())])
     codes = {name: str(place) for place, name in enumerate(names)}
-    pairs = tuple((codes[first], codes[second]) for first, second in leaf.graph)
-    return replace(leaf, columns=tuple(encoding.inputs_of(columns[0])), graph=pairs)
+    return replace(leaf.renamed(codes), columns=tuple(encoding.inputs_of(columns[0])))
 
 
 def _periodic_over_inputs(

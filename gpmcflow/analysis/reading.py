@@ -11,6 +11,7 @@ import xarray as xr
 
 from gpmcflow.analysis.data import beside_predictions, data_of_table, data_tree, widened
 from gpmcflow.analysis.models import build_model, kind_of
+from gpmcflow.covariances.correlated_group import correlation_of
 from gpmcflow.data.own_settings import read_settings
 from gpmcflow.data.own_table import Part, PreparedTable, encode_new, prepare_table, read_table
 from gpmcflow.data.scikit_tables import scikit_table
@@ -18,6 +19,8 @@ from gpmcflow.errors import GpmcflowError, InputError, InputErrors, unknown_name
 from gpmcflow.jobs.job import Job
 from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
+
+PATHS = ("csv", "new", "map", "graphs", "correlations")  # of the settings of data
 
 
 def read(job: Job) -> xr.DataTree:
@@ -66,6 +69,9 @@ def prepare(
     if use is not None:
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
         kept |= {stated[key] for key in ("exposure", "trials", "event") if stated.get(key)}
+        kept |= (
+            set(stated.get("groups") or ()) if any(stated.get(key) for key in PATHS[2:]) else set()
+        )
         path = user_path(stated["csv"], folder)
         columns = list(read_table(path, read_settings(stated, where)[0].separator).columns)
         for column in use:
@@ -73,6 +79,8 @@ def prepare(
                 raise unknown_name(f"{where}.use: column", column, columns)
         stated["drop"] = [column for column in columns if column not in kept]
     prepared = prepare_table(stated, folder, seed=seed, where=where)
+    for tree, told in prepared.encoding.known.correlations.items():
+        correlation_of(tuple(told), f"{where}.correlations.{tree}: {stated['correlations'][tree]}")
     if prepared.new is None or prepared.test is None:
         return prepared
     encoding = widened(prepared.encoding, prepared.test.X)  # held-out rows are learnt from, too
@@ -81,7 +89,7 @@ def prepare(
 
 def tree_of(name: str, settings: Mapping[str, Any], table: PreparedTable, seed: int) -> xr.DataTree:
     """The prepared table as a results file, with the checksum of the CSV file."""
-    told = {key: value for key, value in settings["data"].items() if key not in ("csv", "new")}
+    told = {key: value for key, value in settings["data"].items() if key not in PATHS}
     attributes = standard_attributes(
         settings=told, seed=seed, data_checksum=table.checksum, name=name
     )

@@ -14,12 +14,14 @@ import yaml
 
 import gpmcflow
 from gpmcflow.analysis import tables
+from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
+from gpmcflow.analysis.coefficients import coefficient_table
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.analysis.fitting import ALL_ROWS
-from gpmcflow.analysis.models import build_model, model_statement
+from gpmcflow.analysis.models import build_model, known_of, model_statement
 from gpmcflow.analysis.page.page import build_page
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score_kind, shown_model
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
@@ -192,7 +194,10 @@ def write_report(
     places = Places.of(whole, rng)
     effects = tables.effects_of(answer, list(places.swept), data.target.kind)
     statements = {m: model_statement(settings, m, data.target.kind) for m in results}
-    covariances = {m: covariance_of(stated, f"models.{m}") for m, stated in statements.items()}
+    covariances = {
+        m: covariance_of(stated, f"models.{m}", known_of(data.encoding))
+        for m, stated in statements.items()
+    }
     words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
     models = models_table(data, results, words)
     again = f"gpmcflow run {config}"
@@ -232,6 +237,10 @@ def write_report(
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
         made["points"], made["reach"] = tables.points(whole), tables.reach(answer)
+    if "coefficients" in answer:
+        made["coefficients"] = coefficient_table(answer, whole)
+    if "areas" in answer:
+        made["areas"], made["outlines"] = area_table(answer), outline_table(whole)
     for table in OPTIONAL_TABLES:  # of an earlier run with other settings
         if table not in made:
             remove(folder / f"{table}.csv")
@@ -385,6 +394,10 @@ CAN_DO = {
     "matern12": "rough curves",
     "periodic": "repeating curves",
     "group": "a level of its own for each group",
+    "areal": "levels of areas that resemble their neighbours",
+    "wiener": "a random walk",
+    "integrated_wiener": "a smoothing spline",
+    "ar1": "deviations that fade",
 }
 
 

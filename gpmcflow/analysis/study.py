@@ -56,9 +56,15 @@ def expanded(config: Mapping[str, Any], path: str | Path | None, where: str) -> 
 
 
 def files_of(settings: Mapping[str, Any]) -> list[str]:
-    """The CSV files an analysis reads."""
-    stated = (settings["data"].get(key) for key in ("csv", "new"))
-    return [str(user_path(path)) for path in stated if path]
+    """The files an analysis reads."""
+    return [str(user_path(path)) for _, path in _stated(settings["data"])]
+
+
+def _stated(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys and paths of the files that are stated."""
+    yield from ((key, data[key]) for key in ("csv", "new", "map") if data.get(key))
+    for key in ("graphs", "correlations"):
+        yield from ((f"{key}.{name}", path) for name, path in (data.get(key) or {}).items())
 
 
 def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
@@ -74,9 +80,8 @@ def check(config: Mapping[str, Any], where: str, folder: Path) -> None:
             )
         if "use" in data and "drop" in data:
             raise InputError(f"{path}.data: found use and drop; give one of them")
-        for key in ("csv", "new"):
-            given = data.get(key)
-            if given is not None and not is_file(user_path(given, folder)):
+        for key, given in _stated(data):
+            if not is_file(user_path(given, folder)):
                 raise InputError(
                     f"{path}.data.{key}: no file {given!r}; a relative path starts at {folder.resolve()}"
                 )
@@ -187,6 +192,7 @@ TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
     *("map", "curve", "points", "reach", "survival", "grades"),
+    *("areas", "outlines", "coefficients"),
 )
 REPORT = Stage(
     "analysis_report",

@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
+from gpmcflow.analysis.areas import area_summary, area_sweep
 from gpmcflow.analysis.classes import class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
@@ -71,10 +72,15 @@ class Places:
     swept: Sequence[Sweep]
     grid: pd.DataFrame | None  #: inputs of a map or a curve
     cells: Sweep | None = None  #: places of a map in some rows, where there are other columns
+    areas: Sweep | None = None  #: areas of a map
 
     @classmethod
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
         """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
+        return cls._of(data, rng).with_areas()
+
+    @classmethod
+    def _of(cls, data: Data, rng: np.random.Generator) -> Places:
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
         kept = sweeps(data, rng)
@@ -97,6 +103,10 @@ class Places:
     def scored(self, alone: bool) -> Places:
         """With ``alone`` the held-out rows and no other place."""
         return Places(self.data._replace(new=None), (), None) if alone else self
+
+    def with_areas(self) -> Places:
+        """With the areas of a map, if there is one."""
+        return replace(self, areas=area_sweep(self.data))
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -142,8 +152,10 @@ def describe(
     parts: dict[str, list[Conditional]] = {name: [] for name in places.tables}
     averages: list[list[np.ndarray]] = [[] for _ in places.swept]
     shifts: list[list[np.ndarray]] = [[] for _ in places.swept]
-    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)]) if places.cells else set()
+    some = places.cells or places.areas
+    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)]) if some else set()
     maps: list[np.ndarray] = []
+    by_area: list[np.ndarray] = []
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
     fitted: list[np.ndarray] = []
@@ -158,6 +170,7 @@ def describe(
             joint = CodedInputs(model, places.swept, joint=True)
             learnt = model.new_inputs(data.learning.X) if _may_repeat(places) else None
             blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
+            areas = places.areas and model.new_inputs(places.areas.inputs, "new")
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
         if learnt is not None and k in shifted:
@@ -183,6 +196,9 @@ def describe(
                     moved.append(average_shift(own, sweep, X, linear=linear))
             if k in mapped:
                 n = max(1, N_AVERAGES // len(mapped))
+            if k in mapped and places.areas:
+                by_area.append(sampled_averages(own, places.areas, areas, rng, n, linear=linear))
+            if k in mapped and places.cells:
                 of_blocks = [
                     sampled_averages(own, sweep, X, rng, n, linear=linear) for sweep, X in blocks
                 ]
@@ -214,6 +230,9 @@ def describe(
         mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
         unit = data.learning.unit
         groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
+    if by_area and places.areas:
+        values = _natural(data, np.concatenate(by_area))
+        groups["areas"] = area_summary(values, data, places.areas.column)
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}

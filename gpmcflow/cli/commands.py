@@ -32,8 +32,14 @@ def new(options: argparse.Namespace) -> None:
     """Write a config for a CSV file."""
     from gpmcflow.pipeline import new as first_look
 
-    positive, force = options.positive, options.force
-    lines = first_look.new(options.csv, options.target, positive=positive, force=force)
+    lines = first_look.new(
+        options.csv,
+        options.target,
+        positive=options.positive,
+        area_map=options.map,
+        neighbours=options.neighbours,
+        force=options.force,
+    )
     print("\n".join(lines))
 
 

@@ -24,6 +24,10 @@ def parser_of_commands() -> argparse.ArgumentParser:
     new.add_argument("csv", help="such as patients.csv")
     new.add_argument("--target", required=True, help="column of the outcome")
     new.add_argument("--positive", help="value of the target that counts as yes")
+    new.add_argument(
+        "--map", help="GeoJSON file of the areas that a column names; the report draws them"
+    )
+    new.add_argument("--neighbours", help="CSV file of pairs of areas that are neighbours")
     new.add_argument("--force", action="store_true", help="overwrite a config that is there")
     new.set_defaults(command=commands.new)
 

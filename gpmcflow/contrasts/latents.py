@@ -10,6 +10,7 @@ import xarray as xr
 
 from gpmcflow.approximations.conditional import BasisPredictor, Predictor
 from gpmcflow.approximations.draws import evenly_spaced
+from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import InputError
 from gpmcflow.execution import pin_blas
@@ -82,6 +83,8 @@ def settings_of(
         raise InputError(
             f"{who}: found a GPModel; allowed: draws of sample, such as gp.sample(model), or a fit"
         )
+    if isinstance(source, IntegratedApproximation):
+        return Place(np.arange(1), np.arange(n_draws)), _integrated(source, n_draws)
     if not isinstance(source, xr.DataTree):
         place = Place(np.arange(1), np.arange(n_draws))
     else:
@@ -116,6 +119,14 @@ def _place(tree: xr.DataTree) -> Place:
         return Place(np.arange(1), np.arange(1))  # which `predictors` refuses
     posterior = tree["posterior"]
     return Place(posterior["chain"].values, posterior["draw"].values)
+
+
+def _integrated(source: IntegratedApproximation, n: int) -> Iterator[Setting]:
+    """The settings of an integrated fit, which weigh the same, each with its share of n draws."""
+    ends = np.linspace(0, n, len(source.theta) + 1).round().astype(int)
+    for predictor, first, last in zip(source.predictors(), ends[:-1], ends[1:], strict=True):
+        if last > first:
+            yield Setting(slice(first, last), predictor, predictor.model)
 
 
 def _settings(source: Any, n: int) -> Iterator[Setting]:

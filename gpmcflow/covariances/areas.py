@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from gpmcflow.covariances.given import GivenLeaf
-from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.covariances.known_levels import KnownLevels, level_name
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.parameter import Setting
 
@@ -53,7 +52,7 @@ def graph_of(value: Any) -> Graph:
     found: set[tuple[str, str]] = set()
     try:
         for first, second in pairs:
-            low, high = sorted((_named(first), _named(second)))
+            low, high = sorted((level_name(first), level_name(second)))
             found.add((low, high))
     except (TypeError, ValueError):
         raise InputError(f"Areal: graph is {value!r}; allowed: {_ALLOWED}") from None
@@ -65,10 +64,6 @@ def graph_of(value: Any) -> Graph:
             f"Areal: graph has no pair of neighbours; allowed: {_ALLOWED}; or take Group"
         )
     return tuple(sorted(found))
-
-
-def _named(area: Any) -> str:
-    return f"{area:g}" if isinstance(area, (int, float, np.number)) else str(area)
 
 
 @lru_cache(maxsize=8)  # a model is made again for each part of its data, of the same map
@@ -96,7 +91,7 @@ def scaled_structure(n: int, pairs: tuple[tuple[int, int], ...]) -> np.ndarray:
 
 
 @dataclass(frozen=True, repr=False)
-class Areal(GivenLeaf):
+class Areal(KnownLevels):
     """Effect of areas that resemble their neighbours (BYM2): disease maps, districts, a grid with holes.
 
     k = s^2 ((1 - mix) [x = x'] + mix C[x, x']), C the generalised inverse of the neighbours' graph Laplacian,
@@ -144,7 +139,6 @@ class Areal(GivenLeaf):
     signal_sd: Setting | None = None
 
     term, extra, probabilities = "areal", "mix", ("mix",)
-    levels_allowed, n_columns = True, 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -159,70 +153,38 @@ class Areal(GivenLeaf):
         ]
         return f"Areal(<{len(self.graph)} pairs of neighbours>, {', '.join(settings)})"
 
-    def more_levels(self, known: tuple[str, ...]) -> tuple[str, ...]:
-        """Areas of the graph that are not among the levels of its column."""
-        return tuple(sorted({area for pair in self.graph for area in pair} - set(known)))
+    who, table_name = "Areal", "graph"
 
-    def bound_to(self, inputs: Inputs, places: tuple[int, ...]) -> Self:
-        """Areas by the codes of the column, and C."""
-        name, values = inputs.names[places[0]], inputs.values[:, places[0]]
-        if name in inputs.levels:
-            codes = {area: float(code) for code, area in enumerate(inputs.levels[name])}
-        else:
-            areas = {area for pair in self.graph for area in pair}
-            try:
-                codes = {area: float(area) for area in areas}
-            except ValueError:
-                raise InputError(
-                    f"Areal: column {name!r} holds numbers, graph names such as {min(areas)!r}; give both "
-                    "the same names"
-                ) from None
-            codes |= {f"{code:g}": code for code in np.unique(values).tolist()}
-        places_of = {area: k for k, area in enumerate(codes)}
-        pairs = tuple((places_of[first], places_of[second]) for first, second in self.graph)
-        bound = replace(self)
-        order = np.argsort(list(codes.values()))
-        object.__setattr__(bound, "_codes", np.array(list(codes.values()))[order])
-        C = scaled_structure(len(codes), pairs)
-        object.__setattr__(bound, "_structure", C[np.ix_(order, order)])
-        return bound
+    def known(self) -> set[str]:
+        """Areas of the graph."""
+        return {area for pair in self.graph for area in pair}
 
-    @property
-    def codes(self) -> np.ndarray:
-        """Codes of the areas in the column, in order (L,); of a leaf that meets inputs."""
-        return self._codes  # type: ignore[attr-defined]
+    def renamed(self, names: Mapping[str, str]) -> Areal:
+        """The same with other names of its areas."""
+        pairs = tuple((names[first], names[second]) for first, second in self.graph)
+        return replace(self, graph=pairs)
 
-    @property
-    def structure(self) -> np.ndarray:
-        """C (L, L); of a leaf that meets inputs."""
-        return self._structure  # type: ignore[attr-defined]
+    def structure_of(self, places: Mapping[str, int]) -> np.ndarray:
+        """C (L, L)."""
+        pairs = tuple((places[first], places[second]) for first, second in self.graph)
+        return scaled_structure(len(places), pairs)
+
+    def variances(self, c: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """1 - mix + mix c, and the slope by logit mix."""
+        phi = expit(own[0])
+        return 1.0 - phi + phi * c, [phi * (1.0 - phi) * (c - 1.0)]
 
     def matrix(self, X: np.ndarray, X2: np.ndarray, own: np.ndarray) -> np.ndarray:
         """k / s^2; an area that is neither in the data nor in the graph is an island."""
-        a, b, phi = self.areas_of(X), self.areas_of(X2), expit(own[0])
-        same = X[:, [0]] == X2[:, 0]
-        known = (a[:, None] < self.n_areas) & (b < self.n_areas)
-        last = self.n_areas - 1
-        structure = self.structure[np.ix_(np.minimum(a, last), np.minimum(b, last))]
-        return (1.0 - phi) * same + phi * np.where(known, structure, same)
+        (structure, same), phi = self.between(X, X2), expit(own[0])
+        return (1.0 - phi) * same + phi * structure
 
     def slopes(self, X: np.ndarray, own: np.ndarray) -> list[np.ndarray]:
         """The derivative by logit mix."""
-        a, phi = self.areas_of(X), expit(own[0])
-        return [phi * (1.0 - phi) * (self.structure[np.ix_(a, a)] - (a[:, None] == a))]
+        (structure, same), phi = self.between(X, X), expit(own[0])
+        return [phi * (1.0 - phi) * (structure - same)]
 
     def diagonal_of(self, X: np.ndarray, own: np.ndarray) -> np.ndarray:
         """k(x, x) / s^2, (n,)."""
         phi = expit(own[0])
-        return 1.0 - phi + phi * np.append(np.diag(self.structure), 1.0)[self.areas_of(X)]
-
-    @property
-    def n_areas(self) -> int:
-        """Number of areas in the data or the graph."""
-        return len(self.codes)
-
-    def areas_of(self, X: np.ndarray) -> np.ndarray:
-        """Places of the areas of its column (n, 1) among `codes`, ``n_areas`` for another, (n,)."""
-        places = np.searchsorted(self.codes, X[:, 0])
-        unknown = self.codes[np.minimum(places, self.n_areas - 1)] != X[:, 0]
-        return np.where(unknown, self.n_areas, places)
+        return 1.0 - phi + phi * self.own_variance(X)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.basis_blocks import (
-    AreaBlock,
     BasisBlocks,
     Block,
     ColumnBlock,
@@ -19,6 +17,7 @@ from gpmcflow.covariances.basis_blocks import (
     LevelBlock,
     MonomialBlock,
     ProductBlock,
+    StructureBlock,
     WaveBlock,
 )
 from gpmcflow.covariances.basis_functions import (
@@ -32,6 +31,7 @@ from gpmcflow.covariances.basis_functions import (
 )
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum, short_text
 from gpmcflow.covariances.finite import FEW, few_functions
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic, Polynomial
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -112,7 +112,7 @@ def bind_basis(
 
 def has_finite_basis(covariance: Covariance) -> bool:
     """Whether a covariance is made of leaves that are finitely many functions, so that its basis is exact."""
-    exact = (Constant, Linear, Polynomial, Group, Categorical, Areal)
+    exact = (Constant, Linear, Polynomial, Group, Categorical, KnownLevels)
     return all(isinstance(leaf, exact) for leaf in covariance.leaves())
 
 
@@ -197,8 +197,8 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         ]
     if isinstance(leaf, Constant):
         return [ColumnBlock(None, places[0])]
-    if isinstance(leaf, Areal):
-        return [AreaBlock(leaf, columns[0], *places)]
+    if isinstance(leaf, KnownLevels):
+        return [StructureBlock(leaf, columns[0], tuple(places[:-1]), places[-1])]
     if isinstance(leaf, Polynomial):
         size = len(binding.priors)
         functions = few_functions(leaf, [columns], [places], binding.X.shape[1], size)

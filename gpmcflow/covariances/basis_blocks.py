@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import expit
 
-from gpmcflow.covariances.areas import Areal
 from gpmcflow.covariances.basis_functions import (
     fourier_log_scales,
     log_scales,
     squared_frequencies,
 )
 from gpmcflow.covariances.finite import FewFunctions
+from gpmcflow.covariances.known_levels import KnownLevels, eigen_basis
 from gpmcflow.covariances.sine_series import SineSeries
 
+ZERO = 1e-12  # of the largest eigenvalue: below it one is 0
 Slope = tuple[int, np.ndarray]  # place in full, derivative of log s by it (size,)
 
 
@@ -224,55 +224,55 @@ class LevelBlock(Block):
 
 
 @dataclass(frozen=True, eq=False)
-class AreaBlock(Block):
-    """Eigenvectors of the structure of areas, exact."""
+class StructureBlock(Block):
+    """Eigenvectors of a known matrix between levels, exact: areas with neighbours, correlated groups."""
 
-    leaf: Areal
+    leaf: KnownLevels
     column: int
-    mix: int  #: places of its parameters
+    own: tuple[int, ...]  #: places of its parameters but the amplitude
     amplitude: int
-    values_of: np.ndarray = field(init=False, repr=False)  #: eigenvalues c of C (size,)
-    vectors: np.ndarray = field(init=False, repr=False)  #: (area, size)
+    values_of: np.ndarray = field(init=False, repr=False)  #: eigenvalues (size,)
+    vectors: np.ndarray = field(init=False, repr=False)  #: (level, size)
 
     def __post_init__(self) -> None:
-        c, U = np.linalg.eigh(self.leaf.structure)
-        object.__setattr__(self, "values_of", np.maximum(c, 0.0))
-        object.__setattr__(self, "vectors", U)
+        c, U = eigen_basis(self.leaf.structure)
+        used = slice(None) if self.own else c > ZERO * c[-1]  # of others a parameter gives variance
+        object.__setattr__(self, "values_of", np.maximum(c[used], 0.0))
+        object.__setattr__(self, "vectors", U[:, used])
 
     @property
     def size(self) -> int:
-        """Number of areas."""
+        """Number of eigenvectors."""
         return len(self.values_of)
 
     def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
-        """log s (size,), s^2 = signal_sd^2 (1 - mix + mix c), and its derivatives."""
-        phi = expit(full[self.mix])
-        variance = 1.0 - phi + phi * self.values_of
-        by_mix = 0.5 * phi * (1.0 - phi) * (self.values_of - 1.0) / variance
-        slopes = [(self.amplitude, np.ones(self.size)), (self.mix, by_mix)]
+        """log s (size,), s^2 = signal_sd^2 times the eigenvalues of k, and its derivatives."""
+        variance, by_own = self.leaf.variances(self.values_of, full[list(self.own)])
+        slopes = [(self.amplitude, np.ones(self.size))]
+        slopes += [(p, 0.5 * slope / variance) for p, slope in zip(self.own, by_own, strict=True)]
         return 0.5 * np.log(variance) + full[self.amplitude], slopes
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """The eigenvectors at each row's area (n, size)."""
+        """The eigenvectors at each row's level (n, size)."""
         vectors = np.vstack([self.vectors, np.zeros(self.size)])
-        return vectors[self.leaf.areas_of(X[:, [self.column]])]
+        return vectors[self.leaf.places_of(X[:, [self.column]])]
 
     def unknown(self, X: np.ndarray) -> np.ndarray:
-        """Which rows of X (n, p) are of an area that is neither in the data nor in the graph."""
-        return self.leaf.areas_of(X[:, [self.column]]) == self.size
+        """Which rows of X (n, p) are of a level that is neither in the data nor known."""
+        return self.leaf.places_of(X[:, [self.column]]) == self.leaf.n_levels
 
     def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Square of the amplitude times the diagonal, (n,)."""
-        own = self.leaf.diagonal_of(X[:, [self.column]], full[[self.mix]])
+        own = self.leaf.diagonal_of(X[:, [self.column]], full[list(self.own)])
         return np.exp(2.0 * full[self.amplitude]) * own
 
     def unknown_draws(
         self, full: np.ndarray, X: np.ndarray, rng: np.random.Generator, n: int
     ) -> np.ndarray:
-        """A value for each island, at its rows (n, m)."""
-        area = np.unique(X[:, self.column], return_inverse=True)[1]
+        """A value for each new level, at its rows (n, m)."""
+        level = np.unique(X[:, self.column], return_inverse=True)[1]
         scale = np.exp(full[self.amplitude])
-        return scale * rng.standard_normal((n, area.max() + 1))[:, area]
+        return scale * rng.standard_normal((n, level.max() + 1))[:, level]
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,8 @@ class ArrowMatrix(NamedTuple):
         return out
 
 
+WIDE = 8  # functions of each level from which their blocks are made one by one
+
 # The columns of a basis at inputs, and products with them, without a matrix of n x m numbers.
 #
 # Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers;
@@ -129,9 +131,16 @@ class BasisDesign:
         return out
 
     def gram(self, weights: np.ndarray) -> ArrowMatrix:
-        """Phi' diag(weights) Phi, a tile of rows at a time; the term of most levels is the diagonal block."""
+        """Phi' diag(weights) Phi, a tile of rows at a time; the term of most levels is the diagonal block.
+
+        Of a term with many functions of each level, such as a curve, only the blocks of its levels are made.
+        """
         alone = [levels for levels in self._levels if levels.multipliers.shape[1] == 1]
         most = max(alone, key=lambda levels: levels.size, default=None)
+        wide = max(self._levels, key=lambda levels: levels.multipliers.shape[1], default=None)
+        width = 0 if wide is None else wide.multipliers.shape[1]
+        if width >= WIDE and (most is None or most.size <= wide.size * width):
+            return self._gram_by_level(weights, wide)
         tips = np.arange(0) if most is None else np.arange(most.own.start, most.own.stop)
         rest = np.setdiff1d(np.arange(self.m), tips)
         d, E = np.zeros(len(tips)), np.zeros((len(tips), len(rest)))
@@ -145,6 +154,34 @@ class BasisDesign:
             squares = weights * np.square(most.multipliers[:, 0])
             d = np.bincount(most.codes, weights=squares, minlength=most.size)[: most.size]
         return ArrowMatrix(tips, rest, d, np.ascontiguousarray(E.T), F)
+
+    def _gram_by_level(self, weights: np.ndarray, wide: _Levels) -> ArrowMatrix:
+        """The same, full, by the rows of each level of a term."""
+        own = np.arange(wide.own.start, wide.own.stop)
+        others, width = np.setdiff1d(np.arange(self.m), own), wide.multipliers.shape[1]
+        F = np.zeros((len(others), len(others)))
+        E, D = np.zeros((wide.size, width, len(others))), np.zeros((wide.size, width, width))
+        for rows, functions in self.rows(skip=wide):
+            plain = functions[:, others]
+            weighted = weights[rows, None] * plain
+            F += plain.T @ weighted
+            codes, multipliers = wide.codes[rows], wide.multipliers[rows]
+            order = np.argsort(codes, kind="stable")
+            ends = np.searchsorted(codes[order], np.arange(wide.size + 1))
+            for level in np.flatnonzero(np.diff(ends)):
+                of_level = order[ends[level] : ends[level + 1]]
+                M = multipliers[of_level]
+                E[level] += M.T @ weighted[of_level]
+                D[level] += (weights[rows][of_level, None] * M).T @ M
+        G = np.zeros((self.m, self.m))
+        G[np.ix_(others, others)] = F
+        flat = E.reshape(len(own), len(others))
+        G[np.ix_(own, others)], G[np.ix_(others, own)] = flat, flat.T
+        for level in range(wide.size):
+            at = slice(wide.own.start + level * width, wide.own.start + (level + 1) * width)
+            G[at, at] = D[level]
+        none = np.zeros(0)
+        return ArrowMatrix(none.astype(int), np.arange(self.m), none, np.zeros((self.m, 0)), G)
 
     def rows(self, skip: _Levels | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """Phi of a tile of rows after the other, (rows, (b, m)); columns of the levels ``skip`` undefined."""

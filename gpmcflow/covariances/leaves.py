@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from numba import carray
 
 from gpmcflow.covariances import nodes
 from gpmcflow.covariances.areas import Areal
+from gpmcflow.covariances.correlated_group import CorrelatedGroup
 from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.nodes import OWN, OWN_SLOPE, POWER, SCALE_SLOPE, SIZE, SWITCH
 from gpmcflow.covariances.walks import AR1, IntegratedWiener, Wiener
@@ -474,16 +476,23 @@ class Categorical(Stationary):
     slopes_loop = staticmethod(SquaredExponential.slopes_loop)
 
 
+@dataclass(frozen=True, repr=False)
 class Group(_WithAmplitude):
-    """Group covariance: an independent intercept ~ N(0, s^2) for each group (random intercepts).
+    """Group covariance: an intercept for each group, independent or with a known correlation.
 
-    k = s^2 [x = x'], in all its columns. At new inputs a level that was not seen before is a new group.
+    k = s^2 [x = x'], in all its columns (random intercepts). At new inputs a level that was not seen before
+    is a new group. With ``correlation`` R it is k = s^2 R[x, x'] of one column: species of a phylogeny,
+    animals of a pedigree. Levels of R that are not in the data can be predicted.
 
     Attributes
     ----------
     signal_sd:
         s > 0, in the units of the latent function; by default log s ~ N(0, 1). In a product one factor has an
         amplitude, the others have s = 1 unless it is given.
+    correlation:
+        R (L, L), symmetric and positive semidefinite: a DataFrame with the levels' names in its rows and
+        columns, or an xarray variable with them as coordinates. Its diagonal is 1, or that of a known
+        covariance, such as twice the kinship.
     columns:
         Columns of X, by name or place, that hold words or codes; there is no default.
     name:
@@ -492,7 +501,8 @@ class Group(_WithAmplitude):
     Raises
     ------
     InputError:
-        For a parameter that is neither a positive number nor a hyperprior.
+        For a parameter that is neither a positive number nor a hyperprior, a correlation that is not
+        symmetric or not positive semidefinite, and levels of the data that it does not have.
 
     Examples
     --------
@@ -503,9 +513,27 @@ class Group(_WithAmplitude):
     array([[4., 0., 4.],
            [0., 4., 0.],
            [4., 0., 4.]])
+    >>> tree = pd.DataFrame([[1.0, 0.8], [0.8, 1.0]], ["ape", "man"], ["ape", "man"])
+    >>> gp.Group(2.0, tree, columns="species")({"species": ["man", "ape", "man"]})
+    array([[4. , 3.2, 4. ],
+           [3.2, 4. , 3.2],
+           [4. , 3.2, 4. ]])
     """
 
+    correlation: Any = None
+
     kind, term, levels_allowed = nodes.SAME_LEVELS, "group", True
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        """A `CorrelatedGroup` where a correlation is given."""
+        if named.get("correlation", arguments[1] if len(arguments) > 1 else None) is None:
+            return super().__new__(cls)
+        return CorrelatedGroup(*arguments, **named)
+
+
+# what `help` shows: that of the fields, which `__new__` hides
+_fields = signature(Group.__init__)
+Group.__signature__ = _fields.replace(parameters=list(_fields.parameters.values())[1:])  # type: ignore[attr-defined]
 
 
 # Periodic, linear and polynomial covariances, and all there are by name; see `expressions` for + and *.

@@ -24,8 +24,14 @@ MOST_TERMS = 200  # of a covariance, each of which is computed for every pair of
 _SHOWN = "calls of covariances, + and *, such as 'matern32(age) + linear(dose, sd=5.0)'"
 
 
+KNOWN = ("graph", "correlation")  # parameters whose value may be the name of a file's content
+
+
 def parse_covariance(
-    text: str, priors: Mapping[str, Any] | None = None, where: str = "covariance"
+    text: str,
+    priors: Mapping[str, Any] | None = None,
+    where: str = "covariance",
+    known: Mapping[str, Any] | None = None,
 ) -> Covariance:
     """Read a covariance expression from text, as configs hold it.
 
@@ -43,6 +49,8 @@ def parse_covariance(
         Hyperpriors, or mappings of their fields, by the names that the text has for them.
     where:
         What messages of errors begin with.
+    known:
+        Graphs and correlations by the names that the text has for them, as in ``areal(ward, graph=edges)``.
 
     Returns
     -------
@@ -76,7 +84,7 @@ def parse_covariance(
     if terms > MOST_TERMS:
         raise InputError(f"{where}: found {terms} terms; allowed: at most {MOST_TERMS}")
     try:
-        return _Reader(text, named, where).expression(tree)
+        return _Reader(text, named, where, known or {}).expression(tree)
     except RecursionError:
         raise InputError(
             f"{where}: numbers and brackets are nested too deeply; allowed: {_SHOWN}"
@@ -89,8 +97,14 @@ def parse_setting(text: str, where: str) -> Any:
 
 
 class _Reader:
-    def __init__(self, text: str, priors: Mapping[str, Hyperprior | float], where: str) -> None:
-        self.text, self.priors, self.where = text, priors, where
+    def __init__(
+        self,
+        text: str,
+        priors: Mapping[str, Hyperprior | float],
+        where: str,
+        known: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.text, self.priors, self.where, self.known = text, priors, where, known or {}
 
     def expression(self, node: ast.AST) -> Covariance:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
@@ -122,13 +136,26 @@ class _Reader:
                 raise InputError(
                     f"{self.where}: {name}: {keyword.arg} is given twice; give it once"
                 )
-            value = settings[keyword.arg] = self.value(keyword.value)
+            named = keyword.arg in KNOWN and isinstance(keyword.value, ast.Name)
+            value = self.file(name, keyword) if named else self.value(keyword.value)
+            settings[keyword.arg] = value
             wanted, words = _KINDS.get(keyword.arg, (object, ""))
             if not isinstance(value, wanted):
                 raise InputError(
                     f"{self.where}: {name}: {keyword.arg} is {value!r}; allowed: {words}"
                 )
         return self.made(kind, columns=columns or None, **settings)
+
+    def file(self, leaf: str, keyword: ast.keyword) -> Any:
+        """A graph or a correlation by its name."""
+        name, key = keyword.value.id, keyword.arg  # type: ignore[attr-defined]
+        if name not in self.known:
+            there = ", ".join(self.known) or "none"
+            raise InputError(
+                f"{self.where}: {leaf}: {key}={name} names no file; there are: {there}; in a config write "
+                f"{key}s: {{{name}: a_file.csv}} under data"
+            )
+        return self.known[name]
 
     def made(self, kind: Callable, *arguments: Any, **settings: Any) -> Any:
         try:

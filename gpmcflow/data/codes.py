@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from gpmcflow.data.csv_table import (
     plain_labels,
     row_problem,
 )
+from gpmcflow.data.known_files import KnownFiles
 from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
@@ -151,8 +152,9 @@ class CategoryCode:
 class GroupCode:
     """A column of names of subjects and the like: one input, the place of the name among `levels`.
 
-    These are the names of the file, the first `n_learnt` those of the learning rows. Another name gets a
-    negative number, the same in all its rows, and each row without a name one of its own.
+    These are the `n_file` names of the file (None: all), the first `n_learnt` those of the learning rows,
+    then those that only files of graphs, correlations and maps have; `known` are all names of these files.
+    Another name gets a negative number, the same in all its rows, and each row without a name one of its own.
     """
 
     column: str
@@ -161,11 +163,19 @@ class GroupCode:
     has_missing: bool = False
     numeric: bool = False
     kind: str = "group"
+    n_file: int | None = None
+    known: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> list[str]:
         """Names of the inputs made of the column."""
         return [self.column]
+
+    def knowing(self, names: Sequence[str]) -> GroupCode:
+        """The code with the names that files beside the table know."""
+        others = [name for name in names if name not in self.levels]
+        levels = (*self.levels, *others)
+        return replace(self, levels=levels, n_file=len(self.levels), known=tuple(names))
 
     def encode(
         self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
@@ -179,7 +189,12 @@ class GroupCode:
             codes[i] = places.setdefault(name, float(len(self.levels) - len(places) - 1))
             if not 0 <= codes[i] < self.n_learnt:
                 cell = "is empty" if empty[i] else f'"{label}" was not seen'
-                notes[i].append(f"{self.column} {cell}: treated as a new one")
+                how = (
+                    "predicted from what resembles it"
+                    if name in self.known
+                    else "treated as a new one"
+                )
+                notes[i].append(f"{self.column} {cell}: {how}")
         return [codes], []
 
 
@@ -282,6 +297,7 @@ class Encoding:
     missing: tuple[str, ...] = ()
     separator: str = ","
     decimal: str = "."
+    known: KnownFiles = field(default_factory=KnownFiles)
 
     @property
     def names(self) -> list[str]:
@@ -363,6 +379,7 @@ class Encoding:
         target = stored["target"]
         stored["target"] = Target(**{**target, "levels": tuple(target.get("levels", ()))})
         stored["codes"] = tuple(_code(code) for code in stored["codes"])
+        stored["known"] = KnownFiles(**stored.get("known", {}))
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()})
 
     def _number(self, column: str) -> NumberCode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpmcflow.data.csv_table import MISSING_WORDS
@@ -26,7 +26,8 @@ class TableSettings:
     column of positive numbers, or of whole numbers from 1, that counts belong to; `coordinates`
     two number columns. `test_fraction` of the rows is held out, at random or by the column
     `test_by`. `new` is the path of a file of new rows, read with the same `separator` and
-    `decimal` mark.
+    `decimal` mark. `graphs` and `correlations` are paths by the names that covariances have for them,
+    `map` that of a GeoJSON file; all have names of levels of `groups`.
     """
 
     csv: str = ""
@@ -44,11 +45,23 @@ class TableSettings:
     event_value: Any = None
     levels: tuple[Any, ...] = ()
     coordinates: tuple[str, ...] = ()
+    graphs: Mapping[str, str] = field(default_factory=dict)
+    correlations: Mapping[str, str] = field(default_factory=dict)
+    map: str | None = None
     test_fraction: float = 0.2
     test_by: str | None = None
     new: str | None = None
     separator: str = ","
     decimal: str = "."
+
+    @property
+    def known_files(self) -> list[str]:
+        """Paths of the files that know how levels depend."""
+        return [
+            *self.graphs.values(),
+            *self.correlations.values(),
+            *([self.map] if self.map else []),
+        ]
 
     @property
     def unit(self) -> str | None:
@@ -144,4 +157,6 @@ def _read(name: str, value: Any) -> Any:
         return tuple(item if isinstance(item, bool) else text_of(item) for item in value)
     if name == "separator":
         return "\t" if value in ("tab", "\\t") else value
+    if name in ("graphs", "correlations"):
+        return {str(key): str(path) for key, path in value.items()}
     return text_of(value) if name in _COLUMNS else value

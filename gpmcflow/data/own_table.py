@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from gpmcflow.data.codes import Encoding, fit_codes
+from gpmcflow.data.codes import Encoding, GroupCode, fit_codes
 from gpmcflow.data.column_uses import column_uses, is_group, uses_table
 from gpmcflow.data.columns import INDEX_NAME, Column, describe_columns
 from gpmcflow.data.csv_table import (
@@ -21,6 +21,7 @@ from gpmcflow.data.csv_table import (
     parse_numbers,
     read_csv,
 )
+from gpmcflow.data.known_files import NamedLevels, read_known
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.own_settings import TableSettings, column_problems, read_settings, unknown
 from gpmcflow.data.roles import find_leak
@@ -175,6 +176,13 @@ def prepare_table(
         problems += unit_problems(table, unit, target.kind, target.name, outcome)
     if not used:
         problems.append(f"{table.path.name}: no column is left to learn from beside the target")
+    named = {
+        name: columns[name].labels[~columns[name].missing].tolist()
+        for name in chosen.groups
+        if name in used and columns[name].labels is not None
+    }
+    known, names, wrong = read_known(chosen, NamedLevels(named, where), folder)
+    problems += wrong
     if problems:
         raise InputErrors(problems)
     use = row_uses(table, columns, chosen, outcome, used, seed)
@@ -189,10 +197,22 @@ def prepare_table(
             ]
         )
     target = target.standardised_by(outcome[learning])
-    codes = fit_codes(columns, used, learning, chosen)
+    codes = tuple(
+        code.knowing(names[code.column])
+        if isinstance(code, GroupCode) and code.column in names
+        else code
+        for code in fit_codes(columns, used, learning, chosen)
+    )
     ids = tuple(name for name, use in uses.items() if use == "id")
     encoding = Encoding(
-        target, codes, ids, chosen.coordinates, chosen.missing, chosen.separator, chosen.decimal
+        target,
+        codes,
+        ids,
+        chosen.coordinates,
+        chosen.missing,
+        chosen.separator,
+        chosen.decimal,
+        known,
     )
     _check_names(table, encoding)
     parts = [

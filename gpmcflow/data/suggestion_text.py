@@ -32,11 +32,23 @@ def models_of(
     *,
     n_rows: int,
     kind: str,
+    areas: tuple[str, str] | None = None,
 ) -> tuple[dict[str, str], LargeModels | None]:
     """Return models to start from, name -> covariance, and what those of basis functions need.
 
-    `inputs` are the columns used but for groups, each of which has a term of its own in all models.
+    `inputs` are the columns used but for groups, each of which has a term of its own in all models. `areas`
+    are a column of areas and the name of their graph.
     """
+    if areas is not None:
+        models, large = models_of(columns, inputs, settings, season, n_rows=n_rows, kind=kind)
+        column, graph = as_argument(areas[0]), areas[1]
+        apart, near = f"group({column})", f"areal({column}, graph={graph})"
+        own = next(name for name in ("levels", "plain", *models) if name in models)
+        shown = {
+            "areas" if name == "levels" else name: text.replace(apart, near)
+            for name, text in models.items()
+        }
+        return shown | {APART: models[own]}, large
     levels = "".join(f" + group({as_argument(name)})" for name in settings.groups)
     if not inputs:
         return {"levels": f"{levels.removeprefix(' + ')} + constant(signal_sd=2.0)"}, None
@@ -71,8 +83,11 @@ def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str
 
 
 ADDITIVE = "curves"
+APART = "apart"
 MODEL_WORDS = {
     "levels": "a level for each group",
+    "areas": "levels of areas that resemble their neighbours",
+    APART: "levels of areas that do not resemble their neighbours, to compare",
     "relevance": "curves, each column with its own weight",
     "smooth": "curves, all columns alike",
     "rough": "a curve with more bends",
@@ -148,6 +163,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         f"  drop: [{_listed(settings.drop)}]   # columns not to use",
         f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
         f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
+        *_files_of_areas(settings),
         f'  missing: [{words}]   # words for "no value", beside the empty cell',
         "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
         "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
@@ -256,6 +272,18 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             if use == "id":
                 done += ", shown beside the predictions"
         lines.append(f"{name}: {contents} -> {done}")
+    return lines
+
+
+def _files_of_areas(settings: TableSettings) -> list[str]:
+    lines = []
+    if settings.graphs:
+        files = ", ".join(f"{name}: {yaml_text(path)}" for name, path in settings.graphs.items())
+        lines.append(f"  graphs: {{{files}}}   # pairs of neighbours, for areal(.., graph=..)")
+    if settings.map:
+        lines.append(
+            f"  map: {yaml_text(settings.map)}   # outlines of the areas, which the report draws"
+        )
     return lines
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from gpmcflow.data.csv_table import (
     plain_numbers,
 )
 from gpmcflow.data.grades import grade_order
+from gpmcflow.data.known_files import MAP, NamedLevels, read_graph, read_map
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
@@ -49,7 +51,7 @@ from gpmcflow.data.seasons import Season, find_season
 from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
 from gpmcflow.data.target import Target, code_target, ended
 from gpmcflow.data.zeros import excess_zeros
-from gpmcflow.errors import InputErrors
+from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
 ENOUGH = 0.8
@@ -151,13 +153,24 @@ class Suggestion:
         return column.name + (f" ({', '.join(words)})" if words else "")
 
 
-def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestion:
+EDGES = "edges"  # name of the graph of a file of neighbours
+
+
+def suggest(
+    path: str | Path,
+    target: str,
+    *,
+    positive: Any = None,
+    area_map: str | None = None,
+    neighbours: str | None = None,
+) -> Suggestion:
     """Return what to do with a CSV file whose column `target` is to be predicted.
 
     Separator, decimal mark and words for "no value" are found from the cells; the kind of outcome, groups,
     codes, exposure, trials, a place and a season by names and patterns of columns. `positive` is the value of
-    the target that counts as 1. Raises InputErrors with all that keeps the file from being used; single bad
-    cells are listed in the suggestion.
+    the target that counts as 1; `area_map` and `neighbours` are paths of a GeoJSON file and of pairs of
+    neighbours, whose areas are the levels of the column that has most of their names. Raises
+    InputErrors with all that keeps the file from being used; single bad cells are listed in the suggestion.
     """
     path = user_path(path)
     separator = find_separator(path) if is_file(path) else SEPARATORS[0]
@@ -176,6 +189,9 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
         decimal=decimal,
     )
     settings, reading, dropped = _roles(columns, settings)
+    area = _areas(table, settings, area_map, neighbours)
+    if area is not None:
+        settings, dropped = area.settings, {k: v for k, v in dropped.items() if k != area.column}
     names = (*settings.categorical, *settings.groups)
     named = replace(table, columns={name: table.columns[name] for name in names})
     columns |= describe_columns(named, missing=missing, decimal=decimal, categorical=names)
@@ -196,11 +212,14 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     season = _season(columns, explaining, outcome)
     if season:
         settings = replace(settings, test_by=season[0])
-    elif names_held_out := _held_out_groups(columns, settings.groups):
+    elif names_held_out := _held_out_groups(
+        columns, [name for name in settings.groups if area is None or name != area.column]
+    ):
         settings = replace(settings, test_by=names_held_out)
     models, large = models_of(
-        columns, explaining, settings, season, n_rows=len(table.rows), kind=coded.kind
-    )
+        columns, explaining, settings, season,
+        n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
+    )  # fmt: skip
     exposure = columns.get(settings.exposure or "")
     zeros = None
     if coded.kind == "counts":
@@ -229,10 +248,58 @@ def suggest(path: str | Path, target: str, *, positive: Any = None) -> Suggestio
     )
 
 
+class _Areas(NamedTuple):
+    """The column of a map's areas, the graph of its term, and the settings with both."""
+
+    column: str
+    graph: str
+    settings: TableSettings
+
+
+def _areas(
+    table: CsvTable, settings: TableSettings, area_map: str | None, neighbours: str | None
+) -> _Areas | None:
+    """What files of a map and of neighbours make of a table.
+
+    Raises `InputErrors` for what is wrong in them.
+    """
+    if area_map is None and neighbours is None:
+        return None
+    names = {name: cells for name, cells in table.columns.items() if name != settings.target}
+    of_table = NamedLevels(names, "data")
+    try:
+        column, graph = None, MAP
+        if area_map is not None:
+            column, _, pairs = read_map(user_path(area_map), of_table)
+            if not pairs and neighbours is None:
+                raise InputError(
+                    f"{area_map}: no two areas share a border; give pairs of them: --neighbours pairs.csv"
+                )
+            settings = replace(settings, map=area_map)
+        if neighbours is not None:
+            path, graph = user_path(neighbours), EDGES
+            every = {cell for cells in names.values() for cell in cells}
+            areas = [area for pair in read_graph(path, every) for area in pair]
+            column = column or of_table.column_of(areas, path)
+            settings = replace(settings, graphs={EDGES: neighbours})
+    except InputErrors:
+        raise
+    except InputError as error:
+        raise InputErrors([str(error)]) from None
+    assert column is not None
+    others = [name for name in settings.groups if name != column]
+    drop, categorical = (
+        tuple(name for name in chosen if name != column)
+        for chosen in (settings.drop, settings.categorical)
+    )
+    settings = replace(settings, groups=(column, *others), drop=drop, categorical=categorical)
+    return _Areas(column, graph, settings)
+
+
 def _group_sizes(column: Column) -> str:
     sizes = Counter(column.labels[~column.missing].tolist()).values()
     least, most = min(sizes), max(sizes)
-    rows = f"{least} to {most} rows each" if least < most else f"{most} rows each"
+    rows = f"{least} to {most} rows each" if least < most else f"{most} row{'s' * (most > 1)} each"
     return f"{len(sizes)} names, {rows}"
 
 
@@ -381,7 +448,7 @@ def _season(
     return None
 
 
-def _held_out_groups(columns: dict[str, Column], groups: tuple[str, ...]) -> str | None:
+def _held_out_groups(columns: dict[str, Column], groups: Sequence[str]) -> str | None:
     """Return the column of groups whose rows are held out together: the one of most names."""
     sizes = {name: len(columns[name].levels) for name in groups}
     most = max(sizes, key=lambda name: sizes[name], default=None)

@@ -21,9 +21,15 @@ def priors_of(problem: Mapping, path: str) -> dict[str, Hyperprior | float]:
     return {name: hyperprior(value, f"{path}.priors.{name}") for name, value in priors.items()}
 
 
-def covariance_of(problem: Mapping, path: str) -> Covariance:
-    """Covariance of a problem. Raises `InputError` that names the key."""
-    return parse_covariance(problem["covariance"], priors_of(problem, path), f"{path}.covariance")
+def covariance_of(
+    problem: Mapping, path: str, known: Mapping[str, Any] | None = None
+) -> Covariance:
+    """Covariance of a problem, given graphs and correlations by name.
+
+    Raises `InputError` that names the key.
+    """
+    priors, where = priors_of(problem, path), f"{path}.covariance"
+    return parse_covariance(problem["covariance"], priors, where, known)
 
 
 def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:

@@ -17,6 +17,7 @@ from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.kronecker import axis_tapes
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
@@ -137,6 +138,11 @@ def _refuse_duplicates(X: np.ndarray) -> None:
 
 RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, beside the latents'
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
+
+
+MANY_CASES = (
+    2000  # beyond which dense matrices take long: printed models say what basis functions take
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -419,6 +425,22 @@ class GPModel(WritableArrays, LatentPrior):
             return None, f"{size}, of columns too far from 0: centre them"
         return basis, f"exact: {size}"
 
+    @property
+    def structure_in_words(self) -> str:
+        """The structure and why it is that; of many dense cases what basis functions would take instead."""
+        words = super().structure_in_words
+        if words != "dense" or self.structure != "auto" or self.n_cases <= MANY_CASES:
+            return words
+        settings = BasisFunctions()
+        try:
+            size = self.basis_of(settings).size
+        except InputError:  # without basis functions there is no choice
+            return words
+        return (
+            f'dense ({self.n_cases} cases; structure="basis" has {size} functions, with errors of up to '
+            f"{250.0 * settings.error:g} % of the variance)"
+        )
+
     def _axis_tapes(self) -> tuple[Tape, Tape] | None:
         # the exact density of a regression factorises all of K anyway
         exact = self.structure == "auto" and self.likelihood.conjugate
@@ -549,15 +571,32 @@ class GPModel(WritableArrays, LatentPrior):
         kinds: dict[str, set[str]] = {}
         for leaf, columns in zip(self.leaves, self._columns, strict=True):
             for column in columns:
-                kinds.setdefault(self.inputs.names[column], set()).add(leaf.term)
-        return new_inputs(X_new, self.inputs, kinds, unseen).values
+                kind = "known" if isinstance(leaf, KnownLevels) else leaf.term
+                kinds.setdefault(self.inputs.names[column], set()).add(kind)
+        X = new_inputs(X_new, self.inputs, kinds, unseen).values
+        if unseen == "error":
+            for leaf, columns in zip(self.leaves, self._columns, strict=True):
+                if isinstance(leaf, KnownLevels):  # of numbers; words are checked above
+                    self._refuse_unknown(leaf, columns[0], X)
+        return X
+
+    def _refuse_unknown(self, leaf: KnownLevels, column: int, X: np.ndarray) -> None:
+        rows = np.flatnonzero(leaf.places_of(X[:, [column]]) == leaf.n_levels)
+        if rows.size:
+            raise InputError(
+                f"new inputs: column {self.inputs.names[column]!r}, row {rows[0]} has the level "
+                f"{X[rows[0], column]:g}, which {leaf.who} does not know; allowed: those of the data and of "
+                f'{leaf.table_name}; or unseen="new"'
+            )
 
     def digest(self) -> str:
         """SHA-256 of data, parameters and settings."""
         inputs = (self.inputs.names, self.inputs.levels)
         settings = self.covariance, self.likelihood.digest(), self.mean, self.jitter, self.kronecker
         structure = (self.basis_settings,) if self.basis else ()
-        text = repr((*settings, *inputs, *structure))
+        known = [leaf for leaf in self.leaves if isinstance(leaf, KnownLevels)]
+        told = tuple(leaf.text() for leaf in known)  # which their reprs shorten
+        text = repr((*settings, *inputs, *structure, *told))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)
 
 

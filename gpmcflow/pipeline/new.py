@@ -13,9 +13,17 @@ from gpmcflow.storage import write_text
 
 
 def new(
-    csv: str | Path, target: str, *, positive: str | None = None, force: bool = False
+    csv: str | Path,
+    target: str,
+    *,
+    positive: str | None = None,
+    area_map: str | None = None,
+    neighbours: str | None = None,
+    force: bool = False,
 ) -> list[str]:
     """Write a commented config for a CSV file into this folder; return lines that say what was seen.
+
+    `area_map` and `neighbours` are files of areas, see `suggest`.
 
     Raises `InputError` where a config of that name is there already, unless ``force``, and `InputErrors` for
     a file that cannot be read.
@@ -24,7 +32,7 @@ def new(
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
         raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
-    suggestion = suggest(csv, target, positive=positive)
+    suggestion = suggest(csv, target, positive=positive, area_map=area_map, neighbours=neighbours)
     write_text(suggestion.text(name, csv=os.path.relpath(csv)), config)
     return [
         *suggestion.summary().splitlines(),

@@ -101,3 +101,17 @@ def test_a_search_whose_laplace_fit_fails_still_counts(monkeypatch):
     assert whole(model.at(found)).log_evidence == pytest.approx(
         whole(model.at(best)).log_evidence, abs=0.1
     )
+
+
+@pytest.mark.parametrize("likelihood", [gp.Logistic(), gp.Poisson(), gp.NegativeBinomial()])
+def test_the_evidence_at_the_mode_is_that_of_laplaces_method(likelihood):
+    rng = np.random.default_rng(6)
+    X = np.column_stack([rng.uniform(-1.0, 1.0, 200), rng.integers(3, size=200)])
+    counts = rng.poisson(np.exp(np.sin(4.0 * X[:, 0]) + 0.3 * X[:, 1])).astype(float)
+    y = np.where(counts > 1.0, 1.0, -1.0) if isinstance(likelihood, gp.Logistic) else counts
+    curve = gp.Matern52(columns=0)
+    covariance = curve + curve * gp.Group(1.0, columns=1)
+    model = gp.GPModel(X, y, covariance, likelihood, structure=gp.BasisFunctions(m=12))
+    theta = model.prior_median() + 0.2
+    expected = gp.laplace(model.at(theta)).log_evidence
+    assert basis_maximum._laplace_evidence(model, theta) == pytest.approx(expected, abs=1e-3)

@@ -150,3 +150,18 @@ def test_messages(counts):
     with pytest.raises(InputError, match="which was not seen"):
         gp.draws_at(gp.approximate(gp.GPModel(FRAME, Y, gp.Categorical(1.0, 1.0, columns="g"),
                                               gp.Gaussian(0.3))), NEW)  # fmt: skip
+
+
+@pytest.mark.parametrize("n_draws", [20, 3000])
+def test_an_integrated_fit_shares_its_draws_among_its_settings(n_draws):
+    x = np.linspace(0.0, 1.0, 30)
+    y = (np.sin(6.0 * x) + np.random.default_rng(1).standard_normal(30)) > 0.0
+    model = gp.GPModel(x, np.where(y, 1.0, -1.0), gp.Matern32(), gp.Logistic())
+    fit = gp.approximate(model, integrated=True)
+    drawn = gp.draws_at(fit, x[:5], kind="latent", n_draws=n_draws, seed=2)
+    values = next(iter(drawn.data_vars.values())).values.reshape(-1, 5)
+    assert len(values) == n_draws
+    if n_draws == 3000:
+        found = gp.predict(fit, x[:5])
+        np.testing.assert_allclose(values.mean(0), found.latent_mean, atol=0.08)
+        np.testing.assert_allclose(values.std(0), found.latent_sd, rtol=0.08)

@@ -121,14 +121,46 @@ def test_coefficients_are_those_of_ridge_regression(structure):
     sd = np.sqrt(np.diag(cov))
     assert list(table.coefficient.values) == [
         "intercept", "dose", "g[a]", "g[b]", "g[c]", "sd(group(g))", "noise_sd",
+        "share(linear(dose))", "share(group(g))", "share(rest)",
     ]  # fmt: skip
     assert list(table.kind.values) == [
         "intercept", "slope", "level", "level", "level", "sd", "likelihood",
+        "share", "share", "share",
     ]  # fmt: skip
     np.testing.assert_allclose(table["mean"][:5], mean, atol=5 * sd.max() / np.sqrt(n))
     np.testing.assert_allclose(table["sd"][:5], sd, rtol=0.03)
-    np.testing.assert_allclose(table["mean"][5:], [0.7, 0.3])
-    assert len(table.to_dataframe()) == 7
+    np.testing.assert_allclose(table["mean"][5:7], [0.7, 0.3])
+    assert len(table.to_dataframe()) == 10
+    beta = np.random.default_rng(0).multivariate_normal(mean, cov, 50_000)
+    parts = [(beta[:, own] @ Z[:, own].T).var(1) for own in (slice(1, 2), slice(2, 5))]
+    total = parts[0] + parts[1] + 0.3**2
+    np.testing.assert_allclose(
+        table["mean"][7:], [np.mean(part / total) for part in (*parts, 0.3**2)], atol=0.01
+    )
+
+
+def test_shares_of_curves_are_those_of_their_values_at_the_rows():
+    covariance = gp.Matern32(0.8, 1.5, columns="x") + GROUP
+    model = gp.GPModel.from_frame(FRAME.assign(y=Y), "y", covariance, gp.Gaussian(0.3), mean=0.2)
+    fit = gp.approximate(model)
+    found = gp.coefficients(fit, n_draws=4000)["mean"].to_series()
+    drawn = gp.decompose(fit, FRAME, n_draws=4000, seed=1)
+    curve = drawn["mean"].sel(term="matern32(x)").values.var()  # of the mean, so a little less
+    shares = found.filter(like="share")
+    assert shares.sum() == pytest.approx(1.0)
+    assert list(shares.index) == ["share(matern32(x))", "share(group(g))", "share(rest)"]
+    assert shares.iloc[0] / shares.iloc[2] * 0.3**2 == pytest.approx(curve, rel=0.6)
+    labels = gp.GPModel(
+        FRAME[["x"]], np.where(Y > 0, 1.0, -1.0), gp.Matern32(0.8, 2.0), gp.Probit()
+    )
+    shares = (
+        gp.coefficients(gp.approximate(labels), n_draws=400)["mean"]
+        .to_series()
+        .filter(like="share")
+    )
+    assert shares.sum() == pytest.approx(1.0)
+    counts = gp.GPModel(FRAME[["x"]], np.arange(N) % 3, gp.Matern32(0.8, 1.0), gp.Poisson())
+    assert "share" not in gp.coefficients(gp.approximate(counts), n_draws=9)["kind"]
 
 
 def test_coefficients_of_posterior_draws_hold_the_parameters_of_the_posterior():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gpmcflow as gp
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
@@ -146,3 +147,28 @@ def test_products_of_too_many_functions_are_refused_in_words():
     covariance = Matern52(0.02, columns="x") * Group(columns="g")
     with pytest.raises(InputError, match="allowed: at most 2000 in all"):
         GPModel(frame, np.zeros(900), covariance, Gaussian(), structure="basis")
+
+
+@pytest.mark.parametrize("sizes", [(3, 9), (3, 20), (40, 9)])
+def test_a_gram_of_curves_by_level_is_that_of_the_matrix(sizes):
+    """Beside a common curve, a slope and a group that has fewer or more levels than there are functions."""
+    rng, (levels, m) = np.random.default_rng(4), sizes
+    frame = pd.DataFrame({
+        "x": rng.uniform(-1.0, 1.0, 700), "z": rng.standard_normal(700),
+        "g": rng.integers(3, size=700), "h": rng.integers(levels, size=700),
+    })  # fmt: skip
+    curve = gp.Matern52(columns="x")
+    covariance = (
+        curve + gp.Linear(columns="z") + curve * gp.Group(1.0, columns="g") + gp.Group(columns="h")
+    )
+    model = gp.GPModel(
+        frame,
+        rng.standard_normal(700),
+        covariance,
+        gp.Gaussian(),
+        structure=BasisFunctions(m=m, boundary=1.5),
+    )
+    Phi, w = model.basis_design.matrix(), rng.uniform(0.5, 2.0, 700)
+    gram = model.basis_design.gram(w)
+    assert len(gram.tips) == (40 if levels > 3 * m else 0)
+    np.testing.assert_allclose(gram.dense(), (Phi.T * w) @ Phi, rtol=1e-9, atol=1e-9)

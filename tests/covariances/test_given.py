@@ -9,6 +9,7 @@ from scipy.interpolate import make_smoothing_spline
 
 import gpmcflow as gp
 from gpmcflow.covariances.areas import graph_of, scaled_structure
+from gpmcflow.covariances.known_levels import eigen_basis
 from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError
@@ -177,6 +178,48 @@ def test_the_basis_of_areas_is_the_dense_covariance():
     )
     for name in ("latent_mean", "latent_sd"):
         np.testing.assert_allclose(first[name], second[name], atol=1e-6)  # jitter of the dense form
+
+
+@pytest.fixture
+def turned(monkeypatch):
+    """LAPACK with other vectors at each call, where eigenvalues are equal, and other signs."""
+    plain, rng = np.linalg.eigh, np.random.default_rng(0)
+
+    def eigh(C):
+        c, U = plain(C)
+        for first in np.flatnonzero(np.append(True, np.diff(c) > 1e-10)):
+            own = np.abs(c - c[first]) < 1e-10
+            U[:, own] = U[:, own] @ np.linalg.qr(rng.standard_normal((own.sum(),) * 2))[0]
+        return c, U
+
+    monkeypatch.setattr(np.linalg, "eigh", eigh)
+
+
+def test_eigenvectors_do_not_depend_on_those_of_lapack(turned):
+    places = {area: k for k, area in enumerate(AREAS)}
+    C = scaled_structure(len(AREAS), tuple((places[a], places[b]) for a, b in RING + CHAIN))
+    (c, U), (again, V) = eigen_basis(C), eigen_basis(C)
+    assert np.sum(np.diff(c) < 1e-12) >= 5  # of a ring
+    np.testing.assert_allclose(again, c, atol=1e-12)
+    np.testing.assert_allclose(V, U, atol=1e-10)
+    np.testing.assert_allclose(U.T @ U, np.eye(len(C)), atol=1e-13)
+    np.testing.assert_allclose((U * c) @ U.T, C, atol=1e-12)
+
+
+def test_weights_of_a_symmetric_map_mean_the_same_when_its_model_is_made_again(turned, tmp_path):
+    frame = pd.concat([FRAME] * 3, ignore_index=True)
+    model = gp.GPModel(frame, generator().standard_normal(75), MAP, gp.Gaussian(0.5))
+    assert model.structure_name == "basis"
+    draws = gp.sample(model, n_draws=20, n_chains=2, n_warmup=20, seed=1, keep_latents=True)
+    gp.write_results(draws, tmp_path / "run.nc")
+    new = pd.DataFrame({"area": AREAS})
+    own = gp.predict(draws, new, model=model).latent_mean
+    for run in (draws, gp.open_results(tmp_path / "run.nc")):
+        np.testing.assert_allclose(gp.predict(run, new).latent_mean, own, atol=1e-8)
+    counts = gp.GPModel(frame, np.arange(75) % 4, MAP, gp.Poisson())
+    draws = gp.sample(counts, n_draws=20, n_chains=2, n_warmup=20, seed=1)
+    own = gp.predict(draws, new, model=counts).latent_mean
+    np.testing.assert_allclose(gp.predict(draws, new).latent_mean, own, atol=1e-8)
 
 
 def test_an_area_without_rows_is_predicted_and_an_unknown_one_refused():

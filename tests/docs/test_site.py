@@ -92,6 +92,12 @@ def test_tables_are_those_of_the_committed_files():
         f"{len(pd.read_json(ROOT / 'benchmarks' / 'faults.jsonl', lines=True))} faults"
         in found.iloc[4]
     )
+    effects = committed_tables.mgcv_effects(ROOT)
+    for problem, rows in effects.groupby(level=0):
+        peer = float(rows.loc[rows["fit"] == "mgcv", "log score"].item())
+        for _, row in rows[rows["fit"] != "mgcv"].iterrows():
+            gap = float(row["log score"]) - peer
+            assert float(row["less mgcv's"].split()[0]) == pytest.approx(gap, abs=3e-4), problem
     for problem, covered in committed_tables.coverage(ROOT)["covered"].items():
         name = {"gaussian-3": "Gaussian, d = 3"}.get(problem, problem)
         assert f"| {name} | 200 | {covered} |" in told

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
+import gpmcflow as gp
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.covariances.basis_design import ArrowMatrix
@@ -325,3 +326,14 @@ def test_a_mean_that_sites_do_not_follow_is_caught(monkeypatch):
 
     monkeypatch.setattr(basis_structure, "WeightPosterior", Without)
     assert gradient_error(*point(MODELS["counts"])) > 1e-3
+
+
+def test_a_printed_dense_model_of_many_cases_says_what_basis_functions_take():
+    x = np.linspace(0.0, 10.0, 2001)
+    model = gp.GPModel(x, np.sin(x), gp.Matern52(), gp.Gaussian())
+    size = model.with_structure("basis").n_latents
+    words = f'dense (2001 cases; structure="basis" has {size} functions, with errors of up to 2.5 %'
+    assert words in repr(model)
+    assert "dense (" not in repr(model.take(np.arange(2000)))
+    assert "dense (" not in repr(model.with_structure("dense"))
+    assert "dense (" not in repr(gp.GPModel(x, x, gp.RationalQuadratic(), gp.Gaussian()))

@@ -43,6 +43,8 @@ ROOT = Path(__file__).parents[2]
 CONFIGS = [*sorted((ROOT / "config").glob("*.yaml")), ROOT / "tests" / "workflow" / "small.yaml"]
 TEXTS = ("covariance", "likelihood")
 PLACES = {
+    "graphs": "<graph>",
+    "correlations": "<correlation>",
     "analyses": "<analysis>",
     "models": "<model>",
     "units": "<column>",

@@ -6,6 +6,7 @@ import pandas as pd
 
 from gpmcflow.analysis.effects import MOST_LEVELS
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.area_map import area_maps
 from gpmcflow.analysis.page.html import Section, figure, join
 from gpmcflow.analysis.page.panels import (
     band_panels,
@@ -21,6 +22,7 @@ from gpmcflow.analysis.page.standing import NONE, place_leads, place_of
 
 def picture(analysis: Analysis) -> Section | None:
     """Second section, or none where an analysis has left nothing to draw."""
+    areas = area_maps(analysis)
     if place_leads(analysis):
         body = _map(analysis)
     elif not analysis["grades"].empty:
@@ -29,8 +31,12 @@ def picture(analysis: Analysis) -> Section | None:
         body = _curve(analysis)
     elif not analysis["effects"].empty:
         body = _effects(analysis)
+    elif areas is not None:
+        return Section("picture", "The picture", areas)
     else:
         return None
+    if areas is not None:
+        body = join([areas, body])
     place = place_of(analysis)
     if place is not None and place.state != NONE and not place_leads(analysis):
         body = join([body, _map(analysis)])

@@ -45,6 +45,9 @@ _OPTIONAL = {
     "points": ("x", "y", "outcome"),
     "survival": ("of", "time", "longer"),
     "grades": ("column", "value", "grade", "probability"),
+    "areas": ("area", "rows", "mean", "relative", "above"),
+    "coefficients": ("name", "kind", "mean", "sd", "low", "high"),
+    "outlines": ("area", "ring", "x", "y"),
     "reach": ("direction", "distance", "low", "high"),
     "evidence": (
         *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
@@ -60,7 +63,7 @@ _OPTIONAL = {
 _NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
 _TEXT = {
     "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
-    "relevance": ["low", "high"],
+    "relevance": ["low", "high"], "areas": ["area"], "outlines": ["area"],
 }  # fmt: skip
 _OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 

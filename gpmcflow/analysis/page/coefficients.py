@@ -1,0 +1,66 @@
+"""Slopes, standard deviations of groups and shares of the variance, as a mixed model shows them."""
+
+from __future__ import annotations
+
+import pandas as pd
+from markupsafe import Markup
+
+from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.html import Head, Section, folded, join, link, paragraph, quiet, table
+from gpmcflow.analysis.page.results import Analysis
+
+MOST_LEVELS = 20  # that the page shows, those farthest from 0
+_SCALES = {
+    "identity": "",
+    "log": " All are logarithms: 0.69 is a factor of 2.",
+    "logit": " All are on the scale of the link, with the logistic one log odds.",
+}
+
+
+def coefficient_tables(analysis: Analysis) -> Section | None:
+    """The section, or none where the shown model has neither slopes nor groups."""
+    rows = analysis["coefficients"]
+    if rows.empty:
+        return None
+    main = rows[rows["kind"].isin(["intercept", "slope", "sd"]) & ~_by_level(rows)]
+    levels = rows[(rows["kind"] == "level") | ((rows["kind"] == "slope") & _by_level(rows))]
+    shares = rows[rows["kind"] == "share"]
+    text = (
+        "Slopes are per unit of their columns, the intercept is where all columns are at their mean, "
+        f"sd(..) is how far the levels of a group differ.{_SCALES[analysis.own.link]}"
+    )
+    body = [paragraph(text), _table(main)]
+    if not shares.empty:
+        found = [
+            (name.removeprefix("share(").removesuffix(")"), words.percent(mean))
+            for name, mean in zip(shares["name"], shares["mean"], strict=True)
+        ]
+        named = words.series([f"{name} {share}" for name, share in found])
+        body.append(paragraph(f"Shares of the variance: {named}."))
+    if not levels.empty:
+        largest = levels.reindex(levels["mean"].abs().sort_values(ascending=False).index)
+        some = "" if len(levels) <= MOST_LEVELS else f", the {MOST_LEVELS} farthest from 0"
+        body.append(
+            folded(f"Effects of {len(levels)} levels{some}", _table(largest.head(MOST_LEVELS)))
+        )
+    body.append(quiet(Markup("All of them: {}.").format(link("coefficients.csv"))))
+    return Section("coefficients", "Coefficients", join(body))
+
+
+def _by_level(rows: pd.DataFrame) -> pd.Series:
+    return rows["name"].str.endswith("]") & rows["name"].str.contains(":", regex=False)
+
+
+def _table(rows: pd.DataFrame) -> Markup:
+    heads = [Head("coefficient"), Head("mean", number=True), Head("sd", number=True, wide=True),
+             Head("95 % interval", number=True)]  # fmt: skip
+    cells = [
+        (
+            row.label,
+            words.number(row.mean, 3),
+            words.number(row.sd, 2),
+            f"{words.number(row.low, 3)} to {words.number(row.high, 3)}",
+        )
+        for row in rows.rename(columns={"name": "label"}).itertuples(index=False, name="Row")
+    ]
+    return table(heads, cells)
