@@ -128,8 +128,8 @@ _named = lazy_names(__name__, _HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sklearn":
-        return importlib.import_module("gpmcflow.sklearn")
+    if name in ("plot", "sklearn"):
+        return importlib.import_module(f"gpmcflow.{name}")
     return _named(name)
 
 

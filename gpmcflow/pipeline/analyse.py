@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis.page.results import Analysis
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import table_of
 from gpmcflow.data.suggestions import suggest
@@ -39,6 +40,8 @@ class AnalysisFolder:
         One row for each column: how far the expected outcome goes with it, and the chance of no effect.
     effects:
         The expected outcome at values of each column, averaged over the rows.
+    map:
+        The expected outcome over the plane of two coordinates.
     predictions:
         The rows held out, with what was predicted of them; those left out one by one where none were.
     columns:
@@ -71,7 +74,21 @@ class AnalysisFolder:
     @cached_property
     def effects(self) -> pd.DataFrame:
         """See the class."""
-        return read_csv(self.folder / "effects.csv")
+        return self._of_response("effects")
+
+    @cached_property
+    def map(self) -> pd.DataFrame:
+        """See the class."""
+        if not self.info["coordinates"]:
+            raise InputError(f"{self!r}: has no map, as its inputs hold no coordinates")
+        return self._of_response("map")
+
+    def _of_response(self, table: str) -> pd.DataFrame:
+        """A table, and what it is of in its attributes."""
+        frame, page = read_csv(self.folder / f"{table}.csv"), Analysis(self.info, {})
+        frame.attrs = {"long_name": page.response, "kind": page.kind, "share": page.shares}
+        frame.attrs["names"] = list(self.info["coordinates"])
+        return frame
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
