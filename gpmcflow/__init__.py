@@ -55,6 +55,7 @@ _HOME = {
     "IndependenceMetropolis": "samplers",
     "IntegratedWiener": "covariances.walks",
     "JointIndependence": "samplers",
+    "JointLogDensity": "models.joint_log_density",
     "JointSplitHMC": "samplers",
     "laplace": "approximations.laplace",
     "LatentGaussianModel": "models.latent_gaussian",

@@ -72,6 +72,7 @@ from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
 from gpmcflow.likelihoods.check import check_likelihood as check_likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
+from gpmcflow.models.joint_log_density import JointLogDensity as JointLogDensity
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel
 from gpmcflow.models.log_density import FunctionDensity as FunctionDensity
 from gpmcflow.models.multi_gp_model import MultiGPModel as MultiGPModel
