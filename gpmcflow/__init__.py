@@ -96,6 +96,7 @@ _HOME = {
     "RandomWalkMetropolis": "samplers",
     "RationalQuadratic": "covariances.leaves",
     "RegressionDensity": "models.regression_density",
+    "report": "pipeline.analyse",
     "RMHMC": "samplers",
     "sample": "samplers.sampling",
     "SAMPLERS": "samplers",

@@ -83,6 +83,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior as Hyperprior
 from gpmcflow.parameters.parameter import Parameter as Parameter
 from gpmcflow.pipeline.analyse import analyse as analyse
 from gpmcflow.pipeline.analyse import open_analysis as open_analysis
+from gpmcflow.pipeline.analyse import report as report
 from gpmcflow.samplers import HMC as HMC
 from gpmcflow.samplers import RMHMC as RMHMC
 from gpmcflow.samplers import SAMPLERS as SAMPLERS

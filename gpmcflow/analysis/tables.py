@@ -83,6 +83,13 @@ def effects_of(
     for sweep in swept:
         averages = shown[f"effects/{sweep.column.replace('/', '_')}/average"].values
         summaries[sweep.column] = (sweep, effect(sweep, averages, kind))
+    return by_size(summaries, kind)
+
+
+def by_size(
+    summaries: Mapping[str, tuple[Sweep, Effect]], kind: str
+) -> dict[str, tuple[Sweep, Effect]]:
+    """Effects of columns, those that change the response most first."""
 
     def size(column: str) -> float:
         change = summaries[column][1].change[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,14 @@ def build_page(folder: Path, info: Mapping[str, Any]) -> str:
         return rendered(
             title_of(analysis),
             _file_line(analysis),
-            [section for make in _ORDER if (section := make(analysis)) is not None],
+            [section for make in _order(analysis) if (section := make(analysis)) is not None],
             info["version"],
         )
+
+
+def _order(analysis: Analysis) -> Sequence[Callable[[Analysis], Section | None]]:
+    """The sections; those of commands only where there is a config."""
+    return [make for make in _ORDER if analysis.info["yaml"] or make not in (predictions, again)]
 
 
 def rendered(title: str, file_line: str, sections: Sequence[Section], version: str) -> str:

@@ -57,9 +57,9 @@ def reliability(analysis: Analysis) -> Section:
     if analysis.kind == "binary" and not judged.empty:
         judged = judged[judged["probability"].notna()]
     if judged.empty:
-        text = (
-            "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
-        )
+        text = "Not judged: no rows were held out."
+        if analysis.info["yaml"]:
+            text += " Set test_fraction in the config to hold some out."
         return Section("reliability", heading, paragraph(text))
     if analysis.own.leveled:
         body = _grades(analysis, judged)

@@ -11,7 +11,7 @@ import pytest
 from gpmcflow.analysis.answers import answers
 from gpmcflow.analysis.page import canvas, html
 from gpmcflow.plot.style import Frame, plain, top_left
-from gpmcflow.report.page import Answer, build_report
+from gpmcflow.run_page.page import Answer, build_report
 from tests.each import for_each
 
 EVIL = (
