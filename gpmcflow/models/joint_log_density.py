@@ -24,7 +24,7 @@ _NO_SITE = (
 
 
 class JointLogDensity(LogDensity):
-    """The log density log p(y, q) of whitened hyperparameters and latents q = (x, z) (d + m,), and its gradient.
+    """The log density log p(y, q) of whitened hyperparameters and latents q = (x, z) (d + m,).
 
     A priori q is standard normal: theta = theta(x) then has its hyperpriors, and f = L(theta) z has the
     covariance K = L L' (of basis functions z are the weights themselves). So
