@@ -35,21 +35,14 @@ class JointLogDensity(LogDensity):
     is what samplers of other packages ask for, and `variables` tells what their draws of q mean. A point
     where the covariance does not factorise has the value -inf and a gradient of zeros.
 
+    ``names`` are those of the coordinates, x of each free parameter in the model's order, then z[0], z[1],
+    ..; ``dim`` is d + m, and ``start`` are zeros: every hyperparameter at its prior median, f = 0. Calls,
+    gradients, failures and seconds are counted, as by every density of the package.
+
     Parameters
     ----------
     model:
         A `GPModel`.
-
-    Attributes
-    ----------
-    names:
-        Names of the coordinates: x of each free parameter in the model's order, then z[0], z[1], ...
-    dim:
-        d + m.
-    start:
-        Zeros: every hyperparameter at its prior median, f = 0.
-    n_calls, n_gradients, n_failed, seconds:
-        What it has cost, as of every density of the package.
 
     Raises
     ------
@@ -93,7 +86,7 @@ class JointLogDensity(LogDensity):
 
     @property
     def start(self) -> np.ndarray:
-        """See the class."""
+        """Zeros: every hyperparameter at its prior median, f = 0."""
         return np.zeros(self.dim)
 
     def digest(self) -> str:
