@@ -351,7 +351,7 @@ class GPModel(WritableArrays, LatentPrior):
             Hyperpriors by the names that the text has for them.
         constants:
             What the likelihood knows by case, such as ``exposure="hours"``: the name of a column, a number,
-            or an array.
+            or an array. Of counts ``offset``, the log of an exposure, is one, too.
 
         Returns
         -------
