@@ -37,7 +37,7 @@ from gpmcflow.storage import write_csv, write_result_text
 WHERE = "report"
 NAME = "model"  # of the one model on the page
 LEFT_OUT = "Left out, as this page is made from one model: {}."
-_PARTS = ("rows held out", "predictions of new rows", "maps")
+_PARTS = ("rows held out", "predictions of new rows", "maps", "interactions")
 _KINDS = {
     name: kind
     for kind in ("binary", "counts", "binomial", "share", "positive", "real")

@@ -99,7 +99,7 @@ def effect_with_rows(
         _label_base(axes, base, base_name, part, limits)
 
 
-_MOST_LINES = 5  # of a second column
+_MOST_LINES = 4  # of a second column
 
 
 def effect_by_frame(part: pd.DataFrame, *, levels: bool) -> Frame:

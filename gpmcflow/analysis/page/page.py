@@ -15,6 +15,7 @@ from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.answer import answer, title_of
 from gpmcflow.analysis.page.comparison import which_model
 from gpmcflow.analysis.page.html import Section
+from gpmcflow.analysis.page.interactions import interactions
 from gpmcflow.analysis.page.pictures import picture
 from gpmcflow.analysis.page.relevance import columns_that_matter, reach
 from gpmcflow.analysis.page.reliability import reliability
@@ -26,7 +27,8 @@ from gpmcflow.analysis.page.trust import trust
 from gpmcflow.errors import refuse_unfit, visible
 
 _ORDER = (
-    *(answer, picture, scores, reliability, columns_that_matter, reach, which_model, predictions),
+    *(answer, picture, scores, reliability, columns_that_matter, interactions, reach, which_model),
+    predictions,
     *(trust, your_data, learned, again, technical),
 )
 

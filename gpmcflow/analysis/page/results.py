@@ -41,6 +41,11 @@ _OPTIONAL = {
     ),
     "effects": ("column", "value", "mean", "low", "high"),
     "rug": ("column", "value", "outcome"),
+    "interactions": (
+        *("column", "by", "low", "high", "by_low", "by_high", "at_low", "at_high", "difference"),
+        "chance",
+    ),
+    "pairs": ("column", "by", "value", "by_value", "mean", "low", "high"),
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
@@ -58,10 +63,11 @@ _OPTIONAL = {
         *("q025", "q50", "q975"),
     ),
 }
-_NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
+_NAMES = ("column", "by", "model", "name", "parameter")  # a name of digits is a name, too
 _TEXT = {
     "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
-    "relevance": ["low", "high"],
+    "relevance": ["low", "high"], "interactions": ["low", "high", "by_low", "by_high"],
+    "pairs": ["value", "by_value"],
 }  # fmt: skip
 _OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 

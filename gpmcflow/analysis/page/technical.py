@@ -34,6 +34,8 @@ _FILES = {
     "predictions_new": "mean, standard deviation, quantiles, source row, note",
     "predictions_test": "the same for held-out rows, with the outcome",
     "relevance": "every column, its change and interval",
+    "interactions": "how the change with one column differs between values of another",
+    "pairs": "average response as two columns are set to values",
     "effects": "average response as the most relevant columns are set to values",
     "curve": "average response over the input, with bands",
     "map": "response, interval and doubt on a grid",
