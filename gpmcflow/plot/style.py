@@ -70,8 +70,9 @@ def axes_or_new(axes: Axes | None, frame: Frame) -> Iterator[Axes]:
         return
     from matplotlib import pyplot as plt  # which chooses how figures are shown
 
+    # outside the context, which would undo what a notebook's backend sets with its first figure
+    figure = plt.figure(figsize=(WIDTH / 72, frame.height / 72))
     with mpl.rc_context(SETTINGS):
-        figure = plt.figure(figsize=(WIDTH / 72, frame.height / 72))
         yield new_axes(figure, frame)
         thin(figure)
 

@@ -232,6 +232,22 @@ def test_axes_given_are_drawn_on_and_returned():
     assert len(own.lines) == 1
 
 
+def test_a_new_figure_leaves_the_settings_of_matplotlib_as_its_backend_made_them(monkeypatch):
+    """A notebook's backend turns interactive on with its first figure, which has to last."""
+    before, figure = mpl.rcParams["interactive"], plt.figure
+
+    def first(*arguments, **settings):
+        mpl.interactive(True)
+        return figure(*arguments, **settings)
+
+    monkeypatch.setattr(plt, "figure", first)
+    try:
+        gp.plot.effects(_averages(["age"], {"age": AGES}))
+        assert mpl.is_interactive()
+    finally:
+        mpl.interactive(before)
+
+
 def _paths(svg: str) -> set[str]:
     return set(re.findall(r' d="([^"]+)"', svg))
 
