@@ -55,6 +55,7 @@ _HOME = {
     "IndependenceMetropolis": "samplers",
     "IntegratedWiener": "covariances.walks",
     "JointIndependence": "samplers",
+    "JointLogDensity": "models.joint_log_density",
     "JointSplitHMC": "samplers",
     "laplace": "approximations.laplace",
     "LatentGaussianModel": "models.latent_gaussian",
@@ -96,6 +97,7 @@ _HOME = {
     "RandomWalkMetropolis": "samplers",
     "RationalQuadratic": "covariances.leaves",
     "RegressionDensity": "models.regression_density",
+    "report": "pipeline.analyse",
     "RMHMC": "samplers",
     "sample": "samplers.sampling",
     "SAMPLERS": "samplers",
@@ -129,8 +131,8 @@ _named = lazy_names(__name__, _HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "sklearn":
-        return importlib.import_module("gpmcflow.sklearn")
+    if name in ("plot", "sklearn"):
+        return importlib.import_module(f"gpmcflow.{name}")
     return _named(name)
 
 

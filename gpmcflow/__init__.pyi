@@ -72,6 +72,7 @@ from gpmcflow.likelihoods import ZeroInflated as ZeroInflated
 from gpmcflow.likelihoods.check import check_likelihood as check_likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites as GaussianSites
 from gpmcflow.models.gp_model import GPModel as GPModel
+from gpmcflow.models.joint_log_density import JointLogDensity as JointLogDensity
 from gpmcflow.models.latent_gaussian import LatentGaussianModel as LatentGaussianModel
 from gpmcflow.models.log_density import FunctionDensity as FunctionDensity
 from gpmcflow.models.multi_gp_model import MultiGPModel as MultiGPModel
@@ -82,6 +83,7 @@ from gpmcflow.parameters.hyperpriors import Hyperprior as Hyperprior
 from gpmcflow.parameters.parameter import Parameter as Parameter
 from gpmcflow.pipeline.analyse import analyse as analyse
 from gpmcflow.pipeline.analyse import open_analysis as open_analysis
+from gpmcflow.pipeline.analyse import report as report
 from gpmcflow.samplers import HMC as HMC
 from gpmcflow.samplers import RMHMC as RMHMC
 from gpmcflow.samplers import SAMPLERS as SAMPLERS

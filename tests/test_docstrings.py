@@ -17,7 +17,9 @@ from tests.each import for_each
 PUBLIC = {name: getattr(gpmcflow, name) for name in gpmcflow.__all__}
 PUBLIC = {name: value for name, value in PUBLIC.items() if callable(value)}
 DOCUMENTED = PUBLIC | {
+    **{f"plot.{name}": getattr(gpmcflow.plot, name) for name in gpmcflow.plot.__all__},
     "GPModel.at": gpmcflow.GPModel.at,
+    "GPModel.joint_log_density": gpmcflow.GPModel.joint_log_density,
     "GPModel.theta_of": gpmcflow.GPModel.theta_of,
     "Hyperprior.log_uniform": gpmcflow.Hyperprior.log_uniform,
     "LatentGaussianModel.from_covariance": gpmcflow.LatentGaussianModel.from_covariance,

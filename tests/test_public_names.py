@@ -22,7 +22,9 @@ def test_no_public_name_is_hidden_by_a_submodule():
         assert not isinstance(getattr(gpmcflow, name), ModuleType), name
 
 
-@pytest.mark.parametrize("package", ["gpmcflow", "gpmcflow.execution", "gpmcflow.storage"])
+@pytest.mark.parametrize(
+    "package", ["gpmcflow", "gpmcflow.execution", "gpmcflow.plot", "gpmcflow.storage"]
+)
 def test_type_checkers_read_the_same_homes_of_names(package):
     """The stub beside a package that imports on first use names what it does, and from where."""
     module = importlib.import_module(package)

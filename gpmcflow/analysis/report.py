@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, conver
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.analysis.fitting import ALL_ROWS
+from gpmcflow.analysis.interactions import interaction_tables
 from gpmcflow.analysis.models import build_model, known_of, model_statement
 from gpmcflow.analysis.page.page import build_page
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score_kind, shown_model
@@ -210,6 +212,8 @@ def write_report(
             {m: build_model(settings, m, data, name) for m in results}, results, data.encoding
         ),
     }
+    written = {s.column: partial(tables.value_text, whole, s.column) for s in places.swept}
+    made |= interaction_tables(answer, places.swept, whole, written)
     evidences = {name: model.evidence for name, model in results.items() if model.evidence}
     if evidences:
         made["evidence"] = evidence_table(evidences, settings)

@@ -27,6 +27,7 @@ from gpmcflow.analysis.effects import (
     typical_of,
 )
 from gpmcflow.analysis.grades import average_grades, response_eta, with_response
+from gpmcflow.analysis.interactions import Pairs
 from gpmcflow.analysis.models import one_function
 from gpmcflow.analysis.survival_curves import average_survival, times_of
 from gpmcflow.approximations.conditional import Conditional, Predictor
@@ -158,6 +159,7 @@ def describe(
     by_area: list[np.ndarray] = []
     levels: list[np.ndarray] = []
     coded: dict[str, np.ndarray] = {}
+    pairs: Pairs | None = None
     fitted: list[np.ndarray] = []
     longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
     grades: list[list[np.ndarray]] = [[] for _ in places.swept] if data.target.own.leveled else []
@@ -189,6 +191,11 @@ def describe(
                 predictor, likelihood=likelihood if linear else _without_units(likelihood)
             )
             own = with_response(own, data)
+            if len(places.swept) > 1:
+                pairs = (
+                    Pairs(own, model, places.swept, data, linear=linear) if pairs is None else pairs
+                )
+                pairs.draw(own, n_each)
             for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
                 draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
             if k in shifted:
@@ -217,6 +224,7 @@ def describe(
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
         )
+    groups |= dict(pairs.groups(data)) if pairs else {}
     for probabilities, sweep in zip(grades, places.swept, strict=bool(grades)):
         mean = ("grade", "value"), np.mean(probabilities, axis=0)
         groups[f"grades/{sweep.column.replace('/', '_')}"] = xr.Dataset(

@@ -16,10 +16,10 @@ from gpmcflow.analysis.effects import Effect, Sweep, effect
 from gpmcflow.analysis.grades import bands, probabilities
 from gpmcflow.analysis.models import units_of_parameters
 from gpmcflow.analysis.scores import Results, left_out_probability, typical_response
+from gpmcflow.contrasts.hyperparameters import COLUMNS, prior_and_posterior
 from gpmcflow.data.codes import CategoryCode, Encoding
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.parameters.parameter import own_units
 
 N_CURVES = 4  # columns whose effect curves are kept for the picture
 N_RUG = 300  # learning rows of a rug
@@ -83,6 +83,13 @@ def effects_of(
     for sweep in swept:
         averages = shown[f"effects/{sweep.column.replace('/', '_')}/average"].values
         summaries[sweep.column] = (sweep, effect(sweep, averages, kind))
+    return by_size(summaries, kind)
+
+
+def by_size(
+    summaries: Mapping[str, tuple[Sweep, Effect]], kind: str
+) -> dict[str, tuple[Sweep, Effect]]:
+    """Effects of columns, those that change the response most first."""
 
     def size(column: str) -> float:
         change = summaries[column][1].change[0]
@@ -249,27 +256,14 @@ def hyperparameters(
 
     Periods are in units of their column, the others in those of standardised inputs and outcomes.
     """
-    levels, rows = np.array([0.025, 0.5, 0.975]), []
+    each = [pd.DataFrame(columns=["model", *COLUMNS])]
     for name, model in models.items():
-        if results[name].draws is None:
-            continue
-        own, units = parameters(results[name].draws), units_of_parameters(model, encoding)
-        for k, parameter in enumerate(model.names):
-            prior = np.asarray(model.parameters.free_priors[k].quantile(levels))
-            prior = own_units(prior, model.parameters.coordinates[model.free[k]])
-            posterior = np.quantile(own[parameter.replace("/", "_")].values, levels)
-            quantiles = zip(("q025", "q50", "q975"), prior, posterior, strict=True)
-            row = {"model": name, "parameter": parameter}
-            for level, before, after in quantiles:
-                unit = units.get(parameter, 1.0)
-                row |= {f"prior_{level}": before * unit, level: after * unit}
-            rows.append(row)
-    names = [
-        "model",
-        "parameter",
-        *(f"{p}{q}" for p in ("prior_", "") for q in ("q025", "q50", "q975")),
-    ]
-    return pd.DataFrame(rows, columns=names)
+        if (draws := results[name].draws) is not None:
+            units = units_of_parameters(model, encoding)
+            table = prior_and_posterior(model, parameters(draws), units)
+            table.insert(0, "model", name)
+            each.append(table)
+    return pd.concat(each[1:] or each, ignore_index=True)
 
 
 def predictions_loo(shown: xr.DataTree, data: Data) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ N_POINTS = 11  # of a grid
 ENDS = (0.03, 0.97)  # quantiles between which a grid lies
 
 
-class _Grid(NamedTuple):
+class Grid(NamedTuple):
     """Values that a column is set to."""
 
     column: str
@@ -137,22 +137,70 @@ def effects(
         isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1
     ):
         raise InputError(f"effects: n_rows is {n_rows!r}; allowed: a whole number >= 1")
+    _require_columns(column, by, at)
+
+    def grids_of(own: GPModel, frame: pd.DataFrame) -> list[Grid]:
+        for name in (column, *([] if by is None else [by]), *(at or {})):
+            if name not in own.inputs.names:
+                raise unknown_name("effects: column", str(name), own.inputs.names)
+        first = [_grid(own, column, frame, values)]
+        return first if by is None else [*first, _grid(own, by, frame, None)]
+
+    drawn_averages, grids, attributes = average_draws(
+        draws,
+        grids_of,
+        at=at,
+        kind=kind,
+        of=of,
+        n_rows=n_rows,
+        n_draws=n_draws,
+        model=model,
+        seed=seed,
+    )
+    beside = {grid.column: grid.coordinate for grid in grids[1:]}
+    if compare is None:
+        coords = {column: grids[0].coordinate, **beside}
+        table = summarised(drawn_averages, [column, *beside], coords, interval)
+    else:
+        labels, pairs = _compared(drawn_averages, grids[0], compare)
+        table = summarised(
+            pairs, ["contrast", *beside], {"contrast": labels, **beside}, interval, no_effect(compare)
+        )  # fmt: skip
+        attributes["scale"] = compare
+    return table.assign_attrs(attributes)
+
+
+def _require_columns(column: str, by: str | None, at: Mapping[str, Any] | None) -> None:
+    if by == column or {column, by} & set(at or {}):
+        raise InputError(
+            f"effects: a column is set twice, among {column!r}, by {by!r} and at {sorted(at or {})}; set "
+            "each once"
+        )
+
+
+def average_draws(
+    draws: Any,
+    grids_of: Callable[[GPModel, pd.DataFrame], list[Grid]],
+    *,
+    at: Mapping[str, Any] | None = None,
+    kind: str = "mean",
+    of: str | None = None,
+    n_rows: int | None = None,
+    n_draws: int = N_DRAWS,
+    model: GPModel | None = None,
+    seed: int = 0,
+) -> tuple[np.ndarray, list[Grid], dict[str, Any]]:
+    """Draws (draw, *g) of the average response at all combinations of the values of some grids.
+
+    ``grids_of`` names them, given the model and its learning rows. With them, the grids and attributes.
+    """
     rng = np.random.default_rng(seed)
-    grids: list[_Grid] = []
+    grids: list[Grid] = []
     used: list[int] = []
 
     def rows_of(own: GPModel) -> np.ndarray:
         frame = learning_frame(own)
-        for name in (column, *([] if by is None else [by]), *(at or {})):
-            if name not in own.inputs.names:
-                raise unknown_name("effects: column", str(name), own.inputs.names)
-        if by == column or {column, by} & set(at or {}):
-            raise InputError(
-                f"effects: a column is set twice, among {column!r}, by {by!r} and at {sorted(at or {})}; set "
-                "each once"
-            )
-        grids[:] = [_grid(own, column, frame, values)]
-        grids[1:] = [] if by is None else [_grid(own, by, frame, None)]
+        grids[:] = grids_of(own, frame)
         g = int(np.prod([len(grid.values) for grid in grids]))
         most = max(1, (MOST_BASIS if own.basis else MOST_DENSE) // g) if n_rows is None else n_rows
         if len(frame) > most:
@@ -171,18 +219,7 @@ def effects(
         shape = (len(eta), *(len(grid.values) for grid in grids), used[0])
         averages.append(of_kind(kind, setting.likelihood, eta, one, of=of).reshape(shape).mean(-1))
         attributes = outcome_attributes(setting.model, kind) | {"n_rows": used[0]}
-    drawn_averages = np.concatenate(averages)
-    beside = {grid.column: grid.coordinate for grid in grids[1:]}
-    if compare is None:
-        coords = {column: grids[0].coordinate, **beside}
-        table = summarised(drawn_averages, [column, *beside], coords, interval)
-    else:
-        labels, pairs = _compared(drawn_averages, grids[0], compare)
-        table = summarised(
-            pairs, ["contrast", *beside], {"contrast": labels, **beside}, interval, no_effect(compare)
-        )  # fmt: skip
-        attributes["scale"] = compare
-    return table.assign_attrs(attributes)
+    return np.concatenate(averages), grids, attributes
 
 
 def learning_frame(model: GPModel) -> pd.DataFrame:
@@ -197,7 +234,7 @@ def learning_frame(model: GPModel) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any] | None) -> _Grid:
+def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any] | None) -> Grid:
     is_number = column not in model.inputs.levels
     is_date = column in model.inputs.dates
     if values is not None:
@@ -214,12 +251,10 @@ def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any
             raise InputError(
                 f"effects: values of {column!r} are {list(values)!r}; allowed: {kind}"
             ) from None
-        return _Grid(
-            column, kept.to_numpy(dtype=float if is_number else object), is_number, is_date
-        )
+        return Grid(column, kept.to_numpy(dtype=float if is_number else object), is_number, is_date)
     if not is_number:
         words = np.array(model.inputs.levels[column], dtype=object)
-        return _Grid(column, words, False, False)
+        return Grid(column, words, False, False)
     seen = frame[column].to_numpy()
     points = np.unique(seen)
     places = {k for leaf, own in zip(model.leaves, model._columns, strict=True)
@@ -228,10 +263,10 @@ def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any
         low, high = np.quantile(seen, ENDS)
         ends = (low, high) if low < high else (points[0], points[-1])
         points = np.linspace(*ends, N_POINTS)
-    return _Grid(column, points, True, is_date)
+    return Grid(column, points, True, is_date)
 
 
-def _compared(averages: np.ndarray, grid: _Grid, scale: str) -> tuple[list[str], np.ndarray]:
+def _compared(averages: np.ndarray, grid: Grid, scale: str) -> tuple[list[str], np.ndarray]:
     """Labels and draws (draw, contrast, ..) of the pairs of values: all of words, the ends of numbers."""
     n = len(grid.values)
     if n < 2:

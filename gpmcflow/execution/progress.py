@@ -6,7 +6,8 @@ import logging
 import math
 import sys
 import time
-from typing import TextIO
+import warnings
+from typing import Any, TextIO
 
 log = logging.getLogger(__name__)
 _WIDTH = 24
@@ -14,7 +15,7 @@ _SILENT = 2.0  # seconds: shorter work shows nothing
 
 
 class Progress:
-    """A bar in a terminal; in a log, a line per finished segment, or other unit of work.
+    """A bar in a terminal or a notebook; in a log, a line per finished segment, or other unit of work.
 
     Nothing in the first two seconds; then at most one line a second, and always the last, to the logger
     `gpmcflow.execution.progress` at level INFO. Used in the main process.
@@ -31,7 +32,9 @@ class Progress:
         self.total = total
         self._stream = sys.stderr if stream is None else stream
         self._bar = self._stream.isatty()
-        self._period = 0.1 if self._bar else 1.0
+        self._in_notebook = not self._bar and stream is None and in_notebook()
+        self._cell: Any = None  # the notebook's bar, once there is something to show
+        self._period = 0.1 if self._bar or self._in_notebook else 1.0
         self._begin = time.monotonic()
         self._shown = -math.inf
         self._done = self._restored = self._rates = 0
@@ -58,6 +61,8 @@ class Progress:
         if self._bar and self._shown > -math.inf:
             self._stream.write("\n")
             self._stream.flush()
+        if self._cell is not None:
+            self._cell.close()
 
     def text(self) -> str:
         """Return the state in words: segments, mean acceptance, time left."""
@@ -76,6 +81,12 @@ class Progress:
         return ", ".join(parts)
 
     def _show(self) -> None:
+        if self._in_notebook:
+            if self._cell is None:
+                self._cell = _notebook_bar(self.total)
+            self._cell.n = self._done
+            self._cell.set_description_str(f"{self.label}: {self.text()}")
+            return
         if not self._bar:
             log.info("%s: %s", self.label, self.text())
             return
@@ -83,6 +94,20 @@ class Progress:
         bar = "#" * filled + "." * (_WIDTH - filled)
         self._stream.write(f"\r{self.label} [{bar}] {self.text()}\x1b[K")
         self._stream.flush()
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", {})
+
+
+def _notebook_bar(total: int | None) -> Any:
+    """A bar of tqdm: a widget where the notebook has them, else a line of text."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        from tqdm.auto import tqdm
+    return tqdm(total=total, bar_format="{bar:24}| {desc}" if total else "{desc}", delay=1e-9)
 
 
 def _clock(seconds: float) -> str:

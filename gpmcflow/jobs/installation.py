@@ -7,7 +7,7 @@ from pathlib import Path
 from gpmcflow.errors import InputError
 
 PACKAGE = Path(__file__).parents[1]
-REPORT_TEMPLATE = PACKAGE / "report" / "template.html"
+REPORT_TEMPLATE = PACKAGE / "run_page" / "template.html"
 
 
 def workflow_home() -> Path:

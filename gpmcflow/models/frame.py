@@ -91,6 +91,8 @@ def statement(
     if table.empty:
         raise InputError(f"{WHERE}: the frame has no rows, or no columns; give both")
     by_case = _by_case(likelihood_)
+    if "exposure" in by_case:
+        by_case = (*by_case, "offset")
     named = {n: v for n, v in constants.items() if isinstance(v, str) and n in by_case}
     for name, column in named.items():
         _require_column(table, column, name)
@@ -102,6 +104,8 @@ def statement(
         if value is not None
     }
     table = _complete(table, [y, *inputs, *named.values()], missing, arrays)
+    if "offset" in by_case and "offset" in arrays:
+        arrays["exposure"] = arrays.get("exposure", 1.0) * _exposure(arrays.pop("offset"))
     outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
     made = _with_constants(likelihood_, arrays)
     X, width = inputs_of(table[inputs]), 1.0
@@ -202,6 +206,15 @@ def _array(name: str, value: Any, n: int) -> Any:
     return pd.Series(np.asarray(value)) if np.ndim(value) else value
 
 
+def _exposure(offset: Any) -> Any:
+    """exp of an offset of the log rate."""
+    try:
+        with np.errstate(over="ignore"):
+            return np.exp(np.asarray(offset, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{WHERE}: offset holds words; allowed: numbers, log rates") from None
+
+
 def _input_columns(
     covariance: Covariance, table: pd.DataFrame, y: str, taken: set[str]
 ) -> list[str]:
@@ -263,7 +276,7 @@ def _with_constants(stated: Likelihood | str, arrays: Mapping[str, Any]) -> Like
         allowed = {field.name for field in fields(kind)} if isinstance(stated, str) else ()
         if name not in (*kind.constants, *allowed):
             hint = {
-                "offset": "; a log link takes exposure=exp(offset)",
+                "offset": "; counts take one",
                 "weights": "; a Gaussian takes noise_sd= of each row, a binomial trials=",
             }.get(name, "")
             own = ", ".join(dict.fromkeys((*kind.constants, *allowed))) or "none"

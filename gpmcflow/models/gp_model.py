@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,6 +33,9 @@ from gpmcflow.models.printed import as_html, as_text
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
+
+if TYPE_CHECKING:
+    from gpmcflow.models.joint_log_density import JointLogDensity
 
 # What a `GPModel` cannot be, and what it had better not be.
 
@@ -354,7 +357,7 @@ class GPModel(WritableArrays, LatentPrior):
             Hyperpriors by the names that the text has for them.
         constants:
             What the likelihood knows by case, such as ``exposure="hours"``: the name of a column, a number,
-            or an array.
+            or an array. Of counts ``offset``, the log of an exposure, is one, too.
 
         Returns
         -------
@@ -556,6 +559,34 @@ class GPModel(WritableArrays, LatentPrior):
         z = factor.solve(np.asarray(f, dtype=np.float64)) / s
         log_normal = -0.5 * (z @ z) - factor.log_det - n * (np.log(s) + 0.5 * np.log(2.0 * np.pi))
         return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))
+
+    def joint_log_density(self) -> JointLogDensity:
+        """Return the log density of hyperparameters and latents as one function of a vector.
+
+        For samplers of other packages: value and gradient, the order of the coordinates, a start, and what
+        draws mean.
+
+        Returns
+        -------
+        A `JointLogDensity`, in whitened coordinates.
+
+        Raises
+        ------
+        InputError:
+            For a hyperprior that has no transform from a standard normal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import gpmcflow as gp
+        >>> model = gp.GPModel(np.arange(3.0), [1, 0, 2], gp.Matern32(1.0), gp.Poisson())
+        >>> density = model.joint_log_density()
+        >>> density(density.start) == density.value_and_gradient(density.start)[0]
+        True
+        """
+        from gpmcflow.models.joint_log_density import JointLogDensity  # which imports this module
+
+        return JointLogDensity(self)
 
     def simulate(
         self, rng: np.random.Generator, theta: np.ndarray

@@ -15,10 +15,13 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis.of_model import write_model_report
+from gpmcflow.analysis.page.results import Analysis
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.inputs import table_of
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
+from gpmcflow.models.gp_model import GPModel
 from gpmcflow.pipeline.new import analysis_name
 from gpmcflow.pipeline.predict import predict_file, results_folder
 from gpmcflow.pipeline.run import run
@@ -39,6 +42,8 @@ class AnalysisFolder:
         One row for each column: how far the expected outcome goes with it, and the chance of no effect.
     effects:
         The expected outcome at values of each column, averaged over the rows.
+    map:
+        The expected outcome over the plane of two coordinates.
     predictions:
         The rows held out, with what was predicted of them; those left out one by one where none were.
     columns:
@@ -71,7 +76,21 @@ class AnalysisFolder:
     @cached_property
     def effects(self) -> pd.DataFrame:
         """See the class."""
-        return read_csv(self.folder / "effects.csv")
+        return self._of_response("effects")
+
+    @cached_property
+    def map(self) -> pd.DataFrame:
+        """See the class."""
+        if not self.info["coordinates"]:
+            raise InputError(f"{self!r}: has no map, as its inputs hold no coordinates")
+        return self._of_response("map")
+
+    def _of_response(self, table: str) -> pd.DataFrame:
+        """A table, and what it is of in its attributes."""
+        frame, page = read_csv(self.folder / f"{table}.csv"), Analysis(self.info, {})
+        frame.attrs = {"long_name": page.response, "kind": page.kind, "share": page.shares}
+        frame.attrs["names"] = list(self.info["coordinates"])
+        return frame
 
     @cached_property
     def predictions(self) -> pd.DataFrame:
@@ -242,6 +261,59 @@ def analyse(
             f"analysis {name}: the run in {folder} failed; what it printed says why"
         )
     return AnalysisFolder(folder / "results" / name)
+
+
+def report(
+    draws: Any,
+    folder: str | Path | None = None,
+    *,
+    title: str | None = None,
+    model: GPModel | None = None,
+    seed: int = 0,
+) -> Report:
+    """Write the report of a model made in Python: the page that the commands write, as far as draws go.
+
+    Effects and their intervals, leave-one-out beside simple models, calibration of labels, hyperparameters
+    before and after the data, checks of the chains. Rows held out, predictions of new rows, maps and the
+    evidence are left out, and the page says so.
+
+    Parameters
+    ----------
+    draws:
+        Draws of `sample` from a `GPModel` with free hyperparameters, such as one of `GPModel.from_frame`,
+        whose names the page takes; or ``approximate(model, integrated=True)``.
+    folder:
+        Where the page and its tables go; by default a new temporary folder.
+    title:
+        Of the page; by default the name of the outcome.
+    model:
+        Of draws that do not tell theirs, as of `predict`.
+    seed:
+        Of the rows that effects are averaged over.
+
+    Returns
+    -------
+    A report, which a notebook shows; its ``path`` opens in a browser.
+
+    Raises
+    ------
+    InputError:
+        For other sources, several latent functions, and likelihoods that the page cannot show.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gpmcflow as gp
+    >>> rng = np.random.default_rng(0)
+    >>> plots = {"rain": rng.normal(80.0, 10.0, 40)}
+    >>> plots["harvest"] = 0.1 * plots["rain"] + rng.normal(0.0, 0.5, 40)
+    >>> model = gp.GPModel.from_frame(plots, "harvest", "linear(rain)")
+    >>> page = gp.report(gp.sample(model, n_draws=200, n_chains=2))
+    >>> "Which columns matter?" in page.path.read_text()
+    True
+    """
+    folder = Path(tempfile.mkdtemp(prefix="gpmcflow-") if folder is None else folder).resolve()
+    return Report(write_model_report(draws, folder, title=title, model=model, seed=seed))
 
 
 def open_analysis(folder: str | Path) -> AnalysisFolder:

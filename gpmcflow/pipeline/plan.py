@@ -23,7 +23,7 @@ PREPARE = Stage(
 )
 REPORT = Stage(
     "build_report",
-    "gpmcflow.report.page:report_job",
+    "gpmcflow.run_page.page:report_job",
     {"report": "results/report.html"},
     local=True,
     code=tuple(study.answers.partition(":")[0] for study in STUDIES if study.answers),

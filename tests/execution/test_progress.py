@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
+from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -123,3 +126,34 @@ def test_work_whose_end_is_not_known_is_counted(monkeypatch):
     assert terminal.getvalue().split("\r")[-1] == (
         "approximate [############............] 3 fits\x1b[K\n"
     )
+
+
+def test_a_notebook_gets_a_bar_of_tqdm_with_the_same_words(monkeypatch, capsys, caplog):
+    caplog.set_level(logging.INFO)
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    report = Progress("sample", 4)
+    for _ in range(4):
+        clock.now += 1.5
+        report.update(0.5)
+    report.close()
+    shown = [line for line in capsys.readouterr().err.split("\r") if line.strip()]
+    assert [line.split("| ")[1].strip() for line in shown[:3]] == [
+        "sample: 2/4 segments, acceptance 0.50, 0:03 left",
+        "sample: 3/4 segments, acceptance 0.50, 0:02 left",
+        "sample: 4/4 segments, acceptance 0.50, 0:06 in all",
+    ]
+    assert caplog.records == []
+
+
+def test_the_kernel_of_a_notebook_is_known_by_its_application(monkeypatch):
+    class Shell:
+        config: ClassVar = {}
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert not progress.in_notebook()
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Shell))
+    assert not progress.in_notebook()  # IPython in a terminal
+    Shell.config = {"IPKernelApp": {}}
+    assert progress.in_notebook()

@@ -33,7 +33,7 @@ from gpmcflow.pipeline import config as config_module
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.new import new
 from gpmcflow.replications.parts import PUBLISHED, rebuild
-from gpmcflow.report.page import build_report
+from gpmcflow.run_page.page import build_report
 from gpmcflow.storage import load_results, open_results
 from gpmcflow.storage import read_csv as read_report_table
 from gpmcflow.storage.input_files import load_yaml

@@ -197,6 +197,24 @@ def test_missing_cells_are_counted_and_refused_or_dropped(caplog):
     assert by_array.n_cases == 38
 
 
+def test_an_offset_is_the_log_of_an_exposure(caplog):
+    frame = FRAME.assign(log_hours=np.log(FRAME.hours))
+    counts = {"y": "visits", "likelihood": "poisson", "frame": frame}
+    by_exposure = of(**counts, exposure="hours")
+    for offset in ("log_hours", frame.log_hours.to_numpy()):
+        model = of(**counts, offset=offset)
+        np.testing.assert_allclose(model.likelihood.exposure, FRAME.hours, rtol=1e-15)
+        assert model.names == by_exposure.names
+        assert "log_hours" not in model.inputs.names
+    np.testing.assert_allclose(of(**counts, offset=0.5, exposure="hours").likelihood.exposure,
+                               np.exp(0.5) * FRAME.hours)  # fmt: skip
+    gaps = frame.copy()
+    gaps.loc["row 3", "log_hours"] = np.nan
+    with pytest.raises(InputError, match=r"log_hours \(1\)"):
+        of(**(counts | {"frame": gaps}), offset="log_hours")
+    assert of(**(counts | {"frame": gaps}), offset="log_hours", missing="drop").n_cases == N - 1
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dict"])
 def test_frames_of_other_libraries(library):
     own = FRAME[["age", "ward", "hours", "visits"]]
@@ -231,7 +249,8 @@ def test_frames_of_other_libraries(library):
         ({"y": "ward", "likelihood": "ordinal", "covariance": "linear(age)"}, r"without an order"),
         ({"likelihood": "logit"}, r"unknown name 'logit'; did you mean 'logistic'"),
         ({"exposure": "hours"}, r"the logistic likelihood has no exposure; allowed: none"),
-        ({"y": "visits", "likelihood": "poisson", "offset": "hours"}, r"takes exposure=exp\(offset\)"),
+        ({"offset": "hours"}, "the logistic likelihood has no offset; allowed: none; counts take one"),
+        ({"y": "visits", "likelihood": "poisson", "offset": "ward"}, "offset holds words"),
         ({"y": "visits", "likelihood": "poisson", "exposure": "hour"}, r"exposure: column: .*'hours'"),
         ({"y": "visits", "likelihood": "poisson", "exposure": [1.0]}, r"exposure has shape \(1,\) for 40"),
         ({"y": "score", "positive": 9.0, "likelihood": "gaussian"}, r"positive has no use with the gaussian"),

@@ -17,7 +17,7 @@ import xarray as xr
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.pipeline.verify import verify
-from gpmcflow.report.page import build_report
+from gpmcflow.run_page.page import build_report
 from gpmcflow.storage import (
     load_results,
     open_results,

@@ -81,7 +81,7 @@ def test_wheel_holds_every_file_of_the_workflow_and_no_other(unpacked):
     here = {path.relative_to(ROOT) for path in here if "__pycache__" not in path.parts}
     assert names == here | {Path("Snakefile"), Path("config/config.yaml")}
     assert (bundled / "Snakefile").read_bytes() == (ROOT / "Snakefile").read_bytes()
-    assert (unpacked / "gpmcflow" / "report" / "template.html").is_file()
+    assert (unpacked / "gpmcflow" / "run_page" / "template.html").is_file()
 
 
 def test_commands_of_the_wheel_run_in_an_empty_folder(unpacked, tmp_path):

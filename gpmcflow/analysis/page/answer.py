@@ -192,5 +192,5 @@ def _notes(analysis: Analysis) -> Markup:
         else " This is the quick answer, by an approximation that the full run does without."
     )
     return Markup(
-        "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{}"
-    ).format(fits, about, narrow)
+        "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{} {}"
+    ).format(fits, about, narrow, analysis.info.get("left_out", ""))

@@ -9,18 +9,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from markupsafe import Markup
+from matplotlib.axes import Axes
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import (
-    ACCENT,
-    INK,
-    MUTED,
-    STEPS,
-    Canvas,
-    few_ticks,
-    percent_axis,
-    top_left,
-)
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import (
     Head,
     Section,
@@ -38,6 +30,17 @@ from gpmcflow.analysis.page.html import (
 )
 from gpmcflow.analysis.page.page import rendered
 from gpmcflow.certificate.certificate import Certificate, verdict
+from gpmcflow.plot.style import (
+    ACCENT,
+    DASHES,
+    INK,
+    MUTED,
+    STEPS,
+    Frame,
+    few_ticks,
+    percent_axis,
+    top_left,
+)
 
 CAPTION = (
     "For each quantity, in its band: the share of data sets in which the truth has at most this rank among "
@@ -124,24 +127,26 @@ def _table(frame: pd.DataFrame) -> Markup:
 
 
 def _panel(key: str, quantity: xr.Dataset) -> Markup:
-    """The empirical distribution of ranks less the uniform one, in its band."""
     name, passed = str(quantity["quantity"].values), bool(quantity["passed"])
-    with Canvas(190) as canvas:
-        axes = canvas.axes(52, 26, 14, 40)
-        share = quantity["share"].values
-        low, high = quantity["band_low"].values, quantity["band_high"].values
-        axes.fill_between(_closed(share, 1.0), _closed(low), _closed(high), color=STEPS[1], lw=0)
-        axes.axhline(0.0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        colour = ACCENT if passed else INK
-        difference = _closed(quantity["ecdf_difference"].values)
-        axes.plot(_closed(share, 1.0), difference, color=colour, linewidth=1.8)
-        axes.set_xlim(0.0, 1.0)
-        few_ticks(axes, x=5, y=5)
-        percent_axis(axes.xaxis)
-        percent_axis(axes.yaxis)
-        top_left(axes, name if passed else f"{name}: {verdict(quantity)}")
-        axes.set_xlabel("rank of the truth, as a share of the draws")
-        return canvas.svg(key, f"Ranks of {name}, {'inside' if passed else 'outside'} their band.")
+    caption = f"Ranks of {name}, {'inside' if passed else 'outside'} their band."
+    return drawn(key, caption, Frame(190, 52, 26, 14, 40), _ranks, quantity, name, passed)
+
+
+def _ranks(axes: Axes, quantity: xr.Dataset, name: str, passed: bool) -> None:
+    """The empirical distribution of ranks less the uniform one, in its band."""
+    share = quantity["share"].values
+    low, high = quantity["band_low"].values, quantity["band_high"].values
+    axes.fill_between(_closed(share, 1.0), _closed(low), _closed(high), color=STEPS[1], lw=0)
+    axes.axhline(0.0, color=MUTED, linewidth=1, linestyle=DASHES)
+    colour = ACCENT if passed else INK
+    difference = _closed(quantity["ecdf_difference"].values)
+    axes.plot(_closed(share, 1.0), difference, color=colour, linewidth=1.8)
+    axes.set_xlim(0.0, 1.0)
+    few_ticks(axes, x=5, y=5)
+    percent_axis(axes.xaxis)
+    percent_axis(axes.yaxis)
+    top_left(axes, name if passed else f"{name}: {verdict(quantity)}")
+    axes.set_xlabel("rank of the truth, as a share of the draws")
 
 
 def _closed(values: np.ndarray, last: float = 0.0) -> np.ndarray:

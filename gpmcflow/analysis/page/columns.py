@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.html import bold, italic, sentences
-from gpmcflow.analysis.page.results import Analysis, is_date, label, positions
+from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
     CLEAR,
     NONE,
@@ -24,6 +24,7 @@ from gpmcflow.analysis.page.standing import (
     nothing_learnt,
     place_of,
 )
+from gpmcflow.plot.curves import is_date, positions
 
 # An outcome that repeats with the calendar, in words: the month, weekday or hour where it is highest.
 

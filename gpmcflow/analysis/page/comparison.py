@@ -57,6 +57,8 @@ def which_model(analysis: Analysis) -> Section:
 
 def _only_one(analysis: Analysis) -> Markup:
     row = analysis.shown
+    if not analysis.info["yaml"]:
+        return Markup("One model was run, {} ({}).").format(bold(row["name"]), _can_do(row))
     return Markup("One model was run, {} ({}); add a second under {} in {} to compare.").format(
         bold(row["name"]), _can_do(row), code("models:"), code(analysis.info["yaml"])
     )

@@ -5,22 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from matplotlib.axes import Axes
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import (
-    ACCENT,
-    INK,
-    MUTED,
-    PAPER,
-    Canvas,
-    few_ticks,
-    plain,
-    top_left,
-)
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import (
     Head,
     bold,
@@ -36,68 +25,8 @@ from gpmcflow.analysis.page.html import (
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.words import number
-
-# u along a ladder of temperatures, whose mean over the ladder is the log evidence.
-
-ROOM = 1.0  # heights of the ladder's own range that are shown below and above it
-ENDS = {"reference": "s", "posterior": "o"}
-
-
-def ladder_panel(
-    key: str, rows: pd.DataFrame, log_evidence: float, title: str, caption: str
-) -> Markup:
-    """Mean and standard deviation of u at each temperature, and at the draws of both ends.
-
-    ``rows`` has of ("ladder", "reference", "posterior"), beta, mean and sd. An end far off the ladder, as a
-    reference with a heavy tail may be, is marked at the edge with its mean.
-    """
-    ladder = rows[rows["of"] == "ladder"].sort_values("beta")
-    low, high = _limits(rows)
-    with Canvas(230) as canvas:
-        axes = canvas.axes(58, 30, 14, 44)
-        axes.set(xlim=(-0.04, 1.04), ylim=(low, high))
-        beta, mean, sd = (ladder[name].to_numpy() for name in ("beta", "mean", "sd"))
-        axes.axhline(log_evidence, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        axes.errorbar(
-            beta, mean, sd, color=ACCENT, linewidth=1.8, elinewidth=1.2, marker=".", markersize=7
-        )
-        for end, shape in ENDS.items():
-            for row in rows[rows["of"] == end].itertuples():
-                _end(axes, shape, row.beta, row.mean, row.sd)
-        few_ticks(axes, x=6, y=5)
-        axes.set_xlabel("inverse temperature: 0 fitted Gaussian, 1 posterior")
-        top_left(axes, plain(f"{title}: u, nats"))
-        return canvas.svg(key, caption)
-
-
-def _limits(rows: pd.DataFrame) -> tuple[float, float]:
-    """The range of the ladder above its first step, and as much again for ends that are not far off."""
-    ladder = rows[(rows["of"] == "ladder") & (rows["beta"] > 0.0)]
-    low, high = (ladder["mean"] - ladder["sd"]).min(), (ladder["mean"] + ladder["sd"]).max()
-    room = ROOM * (high - low)
-    near = rows[rows["mean"].between(low - room, high + room)]
-    bottom = max((near["mean"] - near["sd"]).min(), low - room)
-    top = min((near["mean"] + near["sd"]).max(), high + room)
-    margin = 0.06 * (top - bottom)
-    return float(bottom - margin), float(top + margin)
-
-
-def _end(axes: Axes, shape: str, beta: float, mean: float, sd: float) -> None:
-    """Draws of an end, beside the ladder's own; at the edge if they are off the picture."""
-    low, high = axes.get_ylim()
-    place = float(np.clip(mean, low, high))
-    beside = beta + (0.02 if beta < 0.5 else -0.02)
-    if place == mean:
-        axes.errorbar(
-            *(beside, mean, sd), fmt=shape, color=INK, elinewidth=1, markersize=6, markerfacecolor=PAPER
-        )  # fmt: skip
-        return
-    shape = "v" if mean < low else "^"
-    axes.plot(beside, place, shape, color=INK, markersize=7, markerfacecolor=PAPER, clip_on=False)
-    offset = (9, 5 if mean < low else -12)
-    axes.annotate(number(mean), (beside, place), offset, textcoords="offset points", color=INK)
-
+from gpmcflow.plot.ladders import LADDER, ladder
+from gpmcflow.plot.rows import EVIDENCE, evidence_bars, interval_rows, rows_frame
 
 # Which model do the data favour? By the evidence, averaged over the hyperparameters.
 
@@ -118,6 +47,7 @@ def by_evidence(analysis: Analysis) -> Markup:
     return join(
         [
             paragraph(sentences(said)),
+            _picture(analysis, sound),
             _table(rows, best=0 if len(sound) > 1 else -1),
             quiet(_notes(len(sound), len(rows) - len(sound))),
             quiet(_hyperpriors(analysis)),
@@ -168,6 +98,20 @@ def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
             )
         )
     return sentences(parts)
+
+
+def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
+    """The evidences side by side, where there are two that are not rough."""
+    if len(sound) < 2:
+        return Markup("")
+    caption = (
+        "Log evidence of each model less that of the best; bars: two standard errors to each side. A step of "
+        "2.3 nats is a factor of ten in probability."
+    )
+    names = [label(name) for name in sound["model"]]
+    bars = evidence_bars(names, sound["log_evidence"], sound["standard_error"])
+    key = f"{analysis.info['name']}-evidence"
+    return figure([drawn(key, caption, rows_frame(bars), interval_rows, bars, EVIDENCE)], caption)
 
 
 def _name(row: pd.Series) -> Markup:
@@ -286,8 +230,9 @@ def _ladders(analysis: Analysis) -> Markup:
     )
     values = analysis["evidence"].set_index("model")["log_evidence"]
     panels = [
-        ladder_panel(
-            f"{analysis.info['name']}-ladder-{name}", rows, values[name], label(name), caption
+        drawn(
+            f"{analysis.info['name']}-ladder-{name}",
+            *(caption, LADDER, ladder, rows, values[name], label(name)),
         )
         for name, rows in frame.groupby("model", sort=False)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from gpmcflow.analysis.page.answer import answer, title_of
 from gpmcflow.analysis.page.coefficients import coefficient_tables
 from gpmcflow.analysis.page.comparison import which_model
 from gpmcflow.analysis.page.html import Section
+from gpmcflow.analysis.page.interactions import interactions
 from gpmcflow.analysis.page.pictures import picture
 from gpmcflow.analysis.page.relevance import columns_that_matter, reach
 from gpmcflow.analysis.page.reliability import reliability
@@ -27,7 +28,7 @@ from gpmcflow.analysis.page.trust import trust
 from gpmcflow.errors import refuse_unfit, visible
 
 _ORDER = (
-    *(answer, picture, scores, reliability, columns_that_matter, reach),
+    *(answer, picture, scores, reliability, columns_that_matter, interactions, reach),
     *(coefficient_tables, which_model, predictions, trust, your_data, learned, again, technical),
 )
 
@@ -48,9 +49,14 @@ def build_page(folder: Path, info: Mapping[str, Any]) -> str:
         return rendered(
             title_of(analysis),
             _file_line(analysis),
-            [section for make in _ORDER if (section := make(analysis)) is not None],
+            [section for make in _order(analysis) if (section := make(analysis)) is not None],
             info["version"],
         )
+
+
+def _order(analysis: Analysis) -> Sequence[Callable[[Analysis], Section | None]]:
+    """The sections; those of commands only where there is a config."""
+    return [make for make in _ORDER if analysis.info["yaml"] or make not in (predictions, again)]
 
 
 def rendered(title: str, file_line: str, sections: Sequence[Section], version: str) -> str:

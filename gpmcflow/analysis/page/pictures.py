@@ -7,17 +7,13 @@ import pandas as pd
 from gpmcflow.analysis.effects import MOST_LEVELS
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.area_map import area_maps
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import Section, figure, join
-from gpmcflow.analysis.page.panels import (
-    band_panels,
-    base_name,
-    curve_panel,
-    effect_panels,
-    survival_panel,
-)
-from gpmcflow.analysis.page.places import MOST_POINTS, doubt_sentence, grid_of, map_panels
+from gpmcflow.analysis.page.places import doubt_sentence
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import NONE, place_leads, place_of
+from gpmcflow.plot import curves
+from gpmcflow.plot.maps import MOST_POINTS, draw_map, grid_of, map_frame, unsure_above
 
 
 def picture(analysis: Analysis) -> Section | None:
@@ -84,15 +80,21 @@ def _map(analysis: Analysis):
         )
         if part
     )
-    panels = map_panels(
-        f"{analysis.info['name']}-map",
-        grid,
-        points,
-        kind=analysis.kind,
-        titles=(words.capital(analysis.response), title),
-        names=(analysis.with_unit(x), analysis.with_unit(y)),
-        caption=caption,
-    )
+    key, frame = f"{analysis.info['name']}-map", map_frame(grid)
+    names, share = (analysis.with_unit(x), analysis.with_unit(y)), analysis.shares
+    panels = [
+        drawn(
+            *(f"{key}-0", caption, frame, draw_map, grid, grid.mean, points),
+            title=words.capital(analysis.response),
+            geometric=analysis.ratios,
+            unsure=unsure_above(grid, analysis.kind),
+            **{"names": names, "share": share},
+        ),
+        drawn(
+            *(f"{key}-1", caption, frame, draw_map, grid, grid.doubt, points),
+            **{"title": title, "names": names, "share": share},
+        ),
+    ]
     return figure(panels, caption)
 
 
@@ -114,13 +116,12 @@ def _curve(analysis: Analysis):
         if len(rug):
             parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
     caption = " ".join(parts)
-    panel = curve_panel(
+    panel = drawn(
         f"{analysis.info['name']}-curve",
-        *(curve, rug),
+        *(caption, curves.CURVE, curves.curve, curve, rug),
         kind=analysis.kind,
         response=words.capital(_axis(analysis)),
         name=analysis.with_unit(name) if name else "input",
-        caption=caption,
     )
     return figure([panel], caption)
 
@@ -135,10 +136,11 @@ def _survival(analysis: Analysis):
     )
     key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
     ends = (strongest["high"], strongest["low"])
-    return figure(
-        [survival_panel(key, analysis["survival"], ends, analysis.with_unit(time), caption)],
-        caption,
+    panel = drawn(
+        *(key, caption, curves.SURVIVAL, curves.survival),
+        *(analysis["survival"], ends, analysis.with_unit(time)),
     )
+    return figure([panel], caption)
 
 
 def _grades(analysis: Analysis):
@@ -154,17 +156,19 @@ def _grades(analysis: Analysis):
         f"equal{'; the lowest grade is at the bottom' if level == 'grade' else ''}. Below the line: "
         f"{target['negative']}; above it: {target['positive']}; dashes: its 95 % interval."
     )
-    panels = band_panels(
-        f"{analysis.info['name']}-grades",
-        table,
-        analysis["effects"],
-        levels=levels,
-        split=split,
-        level=level,
-        names={column: analysis.with_unit(column) for column in table["column"].unique()},
-        categories=categories,
-        caption=caption,
-    )
+    panels = []
+    for index, (column, part) in enumerate(table.groupby("column", sort=False)):
+        words_of = column in categories
+        values = part.loc[part["grade"] == levels[0], "value"]
+        own = analysis["effects"][analysis["effects"]["column"] == column]
+        panels.append(
+            drawn(
+                f"{analysis.info['name']}-grades-{index}",
+                *(caption, curves.band_frame(values, levels=words_of), curves.bands, part, own),
+                **{"grades": levels, "split": split, "level": level, "levels": words_of},
+                name=analysis.with_unit(column),
+            )
+        )
     return figure(panels, caption)
 
 
@@ -201,18 +205,23 @@ def _effects(analysis: Analysis):
     if any(effects.loc[effects["column"].isin(categories), "column"].value_counts() >= MOST_LEVELS):
         parts.append(f"Of a category the {MOST_LEVELS} most frequent levels are shown.")
     caption = " ".join(parts)
-    panels = effect_panels(
-        f"{analysis.info['name']}-effects",
-        *(effects, rug),
-        kind=analysis.kind,
-        response=_axis(analysis),
-        names=names,
-        categories=categories,
-        base=float(analysis.info["base"]),
-        base_name=base_name(analysis.shares, float(analysis.info["base"])),
-        ends=(str(target.get("positive")), str(target.get("negative"))),
-        caption=caption,
-    )
+    base = float(analysis.info["base"])
+    limits = curves.effect_limits(effects, rug, analysis.kind, base)
+    panels = []
+    for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
+        levels = column in categories
+        panels.append(
+            drawn(
+                f"{analysis.info['name']}-effects-{index}",
+                *(caption, curves.effect_frame(part, levels=levels), curves.effect_with_rows),
+                *(part, rug[rug["column"] == column]),
+                **{"kind": analysis.kind, "levels": levels, "limits": limits, "base": base},
+                response=_axis(analysis),
+                name=names[column],
+                base_name=curves.base_name(analysis.shares, base) if index == 0 else "",
+                ends=(str(target.get("positive")), str(target.get("negative"))),
+            )
+        )
     return figure(panels, caption)
 
 

@@ -7,7 +7,7 @@ import math
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import Bar, interval_rows
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
@@ -18,6 +18,7 @@ from gpmcflow.analysis.page.standing import (
     error_unit,
     nothing_learnt,
 )
+from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 _MOST_ROWS, _MOST_BARS = 8, 15
 
@@ -29,11 +30,10 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         return None
     bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
     scale = 100 if analysis.shares else 1
-    panel = interval_rows(
+    rows = [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars]
+    panel = drawn(
         f"{analysis.info['name']}-relevance",
-        [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars],
-        _axis(analysis),
-        caption,
+        *(caption, rows_frame(rows), interval_rows, rows, _axis(analysis)),
         at=1.0 if analysis.ratios else 0.0,
         logarithmic=analysis.ratios,
     )

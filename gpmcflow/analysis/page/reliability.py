@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import (
     Head,
     Section,
@@ -17,24 +18,28 @@ from gpmcflow.analysis.page.html import (
     sentences,
     table,
 )
-from gpmcflow.analysis.page.judging import (
+from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis
+from gpmcflow.analysis.page.standing import one_class
+from gpmcflow.plot.judged import (
+    CALIBRATION,
     MOST_POINTS,
-    calibration_panel,
+    QUANTILES,
+    ROOTOGRAM,
+    SCATTER,
+    calibration,
     count_bins,
     grade_bins,
     inside_as_promised,
     n_inside,
     probabilities_fit,
     probability_groups,
-    quantile_panel,
     quantile_shares,
-    rootogram_panel,
-    scatter_panel,
+    quantiles,
+    rootogram,
+    scatter,
     survival_shares,
     times_fit,
 )
-from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis
-from gpmcflow.analysis.page.standing import one_class
 
 _HEADINGS = {
     "binary": "Are the probabilities calibrated?",
@@ -52,9 +57,9 @@ def reliability(analysis: Analysis) -> Section:
     if analysis.kind == "binary" and not judged.empty:
         judged = judged[judged["probability"].notna()]
     if judged.empty:
-        text = (
-            "Not judged: no rows were held out. Set test_fraction in the config to hold some out."
-        )
+        text = "Not judged: no rows were held out."
+        if analysis.info["yaml"]:
+            text += " Set test_fraction in the config to hold some out."
         return Section("reliability", heading, paragraph(text))
     if analysis.own.leveled:
         body = _grades(analysis, judged)
@@ -104,8 +109,10 @@ def _calibration(analysis: Analysis, judged) -> Markup:
         f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, "
         "probability and share agree. Bars: 95 % interval for the share."
     )
-    panel = calibration_panel(
-        f"{analysis.info['name']}-calibration", groups, f"share that was “{positive}”", caption
+    panel = drawn(
+        f"{analysis.info['name']}-calibration",
+        *(caption, CALIBRATION, calibration),
+        *(groups, f"share that was “{positive}”"),
     )
     text = sentences(
         [
@@ -161,13 +168,15 @@ def _intervals(analysis: Analysis, judged) -> Markup:
         ]
     caption = " ".join(captions)
     if not discrete and {"q25", "q50", "q75"} <= set(judged):
-        panels.append(quantile_panel(f"{name}-quantiles", quantile_shares(judged), caption))
+        panels.append(
+            drawn(f"{name}-quantiles", caption, QUANTILES, quantiles, quantile_shares(judged))
+        )
     if not analysis.info.get("share"):
         if analysis.kind == "positive" and "q50" in judged:
             judged = judged.assign(mean=judged["q50"])
         panels.append(
-            scatter_panel(
-                *(f"{name}-scatter", judged, target, caption),
+            drawn(
+                *(f"{name}-scatter", caption, SCATTER, scatter, judged, target),
                 counted=discrete,
                 logarithmic=analysis.kind == "positive",
             )
@@ -196,7 +205,7 @@ def _times(analysis: Analysis, judged) -> Markup:
         f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
         "not seen to end; dashes: as it should be; bars: two standard errors."
     )
-    panel = quantile_panel(f"{analysis.info['name']}-quantiles", shares, caption)
+    panel = drawn(f"{analysis.info['name']}-quantiles", caption, QUANTILES, quantiles, shares)
     return join([paragraph(text), figure([panel], caption)])
 
 
@@ -241,8 +250,9 @@ def _counts(analysis: Analysis, judged) -> Markup:
         "and band: expected with its 95 % interval. The vertical axis is stretched at the bottom "
         "(square root), so that rare counts can be seen."
     )
-    panel = rootogram_panel(
-        f"{analysis.info['name']}-counts", bins, f"{analysis.target} of a row", caption
+    panel = drawn(
+        f"{analysis.info['name']}-counts",
+        *(caption, ROOTOGRAM, rootogram, bins, f"{analysis.target} of a row"),
     )
     return join([paragraph(text), figure([panel], caption)])
 
@@ -272,8 +282,11 @@ def _grades(analysis: Analysis, judged) -> Markup:
     name = analysis.info["name"]
     shown, share = analysis.target, f"share that was {target['positive']}"
     panels = [
-        rootogram_panel(f"{name}-grades-seen", bins, f"{shown} of a row", caption),
-        calibration_panel(f"{name}-calibration", probability_groups(groups_of), share, caption),
+        drawn(f"{name}-grades-seen", caption, ROOTOGRAM, rootogram, bins, f"{shown} of a row"),
+        drawn(
+            f"{name}-calibration",
+            *(caption, CALIBRATION, calibration, probability_groups(groups_of), share),
+        ),
     ]
     body: list[Markup] = [paragraph(text), figure(panels, caption)]
     return join([*body, *([_confusion(judged, levels)] if level == "class" else [])])

@@ -14,6 +14,7 @@ import pandas as pd
 
 from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.errors import InputError
+from gpmcflow.plot.numbers import label as label
 from gpmcflow.storage import read_csv
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
@@ -40,6 +41,11 @@ _OPTIONAL = {
     ),
     "effects": ("column", "value", "mean", "low", "high"),
     "rug": ("column", "value", "outcome"),
+    "interactions": (
+        *("column", "by", "low", "high", "by_low", "by_high", "at_low", "at_high", "difference"),
+        "chance",
+    ),
+    "pairs": ("column", "by", "value", "by_value", "mean", "low", "high"),
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),
@@ -60,10 +66,11 @@ _OPTIONAL = {
         *("q025", "q50", "q975"),
     ),
 }
-_NAMES = ("column", "model", "name", "parameter")  # a name of digits is a name, too
+_NAMES = ("column", "by", "model", "name", "parameter")  # a name of digits is a name, too
 _TEXT = {
     "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
     "relevance": ["low", "high"], "areas": ["area"], "outlines": ["area"],
+    "interactions": ["low", "high", "by_low", "by_high"], "pairs": ["value", "by_value"],
 }  # fmt: skip
 _OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 
@@ -221,26 +228,6 @@ class Analysis:
 def touches_evidence(alarms: pd.DataFrame) -> pd.Series:
     """Which checks are of the evidence, and so touch the order of the models alone."""
     return alarms["check"].astype(str).str.startswith("evidence")
-
-
-def label(column: str) -> str:
-    """Name of a column as words."""
-    return " ".join(str(column).replace("_", " ").split())
-
-
-def is_date(column: pd.Series) -> bool:
-    """Whether all cells are dates, YYYY-MM-DD with or without a time."""
-    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d\d-\d\d([ T].*)?").all())
-
-
-def positions(column: pd.Series) -> np.ndarray | None:
-    """Numbers of a column, days since 1970-01-01 of one of dates, or None for levels."""
-    if is_date(column):
-        dates = pd.to_datetime(column.astype(str), format="ISO8601")
-        since = dates.dt.as_unit("us") - pd.Timestamp(0).as_unit("us")
-        return (since / pd.Timedelta(days=1)).to_numpy(float)
-    numeric = pd.to_numeric(column, errors="coerce").to_numpy(float)
-    return None if np.isnan(numeric).any() else numeric
 
 
 def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:

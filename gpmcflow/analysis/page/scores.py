@@ -8,7 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import Bar, interval_rows
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.comparison import is_best
 from gpmcflow.analysis.page.html import (
     Head,
@@ -24,6 +24,7 @@ from gpmcflow.analysis.page.html import (
 )
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.analysis.page.standing import simple_name, what_came
+from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 
 def scores(analysis: Analysis) -> Section:
@@ -279,13 +280,12 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
             bar._replace(**{end: 1 + getattr(bar, end) / 100 for end in ("value", "low", "high")})
             for bar in bars
         ]
-    panel = interval_rows(
+    panel = drawn(
         f"{analysis.info['name']}-scores",
-        bars,
+        *(caption, rows_frame(bars), interval_rows, bars),
         f"how likely {what_came(analysis)} was, as a factor"
         if wide
         else f"how much more likely {what_came(analysis)} was (%)",
-        caption,
         at=1.0 if wide else 0.0,
         logarithmic=wide,
     )

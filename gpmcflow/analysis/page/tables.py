@@ -272,6 +272,8 @@ def your_data(analysis: Analysis) -> Section:
                     Markup("Change any of this in {} under {}. Nothing left this computer.").format(
                         code(info["yaml"]), code("data:")
                     )
+                    if info["yaml"]
+                    else "Nothing left this computer."
                 ),
             ]
         ),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import Bar, interval_rows
+from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.comparison import touched_by_alarm
 from gpmcflow.analysis.page.evidence import how_computed
 from gpmcflow.analysis.page.html import (
@@ -27,6 +26,7 @@ from gpmcflow.analysis.page.html import (
 )
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.scores import score_rows
+from gpmcflow.plot.rows import parameter_name, prior_and_posterior, prior_frame
 
 _MOST_PARAMETERS = 15
 _LEARNED = 0.5  # an interval shorter than so much of the prior's has learned from the data
@@ -34,6 +34,8 @@ _FILES = {
     "predictions_new": "mean, standard deviation, quantiles, source row, note",
     "predictions_test": "the same for held-out rows, with the outcome",
     "relevance": "every column, its change and interval",
+    "interactions": "how the change with one column differs between values of another",
+    "pairs": "average response as two columns are set to values",
     "effects": "average response as the most relevant columns are set to values",
     "curve": "average response over the input, with bands",
     "map": "response, interval and doubt on a grid",
@@ -97,7 +99,11 @@ def learned(analysis: Analysis) -> Section | None:
     panels = []
     for part, logarithmic in ((shown[positive], True), (shown[~positive], False)):
         if len(part):
-            panels.append(_panel(analysis, part, caption, logarithmic=logarithmic))
+            key = f"{analysis.info['name']}-prior-{'log' if logarithmic else 'linear'}"
+            frame = prior_frame(part)
+            panels.append(
+                drawn(key, caption, frame, prior_and_posterior, part, logarithmic=logarithmic)
+            )
     measure = "Taught means: the 95 % interval is less than half as long as before the data" + (
         " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
     )
@@ -105,36 +111,11 @@ def learned(analysis: Analysis) -> Section | None:
     return Section("learned", "Did the data teach the model anything?", body)
 
 
-def _panel(analysis: Analysis, part: pd.DataFrame, caption: str, *, logarithmic: bool) -> Markup:
-    bars = [
-        Bar(_parameter(row.parameter), row.q50, row.q025, row.q975) for row in part.itertuples()
-    ]
-    prior = list(zip(part["prior_q025"], part["prior_q975"], strict=True))
-    if logarithmic:  # a prior over many powers of ten is cut where the posteriors end
-        low = part["q025"].min() / 1e3
-        high = part["q975"].max() * 1e3
-        prior = [(max(a, low), min(b, high)) for a, b in prior]
-    return interval_rows(
-        f"{analysis.info['name']}-prior-{'log' if logarithmic else 'linear'}",
-        bars,
-        "value",
-        caption,
-        at=None,
-        logarithmic=logarithmic,
-        prior=prior,
-    )
-
-
 def _is_taught(row: pd.Series) -> bool:
     ends = np.array([row["q025"], row["q975"], row["prior_q025"], row["prior_q975"]], float)
     if (ends > 0).all():
         ends = np.log(ends)
     return bool(ends[1] - ends[0] < _LEARNED * (ends[3] - ends[2]))
-
-
-def _parameter(name: str) -> str:
-    """``length_scale[age]`` as ``length scale, age``."""
-    return label(re.sub(r"\[(.*)\]$", r", \1", name.replace(".", " ")))
 
 
 def _all_parameters(n: int) -> str:
@@ -265,7 +246,7 @@ def _parameters_table(analysis: Analysis) -> Markup:
     ]
     cells = [
         [
-            *(label(row.model), _parameter(row.parameter)),
+            *(label(row.model), parameter_name(row.parameter)),
             _median(row.prior_q50, row.prior_q025, row.prior_q975),
             _median(row.q50, row.q025, row.q975),
         ]

@@ -92,6 +92,8 @@ def _quick(analysis: Analysis) -> Markup:
     )
     if analysis.averaged:
         how = _approximation(analysis.shown)
+    if not info["yaml"]:
+        return Markup("{}{} For the full answer, sample the model.").format(how, passed)
     return Markup("{}{} For the full answer run {}, without {} in the file.").format(
         how, passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true")
     )

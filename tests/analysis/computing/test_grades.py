@@ -11,7 +11,6 @@ from scipy.special import expit, logit
 
 import gpmcflow as gp
 from gpmcflow.analysis.baselines import baselines
-from gpmcflow.analysis.page.judging import grade_bins
 from gpmcflow.analysis.scores import _constant, _error
 from gpmcflow.analysis.summaries import predictions_of
 from gpmcflow.analysis.tables import predictions
@@ -20,6 +19,7 @@ from gpmcflow.data.grades import grade_order, grades_above, grades_below
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.pipeline.predict import predict_file
+from gpmcflow.plot.judged import grade_bins
 
 from ..reading import text_of
 

@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 
 from gpmcflow.analysis.answers import answers
-from gpmcflow.analysis.page import html
-from gpmcflow.analysis.page.canvas import Canvas, plain, top_left
-from gpmcflow.report.page import Answer, build_report
+from gpmcflow.analysis.page import canvas, html
+from gpmcflow.plot.style import Frame, plain, top_left
+from gpmcflow.run_page.page import Answer, build_report
 from tests.each import for_each
 
 EVIL = (
@@ -162,12 +162,13 @@ def test_tables_and_figures_of_studies_show_markup_as_text(tmp_path, evil):
 
 def drawn(text):
     """A picture with the text in its axis, its title, its ticks and its caption."""
-    with Canvas(120) as canvas:
-        axes = canvas.axes(40, 20, 10, 20)
+
+    def draw(axes):
         axes.bar([plain(text), "b"], [1.0, 2.0])
         axes.set_title(plain(text))
         top_left(axes, text)
-        return canvas.svg("key", text)
+
+    return canvas.drawn("key", text, Frame(120, 40, 20, 10, 20), draw)
 
 
 PIECES = {

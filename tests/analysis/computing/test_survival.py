@@ -14,7 +14,6 @@ from scipy.optimize import minimize
 import gpmcflow as gp
 from gpmcflow.analysis.baselines import baselines
 from gpmcflow.analysis.fitting import fit, summarise
-from gpmcflow.analysis.page.judging import survival_shares, times_fit
 from gpmcflow.analysis.scores import _constant, _cross_validated, _error
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import kaplan_meier
@@ -23,6 +22,7 @@ from gpmcflow.approximations.prediction import predictors
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.pipeline.predict import predict_file
+from gpmcflow.plot.judged import survival_shares, times_fit
 
 from ..reading import text_of
 

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from gpmcflow.errors import InputError, StorageError
-from gpmcflow.report.page import Answer, build_report
-from gpmcflow.report.tables import summary
+from gpmcflow.run_page.page import Answer, build_report
+from gpmcflow.run_page.tables import summary
 from gpmcflow.storage import write_csv, write_figure
 
 VOID = {"meta", "img", "link", "br", "hr", "input"}
@@ -317,7 +317,7 @@ def test_two_tables_of_the_same_problems_and_methods_say_so_once():
 
 
 def test_which_sampler_says_what_its_seconds_are():
-    from gpmcflow.report.tables import summary, which_sampler_table
+    from gpmcflow.run_page.tables import summary, which_sampler_table
 
     frame = pd.DataFrame(
         {"problem": ["p", "p"], "method": ["a", "b"], "rank": [1, 2], "advice": ["use", "do not use: x"],
@@ -333,7 +333,7 @@ def test_which_sampler_says_what_its_seconds_are():
 
 
 def test_which_method_has_a_block_per_problem_and_no_time_for_a_collapse():
-    from gpmcflow.report.tables import which_method_table
+    from gpmcflow.run_page.tables import which_method_table
 
     row = {
         "problem": "p", "method": "a", "advice": "first choice", "log_evidence": -10.01234,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpmcflow.analysis.page import judging
+from gpmcflow.plot import judged
 
 
 def _rows(n=400, bend=1.0, seed=0):
@@ -20,7 +20,7 @@ def _rows(n=400, bend=1.0, seed=0):
 
 def test_groups_hold_every_row_once_and_are_ordered():
     frame = _rows(118)
-    groups = judging.probability_groups(frame)
+    groups = judged.probability_groups(frame)
     assert [group.n for group in groups] == [24, 24, 24, 23, 23]
     assert sum(group.seen for group in groups) == frame["outcome"].sum()
     assert np.all(np.diff([group.promised for group in groups]) > 0)
@@ -28,9 +28,9 @@ def test_groups_hold_every_row_once_and_are_ordered():
 
 
 def test_calibrated_probabilities_pass_and_overconfident_ones_do_not():
-    right = [judging.probabilities_fit(_rows(seed=seed))[0] for seed in range(40)]
+    right = [judged.probabilities_fit(_rows(seed=seed))[0] for seed in range(40)]
     assert sum(right) >= 34  # 38 expected
-    wrong = [judging.probabilities_fit(_rows(bend=3.0, seed=seed))[0] for seed in range(10)]
+    wrong = [judged.probabilities_fit(_rows(bend=3.0, seed=seed))[0] for seed in range(10)]
     assert sum(wrong) == 0
 
 
@@ -39,23 +39,23 @@ def test_the_group_named_is_the_one_that_is_off():
     frame["outcome"] = np.concatenate(
         [np.arange(40) < n for n in (4, 12, 20, 10, 36)]  # 28 of the fourth were promised
     ).astype(int)
-    good, worst = judging.probabilities_fit(frame)
+    good, worst = judged.probabilities_fit(frame)
     assert not good
     assert worst == 3
 
 
 def test_coverage_is_judged_by_the_binomial():
-    assert judging.inside_as_promised(287, 300, 0.95)
-    assert not judging.inside_as_promised(270, 300, 0.95)
-    assert not judging.inside_as_promised(300, 300, 0.95)
+    assert judged.inside_as_promised(287, 300, 0.95)
+    assert not judged.inside_as_promised(270, 300, 0.95)
+    assert not judged.inside_as_promised(300, 300, 0.95)
     # the interval of a count may hold more than it promises
-    assert judging.inside_as_promised(300, 300, 0.95, discrete=True)
-    assert not judging.inside_as_promised(270, 300, 0.95, discrete=True)
+    assert judged.inside_as_promised(300, 300, 0.95, discrete=True)
+    assert not judged.inside_as_promised(270, 300, 0.95, discrete=True)
 
 
 def test_ends_of_an_interval_belong_to_it():
     frame = pd.DataFrame({"outcome": [0, 2, 3], "q025": [0, 0, 0], "q975": [2, 2, 2]})
-    assert judging.n_inside(frame, "q025", "q975") == 2
+    assert judged.n_inside(frame, "q025", "q975") == 2
 
 
 def test_expected_counts_are_the_sum_of_the_rows_chances():
@@ -63,7 +63,7 @@ def test_expected_counts_are_the_sum_of_the_rows_chances():
     frame = pd.DataFrame({f"p_{k}": stats.poisson.pmf(k, mean) for k in range(7)})
     frame["p_more"] = stats.poisson.sf(6, mean)
     frame["outcome"] = np.repeat([0, 1, 2, 3, 6, 9], 10)
-    bins = judging.count_bins(frame)
+    bins = judged.count_bins(frame)
     assert [one.name for one in bins] == ["0", "1", "2", "3", "4", "5", "6", "7+"]
     assert [one.seen for one in bins] == [10, 10, 10, 10, 0, 0, 10, 10]
     assert sum(one.expected for one in bins) == pytest.approx(60)
@@ -76,7 +76,7 @@ def test_expected_counts_are_the_sum_of_the_rows_chances():
 
 def test_equal_chances_give_the_binomial_interval():
     frame = pd.DataFrame({"p_0": np.full(80, 0.3), "p_more": 0.7, "outcome": 0})
-    zero = judging.count_bins(frame)[0]
+    zero = judged.count_bins(frame)[0]
     assert (zero.low, zero.high) == tuple(stats.binom.interval(0.95, 80, 0.3))
     assert zero.seen == 80
     assert zero.outside
@@ -93,6 +93,6 @@ def test_quantile_shares_of_a_right_model_lie_on_the_line():
         ("q975", 0.975),
     ):
         frame[column] = stats.norm.ppf(level)
-    for share in judging.quantile_shares(frame):
+    for share in judged.quantile_shares(frame):
         assert share.low <= share.level <= share.high
         assert share.share == pytest.approx(share.level, abs=0.02)

@@ -1,21 +1,24 @@
-"""Whether predictions hold on rows that the model has not seen, in words and as panels."""
+"""Whether predictions hold on rows that the model has not seen: what is counted, and pictures of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import scipy  # scipy.stats is loaded on first use, as it takes longest of all to load
-from markupsafe import Markup
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 
-from gpmcflow.analysis.page.canvas import (
+from gpmcflow.errors import InputError
+from gpmcflow.plot.style import (
     ACCENT,
+    DASHES,
     INK,
     MUTED,
-    Canvas,
+    Frame,
     few_ticks,
     log_ticks,
     percent_axis,
@@ -206,121 +209,126 @@ def _sum_of_chances(p: np.ndarray) -> np.ndarray:
     return distribution
 
 
-# Panels that hold predictions against outcomes: calibration, quantiles, counts, a scatter.
+# Pictures that hold predictions against outcomes: calibration, quantiles, counts, a scatter.
 
-_DASHES = (0, (4, 3))
 MOST_POINTS = 400  # of a scatter; a sample beyond
+CALIBRATION = Frame(300, left=52, right=20)
+QUANTILES = Frame(270, left=52, right=20)
+ROOTOGRAM = Frame(270, left=46)
+SCATTER = Frame(270)
 
 
-def calibration_panel(key: str, groups: list[Group], share_name: str, caption: str) -> Markup:
+def calibration(axes: Axes, groups: list[Group], share_name: str) -> None:
     """Share seen against probability promised, a dot a group with its 95 % interval."""
-    with Canvas(300) as canvas:
-        axes = canvas.axes(52, 26, 20, 44)
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
-        for group in groups:
-            axes.plot([group.promised] * 2, [group.low, group.high], color=ACCENT, linewidth=1.8)
-            axes.plot(group.promised, group.share, "o", color=ACCENT, markersize=6)
-        for group, at, side in zip(groups, *_places(groups), strict=True):
-            axes.annotate(
-                f"{group.seen} of {group.n}",
-                xy=(group.promised, at),
-                xytext=(0, 3 if side == "bottom" else -3),
-                textcoords="offset points",
-                ha="center",
-                va=side,
-                fontsize=10,
-            )
-        for limit, axis in ((axes.set_xlim, axes.xaxis), (axes.set_ylim, axes.yaxis)):
-            limit(-0.04, 1.04)
-            axis.set_major_locator(FixedLocator([0, 0.25, 0.5, 0.75, 1]))
-            percent_axis(axis)
-        top_left(axes, share_name)
-        axes.set_xlabel("probability the model gave")
-        return canvas.svg(key, caption)
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=DASHES)
+    for group in groups:
+        axes.plot([group.promised] * 2, [group.low, group.high], color=ACCENT, linewidth=1.8)
+        axes.plot(group.promised, group.share, "o", color=ACCENT, markersize=6)
+    for group, at, side in zip(groups, *_places(groups), strict=True):
+        axes.annotate(
+            f"{group.seen} of {group.n}",
+            xy=(group.promised, at),
+            xytext=(0, 3 if side == "bottom" else -3),
+            textcoords="offset points",
+            ha="center",
+            va=side,
+            fontsize=10,
+        )
+    _of_shares(axes, [0, 0.25, 0.5, 0.75, 1])
+    top_left(axes, share_name)
+    axes.set_xlabel("probability the model gave")
 
 
-def quantile_panel(key: str, shares: list[QuantileShare], caption: str) -> Markup:
+def quantiles(axes: Axes, shares: list[QuantileShare]) -> None:
     """Share of rows below each stored quantile against what it promises."""
-    with Canvas(270) as canvas:
-        axes = canvas.axes(52, 26, 20, 44)
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=_DASHES)
-        for share in shares:
-            axes.plot([share.level] * 2, [share.low, share.high], color=ACCENT, linewidth=1.8)
-            axes.plot(share.level, share.share, "o", color=ACCENT, markersize=6)
-        for limit, axis in ((axes.set_xlim, axes.xaxis), (axes.set_ylim, axes.yaxis)):
-            limit(-0.04, 1.04)
-            axis.set_major_locator(FixedLocator([0.025, 0.25, 0.5, 0.75, 0.975]))
-            percent_axis(axis)
-        top_left(axes, "share of outcomes below the quantile")
-        axes.set_xlabel("predicted quantile")
-        return canvas.svg(key, caption)
+    axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=DASHES)
+    for share in shares:
+        axes.plot([share.level] * 2, [share.low, share.high], color=ACCENT, linewidth=1.8)
+        axes.plot(share.level, share.share, "o", color=ACCENT, markersize=6)
+    _of_shares(axes, [0.025, 0.25, 0.5, 0.75, 0.975])
+    top_left(axes, "share of outcomes below the quantile")
+    axes.set_xlabel("predicted quantile")
 
 
-def rootogram_panel(key: str, bins: list[CountBin], outcome: str, caption: str) -> Markup:
+def _of_shares(axes: Axes, ticks: Sequence[float]) -> None:
+    """Both axes from 0 to 100 %."""
+    for limit, axis in ((axes.set_xlim, axes.xaxis), (axes.set_ylim, axes.yaxis)):
+        limit(-0.04, 1.04)
+        axis.set_major_locator(FixedLocator(ticks))
+        percent_axis(axis)
+
+
+def rootogram(axes: Axes, bins: list[CountBin], outcome: str) -> None:
     """Rows by their count: seen as dots, expected as lines with bands, on a square-root axis."""
-    with Canvas(270) as canvas:
-        axes = canvas.axes(46, 26, 12, 44)
-        x = np.arange(len(bins), dtype=float)
-        root = np.sqrt
-        low, high = root([b.low for b in bins]), root([b.high for b in bins])
-        seen, expected = root([b.seen for b in bins]), root([b.expected for b in bins])
-        axes.bar(x, high - low, bottom=low, width=0.86, color=ACCENT, alpha=0.18, linewidth=0)
-        axes.hlines(expected, x - 0.43, x + 0.43, color=ACCENT, linewidth=1.8)
-        axes.vlines(x, 0, seen, color=INK, linewidth=1)
-        axes.plot(x, seen, "o", color=INK, markersize=4.5)
-        top = float(max(high.max(), seen.max()))
-        step = max(1, int(np.ceil(top / 6)))
-        ticks = np.arange(0, top + 1, step)
-        axes.set_yticks(ticks, [f"{tick**2:.0f}" for tick in ticks])
-        axes.set_ylim(-0.04 * top, 1.04 * top)
-        axes.set_xticks(x, [b.name for b in bins])
-        top_left(axes, "number of rows")
-        axes.set_xlabel(wrapped(outcome, 48, 1))
-        return canvas.svg(key, caption)
+    x = np.arange(len(bins), dtype=float)
+    root = np.sqrt
+    low, high = root([b.low for b in bins]), root([b.high for b in bins])
+    seen, expected = root([b.seen for b in bins]), root([b.expected for b in bins])
+    axes.bar(x, high - low, bottom=low, width=0.86, color=ACCENT, alpha=0.18, linewidth=0)
+    axes.hlines(expected, x - 0.43, x + 0.43, color=ACCENT, linewidth=1.8)
+    axes.vlines(x, 0, seen, color=INK, linewidth=1)
+    axes.plot(x, seen, "o", color=INK, markersize=4.5)
+    top = float(max(high.max(), seen.max()))
+    step = max(1, int(np.ceil(top / 6)))
+    ticks = np.arange(0, top + 1, step)
+    axes.set_yticks(ticks, [f"{tick**2:.0f}" for tick in ticks])
+    axes.set_ylim(-0.04 * top, 1.04 * top)
+    axes.set_xticks(x, [b.name for b in bins])
+    top_left(axes, "number of rows")
+    axes.set_xlabel(wrapped(outcome, 48, 1))
 
 
-def scatter_panel(
-    key: str,
+def scatter(
+    axes: Axes,
     judged: pd.DataFrame,
     outcome: str,
-    caption: str,
     *,
     counted: bool = False,
     logarithmic: bool = False,
-) -> Markup:
-    """Outcome against prediction, with the 95 % interval of each row; open circles lie outside."""
+    residual: bool = False,
+) -> None:
+    """Outcome against prediction, with the 95 % interval of each row; open circles lie outside.
+
+    ``residual``: both less the prediction.
+    """
     part = sample(judged)
     x, y = part["mean"].to_numpy(float), part["outcome"].to_numpy(float)
     low, high = part["q025"].to_numpy(float), part["q975"].to_numpy(float)
     inside = (low <= y) & (y <= high)
-    with Canvas(270) as canvas:
-        axes = canvas.axes(50, 26, 12, 44)
-        gap = np.full(len(x), np.nan)
-        axes.plot(
-            np.column_stack([x, x, gap]).ravel(),
-            np.column_stack([low, high, gap]).ravel(),
-            color=ACCENT,
-            alpha=0.25,
-            linewidth=1,
-        )
-        axes.plot(x[inside], y[inside], ".", color=INK, markersize=3.5)
-        axes.plot(
-            x[~inside], y[~inside], "o", markerfacecolor="none", markeredgecolor=INK, markersize=5
-        )
-        if logarithmic:
-            axes.set_xscale("log")
-            axes.set_yscale("log")
-            for axis in (axes.xaxis, axes.yaxis):
-                log_ticks(axis)
-        else:
-            few_ticks(axes)
-        ends = np.array(axes.get_xlim())
-        axes.plot(
-            ends, ends, color=MUTED, linewidth=1, linestyle=_DASHES, scalex=False, scaley=False
-        )
-        top_left(axes, f"{'counted' if counted else 'measured'} {outcome}")
-        axes.set_xlabel(plain(f"predicted {outcome}"))
-        return canvas.svg(key, caption)
+    if residual:
+        low, y, high = low - x, y - x, high - x
+    gap = np.full(len(x), np.nan)
+    axes.plot(
+        np.column_stack([x, x, gap]).ravel(),
+        np.column_stack([low, high, gap]).ravel(),
+        color=ACCENT,
+        alpha=0.25,
+        linewidth=1,
+    )
+    axes.plot(x[inside], y[inside], ".", color=INK, markersize=3.5)
+    axes.plot(
+        x[~inside], y[~inside], "o", markerfacecolor="none", markeredgecolor=INK, markersize=5
+    )
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            log_ticks(axis)
+    else:
+        few_ticks(axes)
+    ends = np.array(axes.get_xlim())
+    axes.plot(
+        ends,
+        0.0 * ends if residual else ends,
+        color=MUTED,
+        linewidth=1,
+        linestyle=DASHES,
+        scalex=False,
+        scaley=False,
+    )
+    seen = f"{'counted' if counted else 'measured'} {outcome}"
+    top_left(axes, f"{seen} less the prediction" if residual else seen)
+    axes.set_xlabel(plain(f"predicted {outcome}"))
 
 
 def sample(judged: pd.DataFrame) -> pd.DataFrame:
@@ -357,3 +365,80 @@ def _places(groups: list[Group]) -> tuple[list[float], list[str]]:
         heights.append(group.high if side == "bottom" else group.low)
         sides.append(side)
     return heights, sides
+
+
+# Predictions of any source as rows: outcome, mean, quantiles, the probability of labels, of counts each.
+
+_MOST_COUNTS = 20  # that have a bin of their own
+
+
+def judged_rows(predictions: Any, y: Any, who: str) -> pd.DataFrame:
+    """Rows of predictions beside outcomes: a table, a result of predict with ``y``, or replicates."""
+    if isinstance(predictions, pd.DataFrame):
+        return _of_table(predictions, y, who)
+    if isinstance(predictions, xr.Dataset) and "response_quantile" in predictions:
+        return _of_prediction(predictions, y, who)
+    groups = getattr(predictions, "children", {})
+    if "observed_data" in groups:
+        for name in ("posterior_predictive", "prior_predictive"):
+            if name in groups and y is None:
+                return _of_replicates(predictions[name]["y"], predictions["observed_data"]["y"])
+    raise InputError(
+        f"{who}: found {type(predictions).__name__}; allowed: a result of gp.predict with its y, draws of "
+        "gp.sample or gp.simulate without, or analysis.predictions"
+    )
+
+
+def _of_table(table: pd.DataFrame, y: Any, who: str) -> pd.DataFrame:
+    if y is not None or not {"outcome", "mean"} <= set(table):
+        raise InputError(
+            f"{who}: a table has columns outcome and mean, and no y beside it; give analysis.predictions"
+        )
+    if pd.api.types.is_numeric_dtype(table["outcome"]):
+        return table
+    raise InputError(f"{who}: the outcomes are words; draw those of two classes, or numbers")
+
+
+def _of_prediction(predictions: xr.Dataset, y: Any, who: str) -> pd.DataFrame:
+    outcome = None if y is None else np.asarray(y)
+    n = predictions.sizes["new_case"]
+    if outcome is None or outcome.shape != (n,) or outcome.dtype.kind not in "biuf":
+        found = "missing" if outcome is None else f"{outcome.dtype} of shape {outcome.shape}"
+        raise InputError(
+            f"{who}: y is {found}; allowed: a number or a boolean for each of {n} rows"
+        )
+    table = pd.DataFrame({"outcome": outcome.astype(float)})
+    table["mean"] = predictions["response_mean"].values
+    table["sd"] = predictions["response_sd"].values
+    for name, level in _LEVELS.items():
+        if level in predictions["quantile"].values:
+            table[name] = predictions["response_quantile"].sel(quantile=level).values
+    if set(table["outcome"]) <= {-1.0, 0.0, 1.0} and table["mean"].between(0.0, 1.0).all():
+        table["outcome"] = (table["outcome"] > 0.0).astype(int)
+        table["probability"] = table["mean"]
+    return table
+
+
+def _of_replicates(drawn: xr.DataArray, observed: xr.DataArray) -> pd.DataFrame:
+    replicates = drawn.stack(sample=("chain", "draw")).transpose("sample", ...).values
+    outcome = observed.values.astype(float)
+    if replicates.ndim != 2:
+        raise InputError("plot: replicates of several outcomes; give those of one")
+    if set(np.unique(replicates)) | set(outcome) <= {-1.0, 1.0}:
+        probability = (replicates > 0.0).mean(0)
+        return pd.DataFrame(
+            {
+                "outcome": (outcome > 0.0).astype(int),
+                "mean": probability,
+                "probability": probability,
+            }
+        )
+    table = pd.DataFrame({"outcome": outcome, "mean": replicates.mean(0), "sd": replicates.std(0)})
+    for name, level in _LEVELS.items():
+        table[name] = np.quantile(replicates, level, axis=0)
+    if (replicates == np.floor(replicates)).all() and min(replicates.min(), outcome.min()) >= 0.0:
+        most = int(min(outcome.max(), _MOST_COUNTS))
+        for count in range(most + 1):
+            table[f"p_{count}"] = (replicates == count).mean(0)
+        table["p_more"] = (replicates > most).mean(0)
+    return table

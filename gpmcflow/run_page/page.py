@@ -19,7 +19,7 @@ from gpmcflow.errors import InputError, StorageError, refuse_unfit, visible
 from gpmcflow.jobs.job import Job
 from gpmcflow.pipeline.config import portable
 from gpmcflow.pipeline.studies import studies_of
-from gpmcflow.report.tables import (
+from gpmcflow.run_page.tables import (
     approximations_table,
     evidence_table,
     lead,

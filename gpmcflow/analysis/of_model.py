@@ -1,0 +1,241 @@
+"""The report of a model made in Python: tables of an analysis from its draws or its fit, and the page."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+import gpmcflow
+from gpmcflow.analysis import tables
+from gpmcflow.analysis.baselines import separated
+from gpmcflow.analysis.convergence import parameters
+from gpmcflow.analysis.data import Data, Rows
+from gpmcflow.analysis.effects import MOST_LEVELS, effect, sweeps
+from gpmcflow.analysis.page.page import build_page
+from gpmcflow.analysis.report import can_do, checks
+from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table
+from gpmcflow.approximations.integrated import IntegratedApproximation
+from gpmcflow.approximations.stacking import leave_one_out
+from gpmcflow.contrasts.average import Grid, average_draws, learning_frame
+from gpmcflow.contrasts.hyperparameters import prior_and_posterior
+from gpmcflow.contrasts.latents import settings_of
+from gpmcflow.covariances.expressions import short_text
+from gpmcflow.data.codes import CategoryCode, Code, Encoding, GroupCode, NumberCode
+from gpmcflow.data.outcome_kinds import KINDS
+from gpmcflow.data.target import Target
+from gpmcflow.errors import InputError
+from gpmcflow.execution import array_digest
+from gpmcflow.models.gp_model import GPModel
+from gpmcflow.storage import write_csv, write_result_text
+
+WHERE = "report"
+NAME = "model"  # of the one model on the page
+LEFT_OUT = "Left out, as this page is made from one model: {}."
+_PARTS = ("rows held out", "predictions of new rows", "maps", "interactions")
+_KINDS = {
+    name: kind
+    for kind in ("binary", "counts", "binomial", "share", "positive", "real")
+    for name in KINDS[kind].likelihoods
+}
+_SETTLE = {
+    "leave-one-out": "look at the rows whose Pareto k in gp.leave_one_out(draws) is above 0.7",
+    "settings": "sample the model: gp.sample(model)",
+}
+
+
+def write_model_report(
+    draws: Any,
+    folder: Path,
+    *,
+    title: str | None = None,
+    model: GPModel | None = None,
+    seed: int = 0,
+) -> Path:
+    """Write the tables and ``report.html`` of draws, or of an integrated fit, and return the page's path.
+
+    Raises `InputError` for models that the page cannot show.
+    """
+    own = next(settings_of(WHERE, draws, model, 1)[1]).model
+    data = data_of_model(own)
+    sampled = isinstance(draws, xr.DataTree)
+    if sampled:
+        tree, after = _left_out(leave_one_out(draws, model=model)), parameters(draws)
+    elif isinstance(draws, IntegratedApproximation):
+        tree = _of_fit(draws, _left_out(leave_one_out(draws)))
+        after = {name.replace("/", "_"): values for name, values in draws.parameters.items()}
+    else:
+        raise InputError(
+            f"{WHERE}: found {type(draws).__name__}; allowed: draws of gp.sample(model), or "
+            "gp.approximate(model, integrated=True)"
+        )
+    covariance = short_text(own.covariance)
+    results = {
+        NAME: Results(
+            *(covariance, tree, draws if sampled else None, tree if sampled else None, np.nan),
+            likelihood=own.likelihood.name,
+        )
+    }
+    words = can_do(own.covariance, data.encoding.explaining)
+    models = models_table(data, results, {NAME: words})
+    found = {}
+    for sweep in sweeps(data, np.random.default_rng(seed)):
+        grid = Grid(
+            sweep.column, np.array(sweep.values), sweep.kind != "category", sweep.kind == "date"
+        )
+        averages, _, _ = average_draws(draws, lambda *_, g=grid: [g], model=model, seed=seed)
+        found[sweep.column] = (sweep, effect(sweep, averages, data.target.kind))
+    effects = tables.by_size(found, data.target.kind)
+    made = {
+        "models": models,
+        "checks": _checks(models),
+        "relevance": tables.relevance(effects, data),
+        "effects": tables.curves(effects, data),
+        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], data),
+        "columns": _columns(data),
+        "rows": pd.DataFrame({"row": data.learning.row, "use": "learning"}),
+    }
+    if own.dim:
+        table = prior_and_posterior(own, after)
+        table.insert(0, "model", NAME)
+        made["hyperparameters"] = table
+    if data.target.kind == "binary":
+        made["predictions_loo"] = tables.predictions_loo(tree, data)
+    for name, table in made.items():
+        write_csv(table, folder / f"{name}.csv")
+    facts = _facts(data, own, title, quick=not sampled, seed=seed)
+    write_result_text(json.dumps(facts, indent=1), folder / "info.json")
+    write_result_text(build_page(folder, facts), folder / "report.html")
+    return folder / "report.html"
+
+
+def data_of_model(model: GPModel) -> Data:
+    """Inputs and outcomes of a model as those of an analysis, whose inputs are standardised."""
+    if not isinstance(model, GPModel):
+        raise InputError(
+            f"{WHERE}: this model has several latent functions; allowed: a GPModel of one"
+        )
+    kind = _KINDS.get(model.likelihood.name)
+    if kind is None:
+        raise InputError(
+            f"{WHERE}: the likelihood is {model.likelihood.name}; allowed: {', '.join(_KINDS)}"
+        )
+    frame = learning_frame(model)
+    codes = tuple(_code(model, frame[name]) for name in frame)
+    X = pd.DataFrame({n: v for code in codes for n, v in _inputs(code, frame[code.column]).items()})
+    unit, unit_name = None, KINDS[kind].unit
+    if unit_name is not None:
+        stated = np.asarray(getattr(model.likelihood, unit_name), dtype=float)
+        if unit_name == "trials" or (stated != 1.0).any():
+            unit = np.broadcast_to(stated, model.y.shape).astype(float)
+    outcome = (model.y > 0.0).astype(float) if kind == "binary" else model.y.astype(float)
+    name, labels = ("y", ()) if model.outcome is None else model.outcome
+    negative, positive = labels or (("-1", "1") if kind == "binary" else (None, None))
+    target = Target(name, kind, positive, negative, unit=unit_name if unit is not None else None)
+    row = np.arange(1, len(outcome) + 1)
+    return Data(Encoding(target, codes), Rows(row, X, model.y, outcome, unit), None, None)
+
+
+def _code(model: GPModel, column: pd.Series) -> Code:
+    name = str(column.name)
+    if name in model.inputs.levels:
+        counts = Counter(column)
+        levels = tuple(str(level) for level, _ in counts.most_common())
+        if len(levels) > MOST_LEVELS:
+            return GroupCode(name, levels, len(levels))
+        return CategoryCode(name, levels, tuple(counts[level] / len(column) for level in levels))
+    values, is_date = column.to_numpy(dtype=float), name in model.inputs.dates
+    mean, sd, median = values.mean(), float(values.std()) or 1.0, float(np.median(values))
+    kind, form = ("date", "%Y-%m-%d") if is_date else ("number", None)
+    ends = float(values.min()), float(values.max())
+    return NumberCode(name, kind, float(mean), sd, median, *ends, date_format=form)
+
+
+def _inputs(code: Code, column: pd.Series) -> dict[str, np.ndarray]:
+    if isinstance(code, CategoryCode):
+        shown = zip(code.inputs, code.shown_levels, strict=True)
+        return {name: (column == level).to_numpy(dtype=float) for name, level in shown}
+    if isinstance(code, GroupCode):
+        places = {level: place for place, level in enumerate(code.levels)}
+        return {code.column: column.map(places).to_numpy(dtype=float)}
+    return {code.column: (column.to_numpy(dtype=float) - code.mean) / code.scale}
+
+
+def _left_out(scores: xr.Dataset) -> xr.DataTree:
+    """Results as an analysis has them: leave-one-out, and no evidence."""
+    loo = xr.Dataset(
+        {"log_density": scores["elpd"], "pareto_k": scores["pareto_k"]},
+        attrs={name: scores.attrs[name] for name in ("by", "ep_difference")},
+    )
+    none = xr.Dataset({"log_evidence": np.nan, "standard_error": np.nan}, attrs={"alarm": ""})
+    return xr.DataTree.from_dict({"leave_one_out": loo, "evidence": none})
+
+
+def _of_fit(fit: IntegratedApproximation, tree: xr.DataTree) -> xr.DataTree:
+    """With the evidence of a fit, and the settings that it averages over."""
+    evidence = {"log_evidence": fit.log_evidence, "standard_error": fit.standard_error}
+    names = ("effective_size", "pareto_k", "ep_error")
+    settings = {name: getattr(fit, name) for name in names}
+    coords = {"setting": np.arange(len(fit.theta))}
+    tree["evidence"] = xr.DataTree(xr.Dataset(evidence, attrs={"alarm": ""}))
+    tree["settings"] = xr.DataTree(xr.Dataset(settings, coords))
+    return tree
+
+
+def _checks(models: pd.DataFrame) -> pd.DataFrame:
+    """What was checked, and what to do in Python where it failed."""
+    table = checks(models, NAME, "")
+    table = table[np.isfinite(table["worst"].astype(float))].reset_index(drop=True)
+    more = "take twice as many draws, n_draws= of gp.sample"
+    settle = [
+        next((text for start, text in _SETTLE.items() if check.startswith(start)), more)
+        for check in table["check"]
+    ]
+    return table.assign(settle=settle)
+
+
+def _columns(data: Data) -> pd.DataFrame:
+    target, rows = data.target, []
+    for code in data.encoding.codes:
+        if isinstance(code, NumberCode):
+            rows.append((code.column, code.kind, "as it is"))
+        else:
+            rows.append(
+                (code.column, f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words")
+            )
+    done = target.own.done.format(positive=target.positive, unit=target.unit, levels="")
+    rows.append((target.name, target.own.words.split(";")[0], done))
+    return pd.DataFrame(rows, columns=["column", "found", "done"])
+
+
+def _facts(
+    data: Data, model: GPModel, title: str | None, *, quick: bool, seed: int
+) -> dict[str, Any]:
+    target, learning, n = data.target, data.learning, len(data.learning.row)
+    unit = n if learning.unit is None else float(learning.unit.sum())
+    base = float(learning.outcome.sum() / unit)
+    if target.own.scaling == "geometric":
+        base = float(np.exp(np.log(learning.outcome).mean()))
+    return {
+        **{"title": title, "name": NAME, "csv": "a frame", "new_csv": None, "new_checksum": None},
+        **{"version": gpmcflow.__version__, "quick": quick, "share": False, "units": {}},
+        "target": {
+            **{"name": target.name, "kind": target.kind, "positive": target.positive},
+            **{"negative": target.negative, "unit": target.unit, "unit_text": None},
+            **{"levels": [], "split": 0},
+        },
+        **{"coordinates": [], "n_rows": n, "n_learning": n, "n_used": n, "n_test": 0},
+        **{"uses": {"learning": n}, "base": base, "usual": None, "separated": separated(data)},
+        **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": "", "season": None},
+        **{"left_over": None, "checksum": array_digest({"X": model.X, "y": model.y}), "seed": seed},
+        **{"seconds": 0.0, "shown": NAME, "shown_columns": [], "map_average": None, "yaml": None},
+        **{
+            "made_of": {},
+            "left_out": LEFT_OUT.format(", ".join([*_PARTS, *["evidence"] * (not quick)])),
+        },
+    }
