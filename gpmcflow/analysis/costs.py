@@ -177,9 +177,9 @@ def _timed(places: Places, model: GPModel) -> Unit:
     else:
         left_out = fit
         make = lambda: _dense_predictor(model, theta)  # noqa: E731
-    coded = [model.new_inputs(X) for X in places.tables.values()]
+    coded = [model.new_inputs(X, "new") for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
-    swept = [model.new_inputs(sweep.inputs) for sweep in timed_sweeps]
+    swept = [model.new_inputs(sweep.inputs, "new") for sweep in timed_sweeps]
     predictor = make()
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     joint = [sweep.joint(X) for sweep, X in zip(timed_sweeps, swept, strict=True)]

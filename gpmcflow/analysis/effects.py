@@ -75,7 +75,7 @@ class CodedInputs:
 
     def _made(self) -> Iterator[np.ndarray]:
         for sweep in self._swept:
-            X = self._model.new_inputs(sweep.inputs)
+            X = self._model.new_inputs(sweep.inputs, "new")
             yield sweep.joint(X) if self._joint else X
 
     def __iter__(self) -> Iterator[np.ndarray]:

@@ -167,11 +167,13 @@ def describe(
     for k, predictor in enumerate(predictors):
         if not coded:
             model = predictor.model
-            coded = {name: model.new_inputs(X) for name, X in places.tables.items()}
+            coded = {name: model.new_inputs(X, "new") for name, X in places.tables.items()}
             swept = CodedInputs(model, places.swept)
             joint = CodedInputs(model, places.swept, joint=True)
-            learnt = model.new_inputs(data.learning.X) if _may_repeat(places) else None
-            blocks = [(part, model.new_inputs(part.inputs)) for part in _blocks(places.cells)]
+            learnt = model.new_inputs(data.learning.X, "new") if _may_repeat(places) else None
+            blocks = [
+                (part, model.new_inputs(part.inputs, "new")) for part in _blocks(places.cells)
+            ]
             areas = places.areas and model.new_inputs(places.areas.inputs, "new")
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))

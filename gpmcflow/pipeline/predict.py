@@ -76,7 +76,7 @@ def predict_file(name: str, csv: str | Path, output: str | Path, *, raw: bool = 
             own = stored_predictors(model, tree)
         else:
             own = predictors(tree, model=model, n_draws=N_PREDICTED)
-    coded = model.new_inputs(rows.X)
+    coded = model.new_inputs(rows.X, "new")
     eta = mixture([predictor.moments(coded) for predictor in own], **rows.units(data.target.kind))
     group = predictions_of(eta, rows, data)
     table = tables.predictions_new(group, data._replace(new=rows), cells_of(part))

@@ -77,7 +77,8 @@ def sample(
         Monte Carlo, latents alone the preconditioned one, a log density univariate slice sampling. A
         regression (latents integrated out) of up to 8 free parameters takes `JointIndependence`, whose chains
         visit all modes of the posterior, where its proposals are good; else `JointSplitHMC` starts chains in
-        every mode of more than 1 %, unless ``start`` is given. Labels take `PseudoMarginalHMC`.
+        every mode of more than 1 %, unless ``start`` is given. Labels take `PseudoMarginalHMC` where EP's
+        draws of the latents are good.
     n_chains, n_draws, n_warmup:
         Chains; draws of each that are kept; draws before them that are dropped, by default 100; 30 of
         `JointIndependence` and `PseudoMarginalHMC`, and none of joint split Hamiltonian Monte Carlo, whose

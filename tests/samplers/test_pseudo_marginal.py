@@ -14,6 +14,8 @@ from gpmcflow.approximations import expectation_propagation
 from gpmcflow.approximations.site_draws import SettingFit
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest
+from gpmcflow.samplers.joint import choice
+from gpmcflow.samplers.joint.problem import JointProblem
 
 NORMAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
 SMALL = {"n_chains": 2, "n_draws": 12, "n_warmup": 2, "predictive": False}
@@ -132,6 +134,20 @@ def test_labels_take_it_by_default_and_others_do_not():
     assert shared | {"latent_share", "jump_rate"} <= set(draws.sample_stats.data_vars)
     by_functions = labels(structure="basis")
     assert sampler_of(gp.sample(by_functions, **SMALL)) == "JointSplitHMC"
+
+
+def test_where_ep_draws_poor_latents_chains_over_both_take_its_place(monkeypatch):
+    chosen = []
+    for least in (0.0, 1.0):
+        monkeypatch.setattr(choice, "LEAST_LATENT_SHARE", least)
+        problem = JointProblem.of(labels(), None)
+        sampler, after, _ = choice.choose(problem, seed=0, key=())
+        chosen.append(type(sampler).__name__)
+        assert (after is problem) == (least == 1.0)
+    assert chosen == ["PseudoMarginalHMC", "JointSplitHMC"]
+    monkeypatch.undo()
+    draws = gp.sample(labels(), **SMALL)
+    assert 0.7 <= float(draws["pilot/latent_share"]) <= 1.0
 
 
 def test_what_is_kept_of_a_draw():

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from gpmcflow import GPModel, Logistic, Matern32, sample
+from gpmcflow import GPModel, JointSplitHMC, Logistic, Matern32, sample
 from gpmcflow.cli import main
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import Execution, run
@@ -305,7 +305,7 @@ def test_partial_results_of_a_run_with_a_pilot(tmp_path):
     model = GPModel(np.arange(6.0), np.tile([1.0, -1.0], 3), Matern32(), Logistic())
     for name in ("a", "b"):
         how = Execution(state_dir=tmp_path / name, progress=False)
-        sample(model, n_chains=2, n_draws=20, execution=how)
+        sample(model, JointSplitHMC(), n_chains=2, n_draws=20, execution=how)
     tree = partial_results(tmp_path / "a")
     assert tree.sizes["draw"] == 20
     assert tree.children == {}

@@ -17,6 +17,9 @@ from gpmcflow.samplers.modes_group import Modes, modes_or_warning
 from gpmcflow.samplers.protocol import Sampler
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
+LEAST_LATENT_SHARE = (
+    0.7  # effective draws of EP's latents: with fewer, chains linger (six problems)
+)
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
 
@@ -27,11 +30,13 @@ def choose(
 
     Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
     are looked for where that is cheap (`suits`). Labels, which say little about their latent function, take
-    pseudo-marginal HMC.
+    pseudo-marginal HMC where its pilot finds that EP's draws of the latents are good ones.
     """
     model = problem.target
     if model.likelihood.relative_sites and suits_pseudo_marginal(model):
-        return PseudoMarginalHMC(), problem, None
+        tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
+        if float(tuned.groups["pilot"]["latent_share"]) >= LEAST_LATENT_SHARE:
+            return tuned.sampler, tuned.problem, None
     if not suits(model):
         return JointSplitHMC(), problem, None
     rng = chain_generators(seed, *key, problem.stream, "modes", chains=[0]).generator(0)

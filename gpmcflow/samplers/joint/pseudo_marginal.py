@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from gpmcflow.approximations.mixture import has_normal_coordinates
 from gpmcflow.approximations.site_draws import Draws, SettingFit
@@ -85,8 +86,8 @@ class PseudoMarginalHMC(Sampler):
     jitter:
         Step sizes are multiplied by a uniform number within 1 +- jitter, drawn for each trajectory; from 0 to
         below 1.
-    frame:
-        What a pilot found; None runs one before the first draw.
+    frame, pilot:
+        What a pilot found, and its report; None runs one before the first draw.
 
     Raises
     ------
@@ -110,6 +111,7 @@ class PseudoMarginalHMC(Sampler):
     target_acceptance: float = 0.8
     jitter: float = 0.2
     frame: EvidenceFrame | None = field(default=None, repr=False)
+    pilot: xr.Dataset | None = field(default=None, repr=False, compare=False)
 
     samples = JOINT
     moves_weights = False
@@ -153,15 +155,16 @@ class PseudoMarginalHMC(Sampler):
     def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Find modes, mixture and frame, and the step in it; chains start at draws of the mixture."""
         if self.frame is not None:
-            return Tuned(self, problem, {})
+            return Tuned(self, problem, {} if self.pilot is None else {"pilot": self.pilot})
         model = problem.target
         if refused := _refused(model):
             raise InputError(f"PseudoMarginalHMC: {refused}; take JointSplitHMC()")
         rng = chain_generators(seed, *key, "pseudo_marginal", chains=range(1)).generator(0)
         frame, starts, report = first_frame(model, rng)
-        frame, spent = self._settled(model, frame, rng)
+        frame, spent, share = self._settled(model, frame, rng)
         report = report.assign(
-            step_size=frame.step_size, n_steps=frame.n_steps, n_fit=int(report["n_fit"]) + spent,
+            latent_share=share, step_size=frame.step_size, n_steps=frame.n_steps,
+            n_fit=int(report["n_fit"]) + spent,
             center=("theta_dim", frame.center), scale=(("theta_dim", "scale_dim"), frame.scale),
         ).assign_coords(theta_dim=list(model.names))  # fmt: skip
         words = f"{frame.n_steps} steps of {frame.step_size:.3g} on EP's evidence"
@@ -171,13 +174,13 @@ class PseudoMarginalHMC(Sampler):
         if "theta" not in problem.starts:
             thetas = model.parameters.normal.theta(starts)[0]
             problem = replace(problem, starts={**problem.starts, "theta": thetas})
-        return Tuned(replace(self, frame=frame), problem, {"pilot": report})
+        return Tuned(replace(self, frame=frame, pilot=report), problem, {"pilot": report})
 
     def _settled(
         self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
-    ) -> tuple[EvidenceFrame, int]:
-        """The frame with center, scale and step after two rounds of transitions, and the fits they took."""
-        state, spent = None, 0
+    ) -> tuple[EvidenceFrame, int, float]:
+        """The frame after two rounds of transitions, the fits they took, and the mean share of latents."""
+        state, spent, shares = None, 0, []
         for length in (SETTLING + 5 * model.dim, SETTLING):
             transition = PseudoMarginalTransition(model, replace(self, frame=frame))
             if state is None:
@@ -190,10 +193,11 @@ class PseudoMarginalHMC(Sampler):
                 tuner.update(float(np.exp(min(0.0, -info.energy_error))))
                 draws.append(state.x)
                 spent += info.n_fit
+                shares.append(info.latent_share)
             frame = frame._replace(step_size=tuner.average)
             if length > SETTLING:
                 frame = frame.refitted(np.array(draws))
-        return frame, spent
+        return frame, spent, float(np.mean(shares))
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:
         """Transitions on a model."""

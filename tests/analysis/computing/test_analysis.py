@@ -63,7 +63,8 @@ CASES = {  # two by Monte Carlo, the others by their fits
 KIND = {"nothing held out": "binary", "averaged": "binary", "quick": "counts"}
 EXTRA = {"counts": {"map", "points", "reach"}, "real": {"curve"}, "binomial": {"curve"},
          "nothing held out": {"predictions_loo"},
-         "averaged": {"predictions_loo", "evidence"}}  # fmt: skip
+         "averaged": {"predictions_loo", "evidence"},
+         "many": {"interactions", "pairs"}, "quick": {"interactions", "pairs"}}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CASES)
