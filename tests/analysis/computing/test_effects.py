@@ -351,7 +351,7 @@ def test_change_of_a_category_is_to_the_level_that_differs_most(kind, averages, 
 def test_inputs_of_many_columns_are_made_anew_and_the_same(data, monkeypatch, joint):
     own = data("many", 500, test_fraction=0.0)
     swept = sweeps(own, np.random.default_rng(0))
-    model = SimpleNamespace(new_inputs=lambda X: X.to_numpy(float))
+    model = SimpleNamespace(new_inputs=lambda X, _: X.to_numpy(float))
     kept = CodedInputs(model, swept, joint=joint)
     monkeypatch.setattr("gpmcflow.analysis.effects.MOST_KEPT", 0)
     anew = CodedInputs(model, swept, joint=joint)
