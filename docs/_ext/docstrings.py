@@ -1,9 +1,14 @@
 """Docstrings of this package as reStructuredText: formulas are typeset, all else stays as it is typed."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from formulas import formulas, tex
-from sphinx.application import Sphinx
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
 LISTS = {"Attributes": "Parameters", "Parameters": "Parameters", "Raises": "Raises"}
