@@ -14,7 +14,7 @@ from gpmcflow.approximations import expectation_propagation
 from gpmcflow.approximations.site_draws import SettingFit
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest
-from gpmcflow.samplers.joint import choice
+from gpmcflow.samplers import sampling
 from gpmcflow.samplers.joint.problem import JointProblem
 
 NORMAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
@@ -139,9 +139,9 @@ def test_labels_take_it_by_default_and_others_do_not():
 def test_where_ep_draws_poor_latents_chains_over_both_take_its_place(monkeypatch):
     chosen = []
     for least in (0.0, 1.0):
-        monkeypatch.setattr(choice, "LEAST_LATENT_SHARE", least)
+        monkeypatch.setattr(sampling, "LEAST_LATENT_SHARE", least)
         problem = JointProblem.of(labels(), None)
-        sampler, after, _ = choice.choose(problem, seed=0, key=())
+        sampler, after, _ = sampling.choose(problem, seed=0, key=())
         chosen.append(type(sampler).__name__)
         assert (after is problem) == (least == 1.0)
     assert chosen == ["PseudoMarginalHMC", "JointSplitHMC"]

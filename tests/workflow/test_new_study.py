@@ -193,7 +193,7 @@ STALE = {
     "replications/toy/figures.py": {"toy_figures": 1, "build_report": 1},
     "run_page/page.py": {"build_report": 1},
     "analysis/answers.py": {"build_report": 1},
-    "samplers/latent/hmc.py": {},
+    "samplers/latent/hamiltonian.py": {},
     "storage/files.py": {},
 }
 
