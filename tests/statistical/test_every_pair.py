@@ -46,13 +46,13 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.adaptation import fitted_proposal
-from gpmcflow.samplers.adaptation.evidence_pilot import EvidenceFrame
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
 from gpmcflow.samplers.joint import fitted_independence, pseudo_marginal, split_dynamics
 from gpmcflow.samplers.joint.fitted_independence import (
     ExactTransition,
     JointIndependenceTransition,
 )
+from gpmcflow.samplers.joint.pseudo_marginal import EvidenceFrame
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.latent import hamiltonian

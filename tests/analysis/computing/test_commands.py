@@ -16,7 +16,7 @@ from gpmcflow.analysis.study import ANALYSIS, FEWEST_DRAWS, TEST_FRACTION, expan
 from gpmcflow.cli import main
 from gpmcflow.data.own_settings import TableSettings, read_settings
 from gpmcflow.errors import InputError, InputErrors
-from gpmcflow.evidence.given_draws import LEAST_DRAWS
+from gpmcflow.evidence.two_ends import LEAST_DRAWS
 from gpmcflow.jobs.costs import Context
 from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config, config_problems
