@@ -152,18 +152,12 @@ class Likelihood(ABC):
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
-    of_observation: ClassVar[
-        tuple[str, ...]
-    ] = ()  #: constants that say how y was seen, which new cases do not have
+    of_observation: ClassVar[tuple[str, ...]] = ()  #: constants of how y was seen: not of new cases
     exponential_mean: ClassVar[bool] = False  #: E[y | eta] grows like exp(eta)
     eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
-    in_units_of_y: ClassVar[
-        tuple[str, ...]
-    ] = ()  #: parameters in the units of y, which eta has, too
+    in_units_of_y: ClassVar[tuple[str, ...]] = ()  #: parameters in the units of y, and of eta
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"
-    functions: tuple[str, ...] = (
-        "latent",
-    )  #: names of the latent functions; see `MultiLikelihood`
+    functions: tuple[str, ...] = ("latent",)  #: names of latent functions; see `MultiLikelihood`
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -463,6 +457,16 @@ def _field_digest(name: str, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return array_digest({name: value})
     return value.digest() if isinstance(value, Likelihood) else repr(value)
+
+
+def values_and_slopes(
+    loop: Callable, eta: np.ndarray, *settings: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values (...) and slopes (..., n) that a compiled loop (rows, *settings, value, slope) writes at eta."""
+    flat = flat_rows(eta)
+    value, slope = np.empty(len(flat)), np.empty_like(flat)
+    loop(flat, *settings, value, slope)
+    return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:
