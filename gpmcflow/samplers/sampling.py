@@ -40,9 +40,7 @@ from gpmcflow.samplers.variables import LATENT_NAMES
 from gpmcflow.storage import standard_attributes, with_attributes
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
-LEAST_LATENT_SHARE = (
-    0.7  # effective draws of EP's latents: with fewer, chains linger (six problems)
-)
+LEAST_LATENT_SHARE = 0.7  # effective draws of EP's latents: with fewer, chains linger
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
 
@@ -222,9 +220,8 @@ def sample(
     n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     tuned = chosen.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
-    if (
-        not chosen.batched and tuned.sampler.needs_start
-    ):  # a start that fails is told here, not by a worker
+    if not chosen.batched and tuned.sampler.needs_start:
+        # a start that fails is told here, not by a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
     arrays = run(
         program,

@@ -29,7 +29,7 @@ from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.protocol import (
     JOINT,
-    Failures,
+    NO_FIT,
     Sampler,
     Tuned,
     require_count,
@@ -204,10 +204,7 @@ class PseudoMarginalHMC(Sampler):
         "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "theta")
-    failures = Failures(
-        "n_failed", ("n_fit",),
-        "had no fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
-    )  # fmt: skip
+    failures = NO_FIT
     n_warmup = 30  # chains begin at draws of the mixture
     least_acceptance = 0.1
 
