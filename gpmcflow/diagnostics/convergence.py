@@ -9,9 +9,7 @@ from gpmcflow.diagnostics.autocorrelation import MIN_DRAWS, initial_positive_seq
 
 LEAST = 1.01  # the limit of long runs
 MOST = 1.2  # above it chains disagree, however few their draws
-FALSE_ALARMS = (
-    0.01  # share of correct runs whose largest R-hat is above its limit, or with such a stand
-)
+FALSE_ALARMS = 0.01  # share of correct runs above the limit of R-hat, or with such a stand
 
 
 def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:

@@ -29,10 +29,7 @@ from gpmcflow.monitor.state_folders import (
 from gpmcflow.monitor.status_diagnostics import diagnose
 
 RECENT = 20  # segments whose times tell the time left
-PATIENCE, LEAST_PATIENCE = (
-    10.0,
-    120.0,
-)  # usual times of a segment, and seconds, before a job is stalled
+PATIENCE, LEAST_PATIENCE = 10.0, 120.0  # a job is stalled after: times of a segment, seconds
 STATES = ("running", "stalled", "interrupted", "finished")
 
 
