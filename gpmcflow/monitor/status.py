@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -189,11 +189,7 @@ def status_table(statuses: list[JobStatus]) -> str:
     """Return the statuses as a table for people, with a last line that counts them."""
     head = ("job", "state", "segments", "acceptance", "R-hat", "eff. size", "left", "")
     rows = [head, *(_row(status) for status in statuses)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     counts = {state: sum(s.state == state for s in statuses) for state in STATES}
     lines.append(", ".join(f"{n} {state}" for state, n in counts.items()))
     return "\n".join(lines)
@@ -221,6 +217,15 @@ def _row(status: JobStatus) -> tuple[str, ...]:
         left,
         note,
     )
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row of cells, columns as wide as their longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def clock(seconds: float) -> str:
