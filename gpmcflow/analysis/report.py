@@ -244,7 +244,8 @@ def write_report(
     if "coefficients" in answer:
         made["coefficients"] = coefficient_table(answer, whole)
     if "areas" in answer:
-        made["areas"], made["outlines"] = area_table(answer), outline_table(whole)
+        made["areas"], outlines = area_table(answer), outline_table(whole)
+        made |= {"outlines": outlines} if len(outlines) else {}
     for table in OPTIONAL_TABLES:  # of an earlier run with other settings
         if table not in made:
             remove(folder / f"{table}.csv")

@@ -163,7 +163,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         f"  drop: [{_listed(settings.drop)}]   # columns not to use",
         f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
         f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
-        *_files_of_areas(settings),
+        *_files_of_areas(suggestion),
         f'  missing: [{words}]   # words for "no value", beside the empty cell',
         "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
         "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
@@ -275,8 +275,9 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
     return lines
 
 
-def _files_of_areas(settings: TableSettings) -> list[str]:
-    lines = []
+def _files_of_areas(suggestion: Suggestion) -> list[str]:
+    settings, areas = suggestion.settings, suggestion.areas
+    lines = [] if areas is None else [f"  # {areas.column}: {areas.counted()}"]
     if settings.graphs:
         files = ", ".join(f"{name}: {yaml_text(path)}" for name, path in settings.graphs.items())
         lines.append(f"  graphs: {{{files}}}   # pairs of neighbours, for areal(.., graph=..)")
