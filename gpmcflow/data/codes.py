@@ -154,7 +154,8 @@ class GroupCode:
 
     These are the `n_file` names of the file (None: all), the first `n_learnt` those of the learning rows,
     then those that only files of graphs, correlations and maps have; `known` are all names of these files.
-    Another name gets a negative number, the same in all its rows, and each row without a name one of its own.
+    Another name gets a negative number, the same in all its rows, and each row without a name one of its own;
+    `taken` negative numbers are those of the file's rows without a name, which no other row may share.
     """
 
     column: str
@@ -165,11 +166,16 @@ class GroupCode:
     kind: str = "group"
     n_file: int | None = None
     known: tuple[str, ...] = ()
+    taken: int = 0
 
     @property
     def inputs(self) -> list[str]:
         """Names of the inputs made of the column."""
         return [self.column]
+
+    def beyond(self, codes: np.ndarray) -> GroupCode:
+        """The code whose further negative numbers lie below those among these."""
+        return replace(self, taken=max(self.taken, -int(codes.min(initial=0.0))))
 
     def knowing(self, names: Sequence[str]) -> GroupCode:
         """The code with the names that files beside the table know."""
@@ -186,7 +192,8 @@ class GroupCode:
         codes = np.empty(len(labels))
         for i, label in enumerate(labels):
             name = f"\0{i}" if empty[i] else str(label)
-            codes[i] = places.setdefault(name, float(len(self.levels) - len(places) - 1))
+            further = len(places) - len(self.levels) + self.taken + 1
+            codes[i] = places.setdefault(name, float(-further))
             if not 0 <= codes[i] < self.n_learnt:
                 cell = "is empty" if empty[i] else f'"{label}" was not seen'
                 how = (
@@ -367,6 +374,14 @@ class Encoding:
             raise InputErrors(problems)
         frame = pd.DataFrame(inputs, index=pd.RangeIndex(len(table.rows)), dtype=float)
         return frame, ["; ".join(parts) for parts in notes]
+
+    def beyond(self, X: pd.DataFrame) -> Encoding:
+        """Return the encoding whose rows without a name share no number with those of X (m, p)."""
+        codes = [
+            code.beyond(X[code.column].to_numpy()) if isinstance(code, GroupCode) else code
+            for code in self.codes
+        ]
+        return replace(self, codes=tuple(codes))
 
     def to_json(self) -> str:
         """Return the encoding as JSON text, every number to the last bit."""

@@ -217,14 +217,12 @@ def prepare_table(
         known,
     )
     _check_names(table, encoding)
-    parts = [
-        _part(
-            encoding, table.take(places), outcome[places], None if units is None else units[places]
-        )
-        if len(places)
-        else None
-        for places in (learning, held_out)
-    ]
+    parts: list[Part | None] = []
+    for places in (learning, held_out):
+        own = None if units is None else units[places]
+        part = _part(encoding, table.take(places), outcome[places], own) if len(places) else None
+        encoding = encoding if part is None else encoding.beyond(part.X)
+        parts.append(part)
     new = None if new_table is None else _new_part(encoding, new_table)
     rows = pd.DataFrame(
         {
