@@ -344,8 +344,9 @@ class GPModel(WritableArrays, LatentPrior):
         covariance:
             Text such as ``"matern32(age) + group(ward)"``, or an expression over named columns.
         likelihood:
-            A name, such as "poisson", or a likelihood. Left out, it is logistic for two labels, ordinal for
-            ordered categories, and Gaussian for numbers with fractions.
+            A name, such as "poisson", or a likelihood. Left out, it is logistic for two labels (where
+            `gpmcflow.analyse` and configs take probit), ordinal for ordered categories, and Gaussian for
+            numbers with fractions.
         mean, structure, jitter:
             As of `GPModel`.
         missing:
