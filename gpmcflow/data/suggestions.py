@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -101,6 +102,13 @@ class Suggestion:
         """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
         YAML file's folder, by default its name alone."""
         return config_text(self, name, csv or self.path.name)
+
+    def moved(self, folder: Path) -> Suggestion:
+        """Return the same with paths of files of areas from a folder, where the YAML file will be."""
+        own = self.settings
+        graphs = {name: os.path.relpath(path, folder) for name, path in own.graphs.items()}
+        area_map = own.map and os.path.relpath(own.map, folder)
+        return replace(self, settings=replace(own, map=area_map, graphs=graphs))
 
     def summary(self) -> str:
         """Return what was found as a few lines for a terminal."""
