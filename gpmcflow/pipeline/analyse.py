@@ -283,8 +283,9 @@ def report(
     """Write the report of a model made in Python: the page that the commands write, as far as draws go.
 
     Effects and their intervals, leave-one-out beside simple models, calibration of labels, hyperparameters
-    before and after the data, checks of the chains. Rows held out, predictions of new rows, maps and the
-    evidence are left out, and the page says so.
+    before and after the data, checks of the chains; of grades and classes the probability of each, of times
+    the share that lasts longer. Rows held out, predictions of new rows, maps and the evidence are left out,
+    and the page says so.
 
     Parameters
     ----------
@@ -307,7 +308,7 @@ def report(
     Raises
     ------
     InputError:
-        For other sources, several latent functions, and likelihoods that the page cannot show.
+        For other sources, several latent functions but of classes, and likelihoods that the page cannot show.
 
     Examples
     --------
