@@ -13,6 +13,8 @@ import yaml
 import gpmcflow as gp
 from gpmcflow.analysis.data import data_of_table
 from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.page.area_map import area_maps
+from gpmcflow.analysis.page.results import Analysis, read_analysis
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.errors import GpmcflowError, InputErrors
 from gpmcflow.pipeline.check import check
@@ -157,10 +159,19 @@ def test_slopes_are_per_unit_of_their_columns(tmp_path, analysis):
 
 def test_the_report_draws_two_maps(run):
     page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "of each area relative to the overall mean, other columns" in page
     assert "probability that it lies above it" in page
     assert "1 area without rows" in page
     outlines = pd.read_csv(run.folder / "outlines.csv")
     assert outlines["area"].nunique() == len(NAMES)
+
+
+def test_areas_that_the_map_does_not_have_are_not_counted_in_its_caption(run):
+    info = json.loads((run.folder / "info.json").read_text())
+    analysis = read_analysis(run.folder, info)
+    ghost = analysis["areas"].iloc[[0]].assign(area="ghost", rows=0, above=1.0)
+    beside = {**analysis.tables, "areas": pd.concat([analysis["areas"], ghost])}
+    assert area_maps(Analysis(info, beside)) == area_maps(analysis)
 
 
 def test_probabilities_are_those_of_the_model_in_python(run, folder):
