@@ -80,8 +80,7 @@ class AreaNames:
     def _hint(self, name: str) -> str:
         """The nearest name: of the islands, else of all areas, then with the same digits."""
         others = {*self.rows, *self.outlined} - set(self.islands)
-        alike = [area for area in sorted(others) if _digits(area) == _digits(name)]
-        near = nearest(name, self.islands) or nearest(name, alike)
+        near = nearest(name, self.islands) or nearest_code(name, sorted(others))
         return f' (did you mean "{near}"?)' if near else ""
 
 
@@ -92,8 +91,10 @@ def nearest(name: str, areas: Iterable[str]) -> str | None:
     return small[near[0]] if near else None
 
 
-def _digits(name: str) -> str:
-    return re.sub(r"\D", "", name)
+def nearest_code(name: str, names: Iterable[str]) -> str | None:
+    """As `nearest`, of those with the same digits: d13 is no misspelt d14."""
+    digits = re.sub(r"\D", "", name)
+    return nearest(name, (other for other in names if re.sub(r"\D", "", other) == digits))
 
 
 def _number(n: int, what: str) -> str:

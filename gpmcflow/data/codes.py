@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from gpmcflow.data.area_names import nearest_code
 from gpmcflow.data.columns import Column, date_text, is_time, parse_dates
 from gpmcflow.data.csv_table import (
     CsvTable,
@@ -25,6 +26,8 @@ from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
 
 # How a column of a table becomes inputs: fixed by the learning rows, applied to any others.
+
+MOST_HINTS, MOST_COMPARED = 20, 1000  # unknown names, and known ones that they are compared with
 
 
 @dataclass(frozen=True)
@@ -189,13 +192,14 @@ class GroupCode:
         """Return the input, and no problems; add to the notes of cases."""
         labels = _labels(table.columns[self.column], self.numeric, decimal)
         places = {level: float(place) for place, level in enumerate(self.levels)}
-        codes = np.empty(len(labels))
+        codes, hints = np.empty(len(labels)), {}
         for i, label in enumerate(labels):
             name = f"\0{i}" if empty[i] else str(label)
             further = len(places) - len(self.levels) + self.taken + 1
             codes[i] = places.setdefault(name, float(-further))
             if not 0 <= codes[i] < self.n_learnt:
-                cell = "is empty" if empty[i] else f'"{label}" was not seen'
+                hint = "" if codes[i] >= 0.0 or empty[i] else self._hint(name, hints)
+                cell = "is empty" if empty[i] else f'"{label}" was not seen{hint}'
                 how = (
                     "predicted from what resembles it"
                     if name in self.known
@@ -203,6 +207,13 @@ class GroupCode:
                 )
                 notes[i].append(f"{self.column} {cell}: {how}")
         return [codes], []
+
+    def _hint(self, name: str, hints: dict[str, str]) -> str:
+        """The name that is meant by one that nothing knows, for the first `MOST_HINTS` of few names."""
+        if name not in hints and len(hints) < MOST_HINTS and len(self.levels) <= MOST_COMPARED:
+            near = nearest_code(name, self.levels)
+            hints[name] = f' (did you mean "{near}"?)' if near else ""
+        return hints.get(name, "")
 
 
 Code = NumberCode | CategoryCode | GroupCode

@@ -258,9 +258,11 @@ def read_known(
             missing = sorted(columns.columns[column] - set(told[0]))
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+                near = nearest(missing[0], set(told[0]) - columns.columns[column])
+                hint = f" (did you mean {near!r}?)" if near else ""
                 raise InputError(
-                    f"{path}: has no row of {missing[0]!r}{more}, which column {column} has; add its row and "
-                    "column, or drop the rows of the data"
+                    f"{path}: has no row of {missing[0]!r}{hint}{more}, which column {column} has; add its "
+                    "row and column, or drop the rows of the data"
                 )
             kept(column, told[0])
             found.correlations[name] = told

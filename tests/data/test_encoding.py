@@ -169,3 +169,15 @@ def test_no_two_rows_without_a_name_and_no_unknown_name_share_a_code(tmp_path):
     assert len({*nameless, *new[:4]}) == 16 + 3
     assert new[0] == new[2]
     assert new[4] in learnt
+
+
+def test_an_unknown_name_of_a_group_is_told_with_the_nearest_one(tmp_path):
+    """Unless digits differ: ward 3 is another ward than ward 2."""
+    lines = [f"{('north', 'south', 'ward 2')[k % 3]},{k},{k % 7}" for k in range(30)]
+    write(tmp_path / "own.csv", "ward,x,y\n" + "\n".join(lines) + "\n")
+    write(tmp_path / "new.csv", "ward,x\nNroth,1\nward 3,2\nNroth,3\nsouth,4\n")
+    data = {"csv": "own.csv", "target": "y", "outcome": "real", "groups": ["ward"]}
+    prepared = prepare_table({**data, "test_fraction": 0, "new": "new.csv"}, tmp_path)
+    typo = 'ward "Nroth" was not seen (did you mean "north"?): treated as a new one'
+    other = 'ward "ward 3" was not seen: treated as a new one'
+    assert prepared.new.note == [typo, other, typo, ""]

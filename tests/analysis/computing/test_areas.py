@@ -278,6 +278,10 @@ def test_a_correlation_of_a_file(folder):
 WRONG = {
     "tree": ({"correlations": {"tree": "bad.csv"}}, "least eigenvalue is -0.5"),
     "missing": ({"correlations": {"tree": "short.csv"}}, "has no row of 'd02' and 33 more"),
+    "misspelt": (
+        {"correlations": {"tree": "typo.csv"}},
+        "no row of 'isle' (did you mean 'Isle'?),",
+    ),
     "groups": ({"groups": []}, "write groups: [the column with them] under data"),
 }
 
@@ -290,6 +294,8 @@ def test_what_does_not_fit_is_refused(name, folder):
     bad.iloc[0, 1] = bad.iloc[1, 0] = 1.5
     bad.to_csv(folder / "bad.csv", index=False)
     pd.DataFrame(np.eye(2), names[:2], names[:2]).to_csv(folder / "short.csv", index=False)
+    other = [*names[:-1], "Isle"]
+    pd.DataFrame(np.eye(36), other, other).to_csv(folder / "typo.csv", index=False)
     with pytest.raises(GpmcflowError) as error:
         read(folder, {**DATA, **more}, MODELS)
     assert any(message in line for line in getattr(error.value, "problems", [str(error.value)]))
