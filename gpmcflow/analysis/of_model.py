@@ -292,7 +292,7 @@ def _facts(
     data: Data, model: GPModel | MultiGPModel, title: str | None, *, quick: bool, seed: int
 ) -> dict[str, Any]:
     target, learning, n = data.target, data.learning, len(data.learning.row)
-    of_all = overall(learning, target)
+    of_all = overall(data)
     if target.own.scaling == "geometric":
         of_all["base"] = float(np.exp(np.log(learning.outcome).mean()))
     return {

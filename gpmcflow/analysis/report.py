@@ -19,7 +19,7 @@ from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
 from gpmcflow.analysis.coefficients import coefficient_table
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
-from gpmcflow.analysis.data import Data, Rows, beside_predictions, data_of
+from gpmcflow.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.analysis.fitting import ALL_ROWS
 from gpmcflow.analysis.interactions import interaction_tables
@@ -33,7 +33,6 @@ from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.data.seasons import calendar_name, find_season
-from gpmcflow.data.target import Target
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.diagnostics.rhat_limit import LEAST
 from gpmcflow.execution import chain_generators
@@ -295,8 +294,9 @@ def _first(effects: Mapping, data: Data) -> list[str]:
     ]
 
 
-def overall(learning: Rows, target: Target) -> dict[str, Any]:
-    """Base, the average outcome of all rows, and the usual level, None where there are none."""
+def overall(data: Data) -> dict[str, Any]:
+    """Base, the average outcome of the learning rows, and the usual level, None where there are none."""
+    target, learning = data.target, data.learning
     seen, usual = learning.outcome, None
     base = float(seen.sum() / (len(seen) if learning.unit is None else learning.unit.sum()))
     if target.own.leveled:
@@ -336,7 +336,7 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "n_used": len(learning.row),
         "n_test": 0 if data.held_out is None else len(data.held_out.row),
         "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
-        **overall(learning, target),
+        **overall(whole),
         "separated": separated(whole),
         "score_by": score_kind(data),
         "groups": groups_scored(data),

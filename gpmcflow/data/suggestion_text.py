@@ -163,7 +163,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         f"  drop: [{_listed(settings.drop)}]   # columns not to use",
         f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
         f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
-        *_files_of_areas(suggestion),
+        *_files_of_areas(settings),
         f'  missing: [{words}]   # words for "no value", beside the empty cell',
         "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",
         "  test_fraction: 0.2      # share of the rows held out to score the models; 0: none",
@@ -262,6 +262,8 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             contents, done = unit_found(column), unit_done(name, suggestion.target)
         elif use == "input":
             done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
+            if suggestion.areas is not None and name == suggestion.areas.column:
+                done += f"; {suggestion.areas.counted()}"
             if column.kind == "whole" and name_words(name) & NAME_LIKE:
                 done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
         else:
@@ -275,9 +277,8 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
     return lines
 
 
-def _files_of_areas(suggestion: Suggestion) -> list[str]:
-    settings, areas = suggestion.settings, suggestion.areas
-    lines = [] if areas is None else [f"  # {areas.column}: {areas.counted()}"]
+def _files_of_areas(settings: TableSettings) -> list[str]:
+    lines = []
     if settings.graphs:
         files = ", ".join(f"{name}: {yaml_text(path)}" for name, path in settings.graphs.items())
         lines.append(f"  graphs: {{{files}}}   # pairs of neighbours, for areal(.., graph=..)")

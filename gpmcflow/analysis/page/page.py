@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.answer import answer, title_of
-from gpmcflow.analysis.page.area_map import area_section
+from gpmcflow.analysis.page.areas import area_section
 from gpmcflow.analysis.page.coefficients import coefficient_tables
 from gpmcflow.analysis.page.comparison import which_model
 from gpmcflow.analysis.page.html import Section

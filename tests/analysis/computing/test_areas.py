@@ -225,7 +225,8 @@ def test_a_first_look_writes_the_models(folder, monkeypatch):
     files = {"area_map": "districts.geojson", "neighbours": "edges.csv"}
     lines = new("cases.csv", "deaths", **files, force=True)
     assert "areas        37 areas, 60 pairs of neighbours; 1 island: isle" in map(str.strip, lines)
-    assert "  # district: 37 areas, 60 pairs" in (folder / "cases.yaml").read_text()
+    told = "names of groups, for a term group(district); 37 areas, 60 pairs of neighbours; 1 island: isle"
+    assert told in (folder / "cases.yaml").read_text()
     config = yaml.safe_load((folder / "cases.yaml").read_text())
     assert config["data"]["groups"] == ["district"]
     assert config["data"]["graphs"] == {"edges": "edges.csv"}
