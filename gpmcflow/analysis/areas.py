@@ -1,4 +1,4 @@
-"""The response area by area of a map, and how probable it is that one lies above the overall mean."""
+"""The response area by area, and how probable it is that one lies above the overall mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpmcflow.data.outcome_kinds import KINDS
 
 
 def area_sweep(data: Data) -> Sweep | None:
-    """All areas of the map in turn, in a row that has the mean of all other inputs; None without a map.
+    """All areas in turn, in a row that has the mean of all other inputs; None without a map or a graph.
 
     Of other columns of groups the row has the first name.
     """

@@ -98,6 +98,7 @@ def _data(context: Context, name: str) -> Data:
         table = prepare(name, settings, home, context.config["seed"], where)
         if table.leak:
             context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
+        context.notes += [f"{where}: {note}" for own in table.areas for note in own.notes()]
         return data_of_table(table)
 
     return context.once(("analysis", name), make)

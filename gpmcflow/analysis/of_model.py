@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ from gpmcflow.analysis import tables
 from gpmcflow.analysis.baselines import separated
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.analysis.effects import MOST_LEVELS, effect, sweeps
+from gpmcflow.analysis.effects import MOST_LEVELS, Effect, Sweep, effect, sweeps
 from gpmcflow.analysis.page.page import build_page
-from gpmcflow.analysis.report import can_do, checks
+from gpmcflow.analysis.report import can_do, checks, facts_of_times, overall
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table
+from gpmcflow.analysis.survival_curves import curves_of, times_of
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.stacking import leave_one_out
 from gpmcflow.contrasts.average import Grid, average_draws, learning_frame
@@ -31,18 +34,17 @@ from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError
 from gpmcflow.execution import array_digest
+from gpmcflow.likelihoods import Softmax, Survival
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.storage import write_csv, write_result_text
 
 WHERE = "report"
 NAME = "model"  # of the one model on the page
 LEFT_OUT = "Left out, as this page is made from one model: {}."
 _PARTS = ("rows held out", "predictions of new rows", "maps", "interactions")
-_KINDS = {
-    name: kind
-    for kind in ("binary", "counts", "binomial", "share", "positive", "real")
-    for name in KINDS[kind].likelihoods
-}
+_KINDS = {name: kind for kind in KINDS for name in KINDS[kind].likelihoods}
+_EVENT = "event"  # of times, where 1 is an end that was seen
 _SETTLE = {
     "leave-one-out": "look at the rows whose Pareto k in gp.leave_one_out(draws) is above 0.7",
     "settings": "sample the model: gp.sample(model)",
@@ -74,23 +76,19 @@ def write_model_report(
             f"{WHERE}: found {type(draws).__name__}; allowed: draws of gp.sample(model), or "
             "gp.approximate(model, integrated=True)"
         )
-    covariance = short_text(own.covariance)
+    first = own.parts[0] if isinstance(own, MultiGPModel) else own
+    law = own.likelihood.law if isinstance(own.likelihood, Survival) else own.likelihood.name
     results = {
         NAME: Results(
-            *(covariance, tree, draws if sampled else None, tree if sampled else None, np.nan),
-            likelihood=own.likelihood.name,
+            *(short_text(first.covariance), tree),
+            *((draws, tree) if sampled else (None, None)),
+            np.nan,
+            likelihood=law,
         )
     }
-    words = can_do(own.covariance, data.encoding.explaining)
+    words = can_do(first.covariance, data.encoding.explaining)
     models = models_table(data, results, {NAME: words})
-    found = {}
-    for sweep in sweeps(data, np.random.default_rng(seed)):
-        grid = Grid(
-            sweep.column, np.array(sweep.values), sweep.kind != "category", sweep.kind == "date"
-        )
-        averages, _, _ = average_draws(draws, lambda *_, g=grid: [g], model=model, seed=seed)
-        found[sweep.column] = (sweep, effect(sweep, averages, data.target.kind))
-    effects = tables.by_size(found, data.target.kind)
+    effects, answer = _effects(draws, data, model, seed)
     made = {
         "models": models,
         "checks": _checks(models),
@@ -100,6 +98,12 @@ def write_model_report(
         "columns": _columns(data),
         "rows": pd.DataFrame({"row": data.learning.row, "use": "learning"}),
     }
+    if data.target.own.leveled:
+        made["grades"] = tables.grade_bands(answer, effects, data)
+    if data.target.kind == "survival":
+        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
+        if (longer := curves_of(answer, effects, ends, data)) is not None:
+            made["survival"] = longer
     if own.dim:
         table = prior_and_posterior(own, after)
         table.insert(0, "model", NAME)
@@ -108,17 +112,76 @@ def write_model_report(
         made["predictions_loo"] = tables.predictions_loo(tree, data)
     for name, table in made.items():
         write_csv(table, folder / f"{name}.csv")
-    facts = _facts(data, own, title, quick=not sampled, seed=seed)
+    facts = _facts(data, own, title, quick=not sampled, seed=seed) | facts_of_times(data, law)
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
     write_result_text(build_page(folder, facts), folder / "report.html")
     return folder / "report.html"
 
 
-def data_of_model(model: GPModel) -> Data:
+def _effects(
+    draws: Any, data: Data, model: GPModel | None, seed: int
+) -> tuple[dict[str, tuple[Sweep, Effect]], xr.DataTree]:
+    """The effect of each column, the largest first; of levels the probability of each, of times survival, as
+    `describe` has them."""
+    kind = data.target.kind
+    response, found, groups = _response(data), {}, {}
+    for sweep in sweeps(data, np.random.default_rng(seed)):
+        grid = Grid(
+            sweep.column, np.array(sweep.values), sweep.kind != "category", sweep.kind == "date"
+        )
+        averages, _, _ = average_draws(
+            draws, lambda *_, g=grid: [g], response=response, model=model, seed=seed
+        )
+        column = sweep.column.replace("/", "_")
+        if response is not None:
+            averages, beside = averages[..., 0], averages[..., 1:].mean(0).T
+            name = "survival" if kind == "survival" else "grades"
+            variable, axis = ("longer", "time") if name == "survival" else ("probability", "grade")
+            coords = times_of(data) if name == "survival" else list(data.target.levels)
+            groups[f"{name}/{column}"] = xr.Dataset(
+                {variable: ((axis, "value"), beside)}, {axis: coords}
+            )
+        if kind == "survival":
+            averages = np.exp(averages)
+        found[sweep.column] = (sweep, effect(sweep, averages, kind))
+    return tables.by_size(found, kind), xr.DataTree.from_dict(groups)
+
+
+def _response(data: Data) -> Callable[[Any, np.ndarray], np.ndarray] | None:
+    """What the page reports of draws of eta (draw, .., m), (draw, m, 1 + more); None for the mean response.
+
+    Of grades the probability of the upper ones, of classes that of the one shown, and then that of each; of
+    times the log of the median, and the shares that last longer than `times_of`.
+    """
+    target, times = data.target, times_of(data)
+
+    def of_levels(likelihood: Any, eta: np.ndarray) -> np.ndarray:
+        each = likelihood.class_probabilities(eta, np.zeros_like(eta))
+        shown = (
+            each[target.split - 1 :].sum(0) if target.kind == "grades" else each[target.split - 1]
+        )
+        return np.moveaxis(np.concatenate([shown[None], each]), 0, -1)
+
+    def of_times(likelihood: Any, eta: np.ndarray) -> np.ndarray:
+        longer = np.exp(likelihood.log_survival(eta[..., None], times))
+        return np.concatenate([np.log(likelihood.conditional_median(eta))[..., None], longer], -1)
+
+    if target.kind == "survival":
+        return of_times
+    return of_levels if target.own.leveled else None
+
+
+def data_of_model(model: GPModel | MultiGPModel) -> Data:
     """Inputs and outcomes of a model as those of an analysis, whose inputs are standardised."""
-    if not isinstance(model, GPModel):
+    several = isinstance(model, MultiGPModel)
+    if several and not isinstance(model.likelihood, Softmax):
         raise InputError(
-            f"{WHERE}: this model has several latent functions; allowed: a GPModel of one"
+            f"{WHERE}: the {model.likelihood.name} likelihood has several latent functions; allowed: "
+            "softmax, or a model of one"
+        )
+    if getattr(model.likelihood, "until", None) is not None:
+        raise InputError(
+            f"{WHERE}: times are known to an interval, until= of Survival; allowed: event= alone"
         )
     kind = _KINDS.get(model.likelihood.name)
     if kind is None:
@@ -130,18 +193,29 @@ def data_of_model(model: GPModel) -> Data:
     X = pd.DataFrame({n: v for code in codes for n, v in _inputs(code, frame[code.column]).items()})
     unit, unit_name = None, KINDS[kind].unit
     if unit_name is not None:
-        stated = np.asarray(getattr(model.likelihood, unit_name), dtype=float)
-        if unit_name == "trials" or (stated != 1.0).any():
+        stated = getattr(model.likelihood, unit_name)
+        stated = np.asarray(1.0 if stated is None else stated, dtype=float)  # no event: all ended
+        if unit_name in ("trials", _EVENT) or (stated != 1.0).any():
             unit = np.broadcast_to(stated, model.y.shape).astype(float)
     outcome = (model.y > 0.0).astype(float) if kind == "binary" else model.y.astype(float)
     name, labels = ("y", ()) if model.outcome is None else model.outcome
     negative, positive = labels or (("-1", "1") if kind == "binary" else (None, None))
     target = Target(name, kind, positive, negative, unit=unit_name if unit is not None else None)
+    if kind == "survival":
+        target = replace(target, positive="1", negative="0")
+    elif target.own.leveled:
+        target = replace(target, levels=_levels(model.likelihood)).standardised_by(outcome)
     row = np.arange(1, len(outcome) + 1)
     return Data(Encoding(target, codes), Rows(row, X, model.y, outcome, unit), None, None)
 
 
-def _code(model: GPModel, column: pd.Series) -> Code:
+def _levels(likelihood: Any) -> tuple[str, ...]:
+    """Names of grades or classes; their numbers where they have none."""
+    names = likelihood.levels
+    return tuple(map(str, names if isinstance(names, tuple) else range(1, likelihood.n_levels + 1)))
+
+
+def _code(model: GPModel | MultiGPModel, column: pd.Series) -> Code:
     name = str(column.name)
     if name in model.inputs.levels:
         counts = Counter(column)
@@ -208,29 +282,29 @@ def _columns(data: Data) -> pd.DataFrame:
             rows.append(
                 (code.column, f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words")
             )
-    done = target.own.done.format(positive=target.positive, unit=target.unit, levels="")
+    levels = ", ".join(target.levels)
+    done = target.own.done.format(positive=target.positive, unit=target.unit, levels=levels)
     rows.append((target.name, target.own.words.split(";")[0], done))
     return pd.DataFrame(rows, columns=["column", "found", "done"])
 
 
 def _facts(
-    data: Data, model: GPModel, title: str | None, *, quick: bool, seed: int
+    data: Data, model: GPModel | MultiGPModel, title: str | None, *, quick: bool, seed: int
 ) -> dict[str, Any]:
     target, learning, n = data.target, data.learning, len(data.learning.row)
-    unit = n if learning.unit is None else float(learning.unit.sum())
-    base = float(learning.outcome.sum() / unit)
+    of_all = overall(data)
     if target.own.scaling == "geometric":
-        base = float(np.exp(np.log(learning.outcome).mean()))
+        of_all["base"] = float(np.exp(np.log(learning.outcome).mean()))
     return {
         **{"title": title, "name": NAME, "csv": "a frame", "new_csv": None, "new_checksum": None},
         **{"version": gpmcflow.__version__, "quick": quick, "share": False, "units": {}},
         "target": {
             **{"name": target.name, "kind": target.kind, "positive": target.positive},
             **{"negative": target.negative, "unit": target.unit, "unit_text": None},
-            **{"levels": [], "split": 0},
+            **{"levels": list(target.levels), "split": target.split},
         },
         **{"coordinates": [], "n_rows": n, "n_learning": n, "n_used": n, "n_test": 0},
-        **{"uses": {"learning": n}, "base": base, "usual": None, "separated": separated(data)},
+        **{"uses": {"learning": n}, "separated": separated(data), **of_all},
         **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": "", "season": None},
         **{"left_over": None, "checksum": array_digest({"X": model.X, "y": model.y}), "seed": seed},
         **{"seconds": 0.0, "shown": NAME, "shown_columns": [], "map_average": None, "yaml": None},

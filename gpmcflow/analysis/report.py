@@ -244,7 +244,8 @@ def write_report(
     if "coefficients" in answer:
         made["coefficients"] = coefficient_table(answer, whole)
     if "areas" in answer:
-        made["areas"], made["outlines"] = area_table(answer), outline_table(whole)
+        made["areas"], outlines = area_table(answer), outline_table(whole)
+        made |= {"outlines": outlines} if len(outlines) else {}
     for table in OPTIONAL_TABLES:  # of an earlier run with other settings
         if table not in made:
             remove(folder / f"{table}.csv")
@@ -267,7 +268,7 @@ def write_report(
         "shown": shown,
         "shown_columns": [*map(beside_predictions, _first(effects, data))][:N_SHOWN_COLUMNS],
         "map_average": tables.map_average(made["map"], made["points"]) if "map" in made else None,
-        **_of_times(whole, results[shown].likelihood),
+        **facts_of_times(whole, results[shown].likelihood),
         "yaml": config,
         "made_of": made_of(folder, kept),
     }
@@ -275,7 +276,7 @@ def write_report(
     write_result_text(build_page(folder, facts), folder / "report.html")
 
 
-def _of_times(whole: Data, likelihood: str) -> dict[str, Any]:
+def facts_of_times(whole: Data, likelihood: str) -> dict[str, Any]:
     """Of times to an end: how many were seen, and the median time of all rows."""
     if whole.target.kind != "survival":
         return {}
@@ -293,18 +294,22 @@ def _first(effects: Mapping, data: Data) -> list[str]:
     ]
 
 
+def overall(data: Data) -> dict[str, Any]:
+    """Base, the average outcome of the learning rows, and the usual level, None where there are none."""
+    target, learning = data.target, data.learning
+    seen, usual = learning.outcome, None
+    base = float(seen.sum() / (len(seen) if learning.unit is None else learning.unit.sum()))
+    if target.own.leveled:
+        of_class = target.kind == "classes"
+        base = float((seen == target.split if of_class else seen >= target.split).mean())
+        usual = target.levels[int(np.bincount(seen.astype(int)).argmax()) - 1]
+    return {"base": base, "usual": usual}
+
+
 def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str, Any]:
     """What the page says of settings and data beside the tables."""
     target, of_data, learning = data.target, settings["data"], whole.learning
     rows = read_csv(folder / "rows.csv")
-    unit = len(learning.row) if learning.unit is None else float(learning.unit.sum())
-    base = float(learning.outcome.sum() / unit)
-    usual = None
-    if target.own.leveled:
-        of_class = target.kind == "classes"
-        seen = learning.outcome
-        base = float((seen == target.split if of_class else seen >= target.split).mean())
-        usual = target.levels[int(np.bincount(learning.outcome.astype(int)).argmax()) - 1]
     new_csv, read = of_data.get("new"), read_sidecar(folder / "data.nc").get("made_of", {})
     return {
         "title": settings["title"],
@@ -331,8 +336,7 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "n_used": len(learning.row),
         "n_test": 0 if data.held_out is None else len(data.held_out.row),
         "uses": {str(use): int(n) for use, n in rows["use"].value_counts(sort=False).items()},
-        "base": base,
-        "usual": usual,
+        **overall(whole),
         "separated": separated(whole),
         "score_by": score_kind(data),
         "groups": groups_scored(data),

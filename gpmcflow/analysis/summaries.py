@@ -73,7 +73,7 @@ class Places:
     swept: Sequence[Sweep]
     grid: pd.DataFrame | None  #: inputs of a map or a curve
     cells: Sweep | None = None  #: places of a map in some rows, where there are other columns
-    areas: Sweep | None = None  #: areas of a map
+    areas: Sweep | None = None  #: areas of a map or a graph
 
     @classmethod
     def of(cls, data: Data, rng: np.random.Generator) -> Places:
@@ -106,7 +106,7 @@ class Places:
         return Places(self.data._replace(new=None), (), None) if alone else self
 
     def with_areas(self) -> Places:
-        """With the areas of a map, if there is one."""
+        """With the areas of a map or a graph, if there is one."""
         return replace(self, areas=area_sweep(self.data))
 
     @property

@@ -185,6 +185,7 @@ def average_draws(
     at: Mapping[str, Any] | None = None,
     kind: str = "mean",
     of: str | None = None,
+    response: Callable[[Any, np.ndarray], np.ndarray] | None = None,
     n_rows: int | None = None,
     n_draws: int = N_DRAWS,
     model: GPModel | None = None,
@@ -193,6 +194,8 @@ def average_draws(
     """Draws (draw, *g) of the average response at all combinations of the values of some grids.
 
     ``grids_of`` names them, given the model and its learning rows. With them, the grids and attributes.
+    ``response`` takes the place of a kind: it makes (draw, m, ..) of a likelihood and of draws of eta
+    (draw, .., m), of which the last axes are kept.
     """
     rng = np.random.default_rng(seed)
     grids: list[Grid] = []
@@ -216,8 +219,12 @@ def average_draws(
     averages, attributes = [], {}
     for setting, eta in drawn:
         one = units_of(setting.likelihood, eta.shape[-1], "effects", exposure=None, trials=None)
-        shape = (len(eta), *(len(grid.values) for grid in grids), used[0])
-        averages.append(of_kind(kind, setting.likelihood, eta, one, of=of).reshape(shape).mean(-1))
+        if response is None:
+            values = of_kind(kind, setting.likelihood, eta, one, of=of)
+        else:
+            values = response(setting.likelihood, eta)
+        shape = (len(eta), *(len(grid.values) for grid in grids), used[0], *values.shape[2:])
+        averages.append(values.reshape(shape).mean(1 + len(grids)))
         attributes = outcome_attributes(setting.model, kind) | {"n_rows": used[0]}
     return np.concatenate(averages), grids, attributes
 

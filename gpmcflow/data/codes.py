@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from gpmcflow.data.area_names import nearest_code
 from gpmcflow.data.columns import Column, date_text, is_time, parse_dates
 from gpmcflow.data.csv_table import (
     CsvTable,
@@ -25,6 +26,8 @@ from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, InputErrors, unknown_name
 
 # How a column of a table becomes inputs: fixed by the learning rows, applied to any others.
+
+MOST_HINTS, MOST_COMPARED = 20, 1000  # unknown names, and known ones that they are compared with
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ class GroupCode:
 
     These are the `n_file` names of the file (None: all), the first `n_learnt` those of the learning rows,
     then those that only files of graphs, correlations and maps have; `known` are all names of these files.
-    Another name gets a negative number, the same in all its rows, and each row without a name one of its own.
+    Another name gets a negative number, the same in all its rows, and each row without a name one of its own;
+    `taken` negative numbers are those of the file's rows without a name, which no other row may share.
     """
 
     column: str
@@ -165,11 +169,16 @@ class GroupCode:
     kind: str = "group"
     n_file: int | None = None
     known: tuple[str, ...] = ()
+    taken: int = 0
 
     @property
     def inputs(self) -> list[str]:
         """Names of the inputs made of the column."""
         return [self.column]
+
+    def beyond(self, codes: np.ndarray) -> GroupCode:
+        """The code whose further negative numbers lie below those among these."""
+        return replace(self, taken=max(self.taken, -int(codes.min(initial=0.0))))
 
     def knowing(self, names: Sequence[str]) -> GroupCode:
         """The code with the names that files beside the table know."""
@@ -183,12 +192,14 @@ class GroupCode:
         """Return the input, and no problems; add to the notes of cases."""
         labels = _labels(table.columns[self.column], self.numeric, decimal)
         places = {level: float(place) for place, level in enumerate(self.levels)}
-        codes = np.empty(len(labels))
+        codes, hints = np.empty(len(labels)), {}
         for i, label in enumerate(labels):
             name = f"\0{i}" if empty[i] else str(label)
-            codes[i] = places.setdefault(name, float(len(self.levels) - len(places) - 1))
+            further = len(places) - len(self.levels) + self.taken + 1
+            codes[i] = places.setdefault(name, float(-further))
             if not 0 <= codes[i] < self.n_learnt:
-                cell = "is empty" if empty[i] else f'"{label}" was not seen'
+                hint = "" if codes[i] >= 0.0 or empty[i] else self._hint(name, hints)
+                cell = "is empty" if empty[i] else f'"{label}" was not seen{hint}'
                 how = (
                     "predicted from what resembles it"
                     if name in self.known
@@ -196,6 +207,13 @@ class GroupCode:
                 )
                 notes[i].append(f"{self.column} {cell}: {how}")
         return [codes], []
+
+    def _hint(self, name: str, hints: dict[str, str]) -> str:
+        """The name that is meant by one that nothing knows, for the first `MOST_HINTS` of few names."""
+        if name not in hints and len(hints) < MOST_HINTS and len(self.levels) <= MOST_COMPARED:
+            near = nearest_code(name, self.levels)
+            hints[name] = f' (did you mean "{near}"?)' if near else ""
+        return hints.get(name, "")
 
 
 Code = NumberCode | CategoryCode | GroupCode
@@ -367,6 +385,14 @@ class Encoding:
             raise InputErrors(problems)
         frame = pd.DataFrame(inputs, index=pd.RangeIndex(len(table.rows)), dtype=float)
         return frame, ["; ".join(parts) for parts in notes]
+
+    def beyond(self, X: pd.DataFrame) -> Encoding:
+        """Return the encoding whose rows without a name share no number with those of X (m, p)."""
+        codes = [
+            code.beyond(X[code.column].to_numpy()) if isinstance(code, GroupCode) else code
+            for code in self.codes
+        ]
+        return replace(self, codes=tuple(codes))
 
     def to_json(self) -> str:
         """Return the encoding as JSON text, every number to the last bit."""

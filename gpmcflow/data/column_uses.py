@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
+from gpmcflow.data.area_names import AreaNames
 from gpmcflow.data.codes import Encoding
 from gpmcflow.data.columns import Column, as_argument, yaml_text
 from gpmcflow.data.own_settings import TableSettings
@@ -42,8 +45,10 @@ def uses_table(
     settings: TableSettings,
     target: Target,
     encoding: Encoding,
+    areas: Sequence[AreaNames] = (),
 ) -> pd.DataFrame:
     """Return what was found in each column and what was done with it, in words."""
+    told = {own.column: "; ".join([own.counted(), *own.notes()]) for own in areas}
     encoded = set(encoding.columns)
     lines = []
     for name, column in columns.items():
@@ -55,7 +60,8 @@ def uses_table(
         elif use == "input" and name not in encoded:
             lines.append((name, "always the same in the learning rows", DROPPED["constant"]))
         elif use == "input":
-            lines.append((name, column.contents, input_done(column, settings)))
+            done = input_done(column, settings)
+            lines.append((name, column.contents, f"{done}; {told[name]}" if name in told else done))
         else:
             lines.append((name, column.contents, dropped_done(name, use, column)))
     return pd.DataFrame(lines, columns=["column", "found", "done"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gpmcflow.data.area_names import AreaNames, nearest
 from gpmcflow.data.geojson import Feature, drawn, read_geojson, touching
 from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.errors import InputError
@@ -36,7 +37,7 @@ class KnownFiles:
     correlations:
         Names and lower triangle, row by row.
     column:
-        Column with the names of the map's areas, if there is a map.
+        Column with the names of the areas: those of the map, without one those of the first graph.
     outlines:
         Rings [[x, y], ..] of each area.
     """
@@ -152,9 +153,11 @@ def read_map(path: Path, columns: NamedLevels) -> tuple[str, dict, list[list[str
     missing = sorted(columns.columns[column] - set(named[key]))
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        near = nearest(missing[0], set(named[key]) - columns.columns[column])
+        hint = f" (did you mean {near!r}?)" if near else ""
         raise InputError(
-            f"{path}: no feature has {key} {missing[0]!r}{more}, which column {column} has; correct the "
-            "names, or drop the rows"
+            f"{path}: no feature has {key} {missing[0]!r}{hint}{more}, which column {column} has; correct "
+            "the names, or drop the rows"
         )
     outlines = {
         name: [ring.tolist() for ring in rings] for name, rings in drawn(named[key]).items()
@@ -228,9 +231,10 @@ def _square(path: Path, rows: Sequence[Sequence[str]]) -> tuple[list[str], list[
 
 def read_known(
     settings: TableSettings, columns: NamedLevels, folder: Path
-) -> tuple[KnownFiles, dict[str, list[str]], list[str]]:
-    """What the files of settings say, the names that they know by column, and a line for each problem."""
-    found, names, problems = KnownFiles(), {}, []
+) -> tuple[KnownFiles, dict[str, list[str]], list[AreaNames], list[str]]:
+    """What the files of settings say, the names that they know by column, the areas of each graph, and a line
+    for each problem."""
+    found, names, areas, problems = KnownFiles(), {}, [], []
     every = {level for levels in columns.columns.values() for level in levels}
 
     def kept(column: str, levels: Iterable[str]) -> None:
@@ -241,9 +245,11 @@ def read_known(
         with _collected(problems):
             path = user_path(stated, folder)
             pairs = read_graph(path, every)
-            areas = [area for pair in pairs for area in pair]
-            kept(columns.column_of(areas, path), areas)
+            named = [area for pair in pairs for area in pair]
+            column = columns.column_of(named, path)
+            kept(column, named)
             found.graphs[name] = pairs
+            areas.append(AreaNames(column, columns.columns[column], pairs, path.name))
     for name, stated in settings.correlations.items():
         with _collected(problems):
             path = user_path(stated, folder)
@@ -252,9 +258,11 @@ def read_known(
             missing = sorted(columns.columns[column] - set(told[0]))
             if missing:
                 more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+                near = nearest(missing[0], set(told[0]) - columns.columns[column])
+                hint = f" (did you mean {near!r}?)" if near else ""
                 raise InputError(
-                    f"{path}: has no row of {missing[0]!r}{more}, which column {column} has; add its row and "
-                    "column, or drop the rows of the data"
+                    f"{path}: has no row of {missing[0]!r}{hint}{more}, which column {column} has; add its "
+                    "row and column, or drop the rows of the data"
                 )
             kept(column, told[0])
             found.correlations[name] = told
@@ -264,9 +272,18 @@ def read_known(
             column, outlines, pairs = read_map(path, columns)
             kept(column, outlines)
             found = replace(found, column=column, outlines=outlines)
-            if pairs:
-                found.graphs.setdefault(MAP, pairs)
-    return found, names, problems
+            areas = [
+                replace(own, outlined=outlines) if own.column == column else own for own in areas
+            ]
+            if pairs and MAP not in found.graphs:
+                found.graphs[MAP] = pairs
+                if all(own.column != column for own in areas):
+                    areas.append(
+                        AreaNames(column, columns.columns[column], pairs, outlined=outlines)
+                    )
+    elif areas:
+        found = replace(found, column=areas[0].column)
+    return found, names, areas, problems
 
 
 @contextlib.contextmanager

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gpmcflow.data.area_names import AreaNames
 from gpmcflow.data.codes import Encoding, GroupCode, fit_codes
 from gpmcflow.data.column_uses import column_uses, is_group, uses_table
 from gpmcflow.data.columns import INDEX_NAME, Column, describe_columns
@@ -109,7 +110,7 @@ class PreparedTable(NamedTuple):
 
     `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
     became of each column; `checksum` is the SHA-256 of the file; `leak` names a column that follows the order
-    of the file and almost determines the outcome, if there is one.
+    of the file and almost determines the outcome, if there is one; `areas` are the names of each graph.
     """
 
     target: Target
@@ -121,6 +122,7 @@ class PreparedTable(NamedTuple):
     columns: pd.DataFrame
     checksum: str
     leak: str | None = None
+    areas: Sequence[AreaNames] = ()
 
 
 def prepare_table(
@@ -181,7 +183,7 @@ def prepare_table(
         for name in chosen.groups
         if name in used and columns[name].labels is not None
     }
-    known, names, wrong = read_known(chosen, NamedLevels(named, where), folder)
+    known, names, areas, wrong = read_known(chosen, NamedLevels(named, where), folder)
     problems += wrong
     if problems:
         raise InputErrors(problems)
@@ -215,14 +217,12 @@ def prepare_table(
         known,
     )
     _check_names(table, encoding)
-    parts = [
-        _part(
-            encoding, table.take(places), outcome[places], None if units is None else units[places]
-        )
-        if len(places)
-        else None
-        for places in (learning, held_out)
-    ]
+    parts: list[Part | None] = []
+    for places in (learning, held_out):
+        own = None if units is None else units[places]
+        part = _part(encoding, table.take(places), outcome[places], own) if len(places) else None
+        encoding = encoding if part is None else encoding.beyond(part.X)
+        parts.append(part)
     new = None if new_table is None else _new_part(encoding, new_table)
     rows = pd.DataFrame(
         {
@@ -237,9 +237,10 @@ def prepare_table(
         parts[1],
         new,
         rows.sort_values("row", ignore_index=True),
-        uses_table(columns, uses, chosen, target, encoding),
+        uses_table(columns, uses, chosen, target, encoding, areas),
         table.checksum,
         find_leak(columns, [name for name in used if name not in chosen.groups], outcome),
+        areas,
     )
 
 

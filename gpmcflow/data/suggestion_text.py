@@ -262,6 +262,8 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             contents, done = unit_found(column), unit_done(name, suggestion.target)
         elif use == "input":
             done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
+            if suggestion.areas is not None and name == suggestion.areas.column:
+                done += f"; {suggestion.areas.counted()}"
             if column.kind == "whole" and name_words(name) & NAME_LIKE:
                 done += f"; if it is a name and not an amount: categorical: [{yaml_text(name)}]"
         else:

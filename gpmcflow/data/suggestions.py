@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmcflow.data.area_names import AreaNames
 from gpmcflow.data.column_uses import column_uses
 from gpmcflow.data.columns import MOST_LEVELS, Column, describe_columns, is_time, yaml_text
 from gpmcflow.data.csv_table import (
@@ -25,7 +27,7 @@ from gpmcflow.data.csv_table import (
     plain_numbers,
 )
 from gpmcflow.data.grades import grade_order
-from gpmcflow.data.known_files import MAP, NamedLevels, read_graph, read_map
+from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
@@ -51,7 +53,7 @@ from gpmcflow.data.seasons import Season, find_season
 from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
 from gpmcflow.data.target import Target, code_target, ended
 from gpmcflow.data.zeros import excess_zeros
-from gpmcflow.errors import InputError, InputErrors
+from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
 ENOUGH = 0.8
@@ -94,11 +96,19 @@ class Suggestion:
     zeros: float | None = (
         None  #: share of zeros that overdispersion does not explain, if it is clear
     )
+    areas: AreaNames | None = None  #: what the files of areas hold
 
     def text(self, name: str, csv: str | None = None) -> str:
         """Return the commented YAML of the analysis `name`; `csv` is the path of the file from the
         YAML file's folder, by default its name alone."""
         return config_text(self, name, csv or self.path.name)
+
+    def moved(self, folder: Path) -> Suggestion:
+        """Return the same with paths of files of areas from a folder, where the YAML file will be."""
+        own = self.settings
+        graphs = {name: os.path.relpath(path, folder) for name, path in own.graphs.items()}
+        area_map = own.map and os.path.relpath(own.map, folder)
+        return replace(self, settings=replace(own, map=area_map, graphs=graphs))
 
     def summary(self) -> str:
         """Return what was found as a few lines for a terminal."""
@@ -123,6 +133,8 @@ class Suggestion:
         for use, label in labels.items():
             if use in by_use:
                 lines.append(_wrapped(label, ", ".join(by_use[use])))
+        if self.areas:
+            lines.append(_wrapped("areas", self.areas.counted()))
         if self.season:
             lines.append(_wrapped("season", season_words(*self.season)))
         lines += [_wrapped("correct", line) for line in self.problems]
@@ -242,18 +254,24 @@ def suggest(
         _outcome_counts(columns[target], coded, outcome),
         season,
         bad_cells,
-        [*table.notes, *_notes(table, columns, settings, reading, explaining, outcome)],
+        [
+            *table.notes,
+            *(area.names.notes() if area else []),
+            *_notes(table, columns, settings, reading, explaining, outcome),
+        ],
         large,
         zeros,
+        area and area.names,
     )
 
 
 class _Areas(NamedTuple):
-    """The column of a map's areas, the graph of its term, and the settings with both."""
+    """The column of a map's areas, the graph of its term, the settings with both, and the names."""
 
     column: str
     graph: str
     settings: TableSettings
+    names: AreaNames
 
 
 def _areas(
@@ -265,27 +283,21 @@ def _areas(
     """
     if area_map is None and neighbours is None:
         return None
-    names = {name: cells for name, cells in table.columns.items() if name != settings.target}
-    of_table = NamedLevels(names, "data")
-    try:
-        column, graph = None, MAP
-        if area_map is not None:
-            column, _, pairs = read_map(user_path(area_map), of_table)
-            if not pairs and neighbours is None:
-                raise InputError(
-                    f"{area_map}: no two areas share a border; give pairs of them: --neighbours pairs.csv"
-                )
-            settings = replace(settings, map=area_map)
-        if neighbours is not None:
-            path, graph = user_path(neighbours), EDGES
-            every = {cell for cells in names.values() for cell in cells}
-            areas = [area for pair in read_graph(path, every) for area in pair]
-            column = column or of_table.column_of(areas, path)
-            settings = replace(settings, graphs={EDGES: neighbours})
-    except InputErrors:
-        raise
-    except InputError as error:
-        raise InputErrors([str(error)]) from None
+    names = {}
+    for name, cells in table.columns.items():
+        empty = missing_cells(cells, settings.missing, settings.decimal)
+        if name != settings.target:
+            names[name] = [cell for cell, gap in zip(cells, empty, strict=True) if not gap]
+    graphs = {} if neighbours is None else {EDGES: neighbours}
+    settings = replace(settings, map=area_map, graphs=graphs)
+    known, _, areas, problems = read_known(settings, NamedLevels(names, "data"), Path())
+    if problems:
+        raise InputErrors(problems)
+    column, graph = known.column, EDGES if graphs else MAP
+    if not areas:
+        raise InputErrors(
+            [f"{area_map}: no two areas share a border; give pairs of them: --neighbours pairs.csv"]
+        )
     assert column is not None
     others = [name for name in settings.groups if name != column]
     drop, categorical = (
@@ -293,7 +305,7 @@ def _areas(
         for chosen in (settings.drop, settings.categorical)
     )
     settings = replace(settings, groups=(column, *others), drop=drop, categorical=categorical)
-    return _Areas(column, graph, settings)
+    return _Areas(column, graph, settings, areas[0])
 
 
 def _group_sizes(column: Column) -> str:

@@ -90,7 +90,7 @@ def statement(
     _require_column(table, y, "y")
     if table.empty:
         raise InputError(f"{WHERE}: the frame has no rows, or no columns; give both")
-    by_case = _by_case(likelihood_)
+    by_case = (*_by_case(likelihood_), "weights")
     if "exposure" in by_case:
         by_case = (*by_case, "offset")
     named = {n: v for n, v in constants.items() if isinstance(v, str) and n in by_case}
@@ -104,6 +104,10 @@ def statement(
         if value is not None
     }
     table = _complete(table, [y, *inputs, *named.values()], missing, arrays)
+    if "weights" in arrays:
+        places = _repeated(arrays.pop("weights"), len(table))
+        table = table.iloc[places]
+        arrays = {n: np.asarray(v)[places] if np.ndim(v) else v for n, v in arrays.items()}
     if "offset" in by_case and "offset" in arrays:
         arrays["exposure"] = arrays.get("exposure", 1.0) * _exposure(arrays.pop("offset"))
     outcome, values, likelihood_ = read_outcome(table[y], y, likelihood_, positive)
@@ -206,6 +210,22 @@ def _array(name: str, value: Any, n: int) -> Any:
     return pd.Series(np.asarray(value)) if np.ndim(value) else value
 
 
+def _repeated(weights: Any, n: int) -> np.ndarray:
+    """Places of rows, each as often as its weight says."""
+    numbers = pd.to_numeric(pd.Series(np.broadcast_to(weights, n)), errors="coerce").to_numpy(float)
+    wrong = np.flatnonzero(
+        ~((numbers >= 0.0) & (numbers == np.floor(numbers)) & (numbers < np.inf))
+    )
+    if wrong.size:
+        raise InputError(
+            f"{WHERE}: weights hold {np.broadcast_to(weights, n)[wrong[0]]!s}; allowed: whole numbers, how "
+            "many equal rows each one stands for; a Gaussian takes noise_sd= of each row, a binomial trials="
+        )
+    if not numbers.any():
+        raise InputError(f"{WHERE}: all weights are 0; give some rows a weight of 1 or more")
+    return np.repeat(np.arange(n), numbers.astype(np.int64))
+
+
 def _exposure(offset: Any) -> Any:
     """exp of an offset of the log rate."""
     try:
@@ -275,10 +295,7 @@ def _with_constants(stated: Likelihood | str, arrays: Mapping[str, Any]) -> Like
     for name in arrays:
         allowed = {field.name for field in fields(kind)} if isinstance(stated, str) else ()
         if name not in (*kind.constants, *allowed):
-            hint = {
-                "offset": "; counts take one",
-                "weights": "; a Gaussian takes noise_sd= of each row, a binomial trials=",
-            }.get(name, "")
+            hint = "; counts take one" if name == "offset" else ""
             own = ", ".join(dict.fromkeys((*kind.constants, *allowed))) or "none"
             raise InputError(
                 f"{WHERE}: the {kind.name} likelihood has no {name}; allowed: {own}{hint}"

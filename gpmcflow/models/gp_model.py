@@ -344,8 +344,9 @@ class GPModel(WritableArrays, LatentPrior):
         covariance:
             Text such as ``"matern32(age) + group(ward)"``, or an expression over named columns.
         likelihood:
-            A name, such as "poisson", or a likelihood. Left out, it is logistic for two labels, ordinal for
-            ordered categories, and Gaussian for numbers with fractions.
+            A name, such as "poisson", or a likelihood. Left out, it is logistic for two labels (where
+            `gpmcflow.analyse` and configs take probit), ordinal for ordered categories, and Gaussian for
+            numbers with fractions.
         mean, structure, jitter:
             As of `GPModel`.
         missing:
@@ -357,7 +358,9 @@ class GPModel(WritableArrays, LatentPrior):
             Hyperpriors by the names that the text has for them.
         constants:
             What the likelihood knows by case, such as ``exposure="hours"``: the name of a column, a number,
-            or an array. Of counts ``offset``, the log of an exposure, is one, too.
+            or an array. Of counts ``offset``, the log of an exposure, is one, too. Any likelihood has
+            ``weights``, how many equal rows each row stands for: 3 is the same as the row three times, in
+            the model and in averages over its rows, and costs as much.
 
         Returns
         -------

@@ -185,6 +185,8 @@ def analyse(
     folder: str | Path | None = None,
     name: str | None = None,
     positive: str | None = None,
+    area_map: str | Path | None = None,
+    neighbours: str | Path | None = None,
     cores: int | None = None,
 ) -> AnalysisFolder:
     """Analyse a table: read it, fit the models, score them, and write the report.
@@ -209,6 +211,10 @@ def analyse(
         Of the analysis; by default that of the file, or of the outcome.
     positive:
         The answer that counts as yes, where the outcome has two.
+    area_map, neighbours:
+        Paths of a GeoJSON file of areas and of a file with pairs of neighbours, as ``--map`` and
+        ``--neighbours`` of ``gpmcflow new``: a column has the names of the areas, and in the suggested models
+        these resemble their neighbours.
     cores:
         Jobs at a time; by default all cores.
 
@@ -253,7 +259,10 @@ def analyse(
         _write_once(csv, frame.to_csv(index=False))
     else:
         csv = Path(data).resolve()
-    text = suggest(csv, target, positive=positive).text(name, csv=os.path.relpath(csv, folder))
+    files = {"area_map": area_map, "neighbours": neighbours}
+    stated = {key: str(Path(path).resolve()) for key, path in files.items() if path is not None}
+    suggestion = suggest(csv, target, positive=positive, **stated).moved(folder)
+    text = suggestion.text(name, csv=os.path.relpath(csv, folder))
     _write_once(folder / f"{name}.yaml", text if models is None else _with_models(text, models))
     code = run(folder / f"{name}.yaml", cores, quick=quick)
     if code:
@@ -274,8 +283,9 @@ def report(
     """Write the report of a model made in Python: the page that the commands write, as far as draws go.
 
     Effects and their intervals, leave-one-out beside simple models, calibration of labels, hyperparameters
-    before and after the data, checks of the chains. Rows held out, predictions of new rows, maps and the
-    evidence are left out, and the page says so.
+    before and after the data, checks of the chains; of grades and classes the probability of each, of times
+    the share that lasts longer. Rows held out, predictions of new rows, maps and the evidence are left out,
+    and the page says so.
 
     Parameters
     ----------
@@ -298,7 +308,7 @@ def report(
     Raises
     ------
     InputError:
-        For other sources, several latent functions, and likelihoods that the page cannot show.
+        For other sources, several latent functions but of classes, and likelihoods that the page cannot show.
 
     Examples
     --------

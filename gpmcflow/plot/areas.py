@@ -13,7 +13,8 @@ from matplotlib.path import Path
 from gpmcflow.plot.maps import colour_bar
 from gpmcflow.plot.style import INK, PAPER, STEPS, WIDTH, Frame, wrapped
 
-SIDE, TOP, BOTTOM = 12, 30, 84  # pixels around the map, title and colour bar in them
+SIDE, TOP, BOTTOM = 12, 30, 40  # pixels around the map, title and colour bar in them
+BAR = 22  # pixels from the map to the lower edge of its colour bar
 TALLEST = 400  # pixels
 
 
@@ -74,4 +75,4 @@ def draw_areas(
     axes.set_ylim(low[1] - margin, high[1] + margin)
     axes.set_axis_off()
     axes.set_title(wrapped(title, 52, 1), loc="left", fontsize=11, x=0, pad=9)
-    colour_bar(axes, levels, colours, share)
+    colour_bar(axes, levels, colours, share, below=BAR)

@@ -98,10 +98,12 @@ def draw_map(
     colour_bar(axes, levels, colours, share)
 
 
-def colour_bar(axes: Axes, levels: np.ndarray, colours: list[str], share: bool) -> None:
-    """Colours of the steps below a map, 66 to 54 pixels under it."""
+def colour_bar(
+    axes: Axes, levels: np.ndarray, colours: list[str], share: bool, *, below: int = 66
+) -> None:
+    """Colours of the steps, 12 pixels high, their lower edge so many pixels below a map."""
     pixel = axes.figure.dpi / 72 / axes.get_window_extent().height
-    axes = axes.inset_axes((0, -66 * pixel, 1, 12 * pixel))
+    axes = axes.inset_axes((0, -below * pixel, 1, 12 * pixel))
     norm = BoundaryNorm(np.arange(len(levels)), len(colours))
     steps = np.arange(len(levels))
     axes.pcolormesh(steps, [0, 1], steps[None, :-1] + 0.5, cmap=ListedColormap(colours), norm=norm)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -117,7 +119,100 @@ def test_what_has_no_report_is_refused(ward, tmp_path):
     ):
         gp.report(gp.approximate(model), tmp_path)
     line = np.linspace(0.0, 1.0, 6)
-    grades = gp.GPModel(line, [1, 2, 3, 1, 2, 3], gp.Matern32(1.0), gp.Ordinal(3))
-    with pytest.raises(InputError, match="report: the likelihood is ordinal; allowed: probit"):
-        gp.report(gp.sample(grades, n_draws=10, n_chains=1), tmp_path)
+    capped = gp.GPModel(line, line, gp.Matern32(1.0), gp.CensoredGaussian(above=2.0))
+    with pytest.raises(
+        InputError, match="report: the likelihood is censored_gaussian; allowed: probit"
+    ):
+        data_of_model(capped)
+    between = gp.Survival("weibull", until=line + 3.0)
+    with pytest.raises(
+        InputError, match="report: times are known to an interval, until= of Survival"
+    ):
+        data_of_model(gp.GPModel(line, line + 1.0, gp.Matern32(1.0), between))
+    both = gp.GPModel(line, line, gp.Matern32(1.0), gp.HeteroscedasticGaussian())
+    with pytest.raises(InputError, match="heteroscedastic_gaussian likelihood has several latent"):
+        data_of_model(both)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture(scope="module")
+def trial():
+    """Grades, kinds and times of 56 rows; all rise with the dose."""
+    rng, n = np.random.default_rng(3), 56
+    frame = pd.DataFrame({"dose": rng.uniform(0, 10, n), "arm": rng.choice(["new", "old"], n)})
+    score = (frame["dose"] - 5.0) / 2.0
+    grade = np.searchsorted([-1.0, 1.0], score + rng.logistic(size=n))
+    frame["felt"] = pd.Categorical.from_codes(grade, ["poor", "fair", "good"], ordered=True)
+    utility = np.stack([score, -score, 0.0 * score]) + rng.gumbel(size=(3, n))
+    frame["kind"] = np.array(["ash", "elm", "oak"])[utility.argmax(0)]
+    time, followed = 20.0 * np.exp(0.5 * score + 0.5 * rng.normal(size=n)), rng.exponential(60.0, n)
+    frame["weeks"], frame["ended"] = np.minimum(time, followed), (time <= followed).astype(int)
+    return frame
+
+
+def reported(trial, folder, y, **stated):
+    """Draws of a model of y, the folder of its report, and the effects of the dose."""
+    model = gp.GPModel.from_frame(trial, y, "linear(dose) + group(arm)", **stated)
+    draws = gp.sample(model, n_draws=60, n_chains=2, seed=1)
+    gp.report(draws, folder)
+    table = pd.read_csv(folder / "effects.csv", dtype={"value": str})
+    own = table[table["column"] == "dose"].astype({"value": float})
+    text = text_of((folder / "report.html").read_text())
+    assert "dose (rising)" in text.replace("\u00a0", " ") or y == "kind"
+    for nothing in ("None", "nan", "gpmcflow run"):
+        assert nothing not in text
+    return draws, own, text
+
+
+def averaged(draws, trial, values, **chosen):
+    """Mean over the rows of P(each level) with the dose at each value, by `gp.predict` (level, value)."""
+    means = []
+    for value in values:
+        table = gp.predict(draws, trial[["dose", "arm"]].assign(dose=value))
+        means.append(table["response_probability"].mean("new_case").values)
+    return np.array(means).T
+
+
+@pytest.mark.parametrize("y", ["felt", "kind"])
+def test_levels_have_the_probabilities_of_predictions(y, trial, tmp_path):
+    draws, own, text = reported(trial, tmp_path, y)
+    levels = ["poor", "fair", "good"] if y == "felt" else ["ash", "elm", "oak"]
+    bands = pd.read_csv(tmp_path / "grades.csv", dtype={"value": str})
+    bands = bands[bands["column"] == "dose"].pivot(
+        index="grade", columns="value", values="probability"
+    )
+    bands = bands.loc[levels, own["value"].map("{:.10g}".format)]
+    ends = own["value"].iloc[[0, -1]]
+    found = averaged(draws, trial, ends)
+    np.testing.assert_allclose(bands.to_numpy()[:, [0, -1]], found, atol=0.02)
+    np.testing.assert_allclose(bands.sum(axis=0), 1.0)
+    info = json.loads((tmp_path / "info.json").read_text())["target"]
+    assert info["levels"] == levels
+    upper = found[info["split"] - 1 :].sum(0) if y == "felt" else found[info["split"] - 1]
+    np.testing.assert_allclose(own["mean"].iloc[[0, -1]], upper, atol=0.03)
+    if y == "kind":
+        of_class = gp.effects(draws, "dose", values=own["value"], of=info["positive"])
+        np.testing.assert_allclose(own["mean"], of_class["median"], rtol=1e-6)
+    assert ("grades poor, fair and good" if y == "felt" else "one of ash, elm and oak") in text
+
+
+def test_times_are_medians_and_the_share_that_lasts_longer(trial, tmp_path):
+    stated = {"likelihood": gp.Survival("lognormal"), "event": "ended"}
+    draws, own, text = reported(trial, tmp_path, "weeks", **stated)
+    latent = gp.effects(
+        draws, "dose", values=own["value"], kind="latent"
+    )  # log medians of this law
+    np.testing.assert_allclose(own["mean"], np.exp(latent["median"]), rtol=0.01)
+    np.testing.assert_allclose(own["high"], np.exp(latent["high"]), rtol=0.03)
+    longer = pd.read_csv(tmp_path / "survival.csv", dtype={"of": str})
+    ends = pd.read_csv(tmp_path / "relevance.csv", dtype=str).set_index("column").loc["dose"]
+    one = longer[longer["of"] == ends["high"]].set_index("time")["longer"]
+    rows = trial[["dose", "arm"]].assign(dose=float(ends["high"]))
+    times = one.index[[5, 20, 40]]
+    curve = gp.survival_curve(draws, rows, times)
+    np.testing.assert_allclose(
+        one[times], next(iter(curve.data_vars.values())).mean("new_case"), atol=0.02
+    )
+    assert f"{int(trial['ended'].sum())} rows, of 56, whose end was seen" in text
+    with_all = gp.GPModel.from_frame(trial, "weeks", "linear(dose)", gp.Survival("lognormal"))
+    np.testing.assert_array_equal(data_of_model(with_all).learning.unit, 1.0)

@@ -151,3 +151,33 @@ def test_a_category_of_one_level_counts_by_being_filled_in(tmp_path):
     assert used.train.X["x missing"].tolist() == [1, 0] * 6
     part = encode_new(used.encoding, write(tmp_path / "new.csv", "t,x\n5,\n5,x\n"))
     assert part.note == ["x is empty: treated like the cells empty in learning", ""]
+
+
+def test_no_two_rows_without_a_name_and_no_unknown_name_share_a_code(tmp_path):
+    """Among rows to learn from, held out and new: each is a level that no other row tells about."""
+    wards = ["", "a", "b", "a", "", "b"] * 8
+    lines = [f"{ward},{k},{k % 7}" for k, ward in enumerate(wards)]
+    write(tmp_path / "own.csv", "ward,x,y\n" + "\n".join(lines) + "\n")
+    write(tmp_path / "new.csv", "ward,x\nc,1\n,2\nc,3\nd,4\na,5\n")
+    data = {"csv": "own.csv", "target": "y", "outcome": "real", "groups": ["ward"]}
+    prepared = prepare_table({**data, "test_fraction": 0.5, "new": "new.csv"}, tmp_path)
+    learnt, held_out, new = (
+        part.X["ward"].to_numpy() for part in (prepared.train, prepared.test, prepared.new)
+    )
+    nameless = np.concatenate([learnt[learnt < 0], held_out[held_out < 0]])
+    assert len(nameless) == 16
+    assert len({*nameless, *new[:4]}) == 16 + 3
+    assert new[0] == new[2]
+    assert new[4] in learnt
+
+
+def test_an_unknown_name_of_a_group_is_told_with_the_nearest_one(tmp_path):
+    """Unless digits differ: ward 3 is another ward than ward 2."""
+    lines = [f"{('north', 'south', 'ward 2')[k % 3]},{k},{k % 7}" for k in range(30)]
+    write(tmp_path / "own.csv", "ward,x,y\n" + "\n".join(lines) + "\n")
+    write(tmp_path / "new.csv", "ward,x\nNroth,1\nward 3,2\nNroth,3\nsouth,4\n")
+    data = {"csv": "own.csv", "target": "y", "outcome": "real", "groups": ["ward"]}
+    prepared = prepare_table({**data, "test_fraction": 0, "new": "new.csv"}, tmp_path)
+    typo = 'ward "Nroth" was not seen (did you mean "north"?): treated as a new one'
+    other = 'ward "ward 3" was not seen: treated as a new one'
+    assert prepared.new.note == [typo, other, typo, ""]

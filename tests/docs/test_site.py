@@ -7,10 +7,12 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import gpmcflow
+from gpmcflow.data.outcome_kinds import KINDS
 from tests.each import for_each
 
 ROOT = Path(__file__).parents[2]
@@ -191,3 +193,19 @@ def test_relative_links_of_pages_outside_the_site_lead_to_files():
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
                 links += 1
     assert links > 20
+
+
+def test_the_faq_tells_the_defaults_that_models_have():
+    """Priors of length scales, and the likelihood of a yes or no, by both ways to a model."""
+    text = " ".join((DOCS / "faq.md").read_text(encoding="utf-8").split())
+    ages, y = np.linspace(20.0, 80.0, 12), np.tile([-1.0, 1.0], 6)
+    plain = gpmcflow.GPModel(ages, y, gpmcflow.Matern52(), gpmcflow.Gaussian())
+    framed = gpmcflow.GPModel.from_frame({"age": ages, "ill": y > 0}, "ill", "matern52(age)")
+    low, middle, high = np.exp(plain.parameters.free_priors[0].quantile([0.025, 0.5, 0.975]))
+    assert f"from {low:.2f} to {high:.1f} in the unit of the column" in text
+    own = np.exp(framed.parameters.free_priors[0].quantile(0.5))
+    assert own == pytest.approx(middle * ages.std())
+    assert "`gp.GPModel.from_frame`: their default priors take the standard deviation" in text
+    by_file, by_frame = KINDS["binary"].likelihoods[0], framed.likelihood.name
+    assert f"{by_file.capitalize()} in `gpmcflow new`" in text
+    assert f"{by_frame} in `gp.GPModel.from_frame`" in text

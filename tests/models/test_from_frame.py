@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from scipy.special import expit
+from scipy.stats import multivariate_normal
 
 import gpmcflow as gp
 from gpmcflow.errors import InputError
@@ -213,6 +214,68 @@ def test_an_offset_is_the_log_of_an_exposure(caplog):
     with pytest.raises(InputError, match=r"log_hours \(1\)"):
         of(**(counts | {"frame": gaps}), offset="log_hours")
     assert of(**(counts | {"frame": gaps}), offset="log_hours", missing="drop").n_cases == N - 1
+
+
+SHARED = FRAME.assign(times=np.tile([1, 3, 0, 2], N // 4))
+
+
+@pytest.mark.parametrize(
+    ("y", "stated"),
+    [
+        ("well", {"likelihood": "logistic"}),
+        ("visits", {"likelihood": "poisson", "exposure": "hours"}),
+        ("score", {"likelihood": "gaussian"}),
+        ("score", {"likelihood": "gaussian", "noise_sd": np.linspace(0.5, 2.0, N)}),
+    ],
+)
+def test_a_row_of_weight_three_is_three_equal_rows(y, stated):
+    """The same cases, and by `weights` of a column or an array the same evidence to the last bit."""
+    places = np.repeat(np.arange(N), SHARED.times)
+    arrays = {k: v[places] if np.ndim(v) else v for k, v in stated.items()}
+    repeated = of(y, frame=FRAME.iloc[places], **arrays)
+    for weights in ("times", SHARED.times.to_numpy()):
+        frame = SHARED if isinstance(weights, str) else FRAME
+        model = of(y, frame=frame, weights=weights, **stated)
+        assert "times" not in model.inputs.names
+        assert model.n_cases == SHARED.times.sum()
+        found, expected = (gp.approximate(own).log_evidence for own in (model, repeated))
+        assert found == expected
+
+
+def test_weighted_labels_are_binomial_counts_and_weighted_readings_their_means():
+    """log p(y | f) sums over equal rows: of labels that of counts up to the number of orders; a Gaussian's
+    evidence is that of means with noise sd / sqrt(w), in closed form."""
+    pairs = pd.DataFrame({"age": [1.0, 1.0, 2.0, 3.0], "well": [1, 0, 1, 0], "n": [3, 2, 4, 1]})
+    labels = of("well", "matern32(age)", "logistic", frame=pairs, weights="n")
+    f = np.repeat([0.3, 0.3, -0.2, 0.7], pairs.n)
+    p = expit(np.array([0.3, -0.2, 0.7]))
+    exact = 3 * np.log(p[0]) + 2 * np.log1p(-p[0]) + 4 * np.log(p[1]) + np.log1p(-p[2])
+    theta = labels.theta_of({"length_scale": 1.0, "signal_sd": 1.0, "mean": 0.0})
+    assert labels.log_likelihood(f, theta) == pytest.approx(exact)
+    x, y, w, sd = np.array([0.0, 1.0, 3.0]), np.array([0.4, -0.2, 1.1]), np.array([3, 1, 2]), 0.5
+    frame = pd.DataFrame({"x": x, "y": y})
+    model = of("y", gp.SquaredExponential(1.5, 1.2, columns="x"), gp.Gaussian(sd), frame=frame,
+               weights=w, mean=0.3)  # fmt: skip
+    K = 1.44 * np.exp(-0.5 * ((x[:, None] - x) / 1.5) ** 2) + np.diag(sd**2 / w)
+    closed = multivariate_normal.logpdf(y, np.full(3, 0.3), K)
+    closed -= np.sum(0.5 * (w - 1) * np.log(2.0 * np.pi * sd**2) + 0.5 * np.log(w))
+    assert gp.approximate(model).log_evidence == pytest.approx(closed, abs=1e-5)
+
+
+def test_weights_that_count_no_rows_are_refused():
+    for weights, found in (([0.5] * N, "0.5"), ([-1] * N, "-1"), (np.full(N, np.inf), "inf")):
+        with pytest.raises(
+            InputError, match=f"weights hold {found}; allowed: whole numbers, how many"
+        ):
+            of(weights=weights)
+    with pytest.raises(InputError, match="weights hold a; allowed: whole numbers"):
+        of(covariance="matern32(age)", weights="ward")
+    with pytest.raises(InputError, match="all weights are 0"):
+        of(weights=0)
+    gaps = SHARED.astype({"times": float})
+    gaps.loc["row 3", "times"] = np.nan
+    with pytest.raises(InputError, match=r"times \(1\)"):
+        of(frame=gaps, weights="times")
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "dict"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,23 +67,54 @@ def test_a_folder_is_opened_by_path_and_goes_on_from_what_is_there(analysis, plo
         gp.analyse(plots, "harvest", models={"other": "linear()"}, folder=folder)
 
 
-def test_a_file_gives_the_files_of_the_commands(plots, tmp_path, monkeypatch):
+def without_times(path: Path) -> bytes:
+    """The bytes of a result, without the seconds that its jobs took and when they ended."""
+    content = path.read_bytes()
+    if path.name == "info.json":
+        return re.sub(rb'\n "seconds": [^\n]*', b"", content)
+    if path.name == "models.csv":
+        return pd.read_csv(path).drop(columns="seconds").to_csv().encode()
+    if path.name == "report.html":
+        page = re.sub(r"(\d+\s(s|min) ?)+of its jobs", "", content.decode())
+        return re.sub(r'<td class="num opt">[^<]*\s(s|min)</td></tr>', "", page).encode()
+    return content
+
+
+@pytest.mark.parametrize("areas", [False, True])
+def test_a_file_gives_the_files_of_the_commands_byte_for_byte(areas, plots, tmp_path, monkeypatch):
+    """Config, draws, tables and pages, but for the seconds that jobs took, and notes on how they ran."""
+    fields = [f"field {k}" for k in range(12)]
+    table = plots.assign(field=np.repeat(fields, 5)) if areas else plots
     for name in ("shell", "python"):
         (tmp_path / name).mkdir()
-        plots.to_csv(tmp_path / name / "plots.csv", index=False)
+        table.to_csv(tmp_path / name / "plots.csv", index=False)
+        pairs = pd.DataFrame({"one": fields[1:], "other": fields[:-1]})
+        pairs.to_csv(tmp_path / name / "pairs.csv", index=False)
+    stated = {"neighbours": "pairs.csv"} if areas else {}
     monkeypatch.chdir(tmp_path / "shell")
-    new("plots.csv", "harvest")
+    new("plots.csv", "harvest", **stated)
     assert run("plots.yaml", quick=True) == 0
-    made = gp.analyse(tmp_path / "python" / "plots.csv", "harvest")
     monkeypatch.chdir(tmp_path)
-    trees = [sorted(os.path.relpath(path, name) for path in (tmp_path / name / "results").rglob("*.nc"))
-             for name in (tmp_path / "shell", tmp_path / "python")]  # fmt: skip
-    assert trees[0] == trees[1]
-    assert len(trees[0]) > 4
-    for path in ["plots.yaml", *trees[0]]:
-        first, second = ((tmp_path / name / path).read_bytes() for name in ("shell", "python"))
-        assert first == second, path
+    stated = {key: Path("python", path) for key, path in stated.items()}
+    made = gp.analyse(Path("python", "plots.csv"), "harvest", **stated)
     assert made.folder == tmp_path / "python" / "results" / "plots"
+    shell, python = (
+        {
+            path.relative_to(folder): without_times(path)
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+            and not path.name.startswith(".")
+            and path.suffix != ".log"
+            and path.suffixes != [".nc", ".json"]
+            and ".snakemake" not in path.parts
+        }
+        for folder in (tmp_path / "shell", tmp_path / "python")
+    )
+    assert shell.keys() == python.keys()
+    kinds = {path.suffix for path in shell}
+    assert kinds == {".csv", ".yaml", ".nc", ".json", ".html"}
+    assert ("areas.csv" in {path.name for path in shell}) == areas
+    assert not [path for path in shell if shell[path] != python[path]]
 
 
 def test_what_cannot_be_analysed_is_refused(plots, tmp_path):

@@ -21,10 +21,10 @@ def area_maps(analysis: Analysis) -> Markup | None:
     areas, outlines = analysis["areas"], analysis["outlines"]
     if areas.empty or outlines.empty:
         return None
-    values = areas.set_index("area")
-    above, below = int((areas["above"] > SURE).sum()), int((areas["above"] < 1.0 - SURE).sum())
-    alone = int((areas["rows"] == 0).sum())
-    what = "to the overall mean" if analysis.ratios else "less the overall mean"
+    values = areas[areas["area"].isin(outlines["area"])].set_index("area")
+    above, below = int((values["above"] > SURE).sum()), int((values["above"] < 1.0 - SURE).sum())
+    alone = int((values["rows"] == 0).sum())
+    what = "relative to the overall mean" if analysis.ratios else "less the overall mean"
     relative = "Relative risk" if analysis.kind == "counts" else "Ratio"
     title = f"{relative}, {analysis.response}" if analysis.ratios else f"{analysis.response} {what}"
     caption = " ".join(

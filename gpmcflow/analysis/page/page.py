@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.answer import answer, title_of
+from gpmcflow.analysis.page.areas import area_section
 from gpmcflow.analysis.page.coefficients import coefficient_tables
 from gpmcflow.analysis.page.comparison import which_model
 from gpmcflow.analysis.page.html import Section
@@ -28,7 +29,7 @@ from gpmcflow.analysis.page.trust import trust
 from gpmcflow.errors import refuse_unfit, visible
 
 _ORDER = (
-    *(answer, picture, scores, reliability, columns_that_matter, interactions, reach),
+    *(answer, picture, area_section, scores, reliability, columns_that_matter, interactions, reach),
     *(coefficient_tables, which_model, predictions, trust, your_data, learned, again, technical),
 )
 

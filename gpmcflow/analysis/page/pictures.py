@@ -129,10 +129,11 @@ def _curve(analysis: Analysis):
 def _survival(analysis: Analysis):
     strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
     name = label(strongest["column"])
+    low, high = words.ends(str(strongest["low"]), str(strongest["high"]))
     caption = (
-        f"Share that lasts longer than a time, as predicted on average with {name} at "
-        f"{strongest['high']} (solid) and at {strongest['low']} (dashed), other things equal. Grey steps: "
-        "all rows by Kaplan-Meier, which allows for those not seen to end."
+        f"Share that lasts longer than a time, as predicted on average with {name} at {high} (solid) and at "
+        f"{low} (dashed), other things equal. Grey steps: all rows by Kaplan-Meier, which allows for those "
+        "not seen to end."
     )
     key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
     ends = (strongest["high"], strongest["low"])

@@ -51,7 +51,7 @@ _OPTIONAL = {
     "points": ("x", "y", "outcome"),
     "survival": ("of", "time", "longer"),
     "grades": ("column", "value", "grade", "probability"),
-    "areas": ("area", "rows", "mean", "relative", "above"),
+    "areas": ("area", "rows", "mean", "relative", "relative_low", "relative_high", "above"),
     "coefficients": ("name", "kind", "mean", "sd", "low", "high"),
     "outlines": ("area", "ring", "x", "y"),
     "reach": ("direction", "distance", "low", "high"),

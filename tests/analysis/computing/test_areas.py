@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,11 @@ import yaml
 import gpmcflow as gp
 from gpmcflow.analysis.data import data_of_table
 from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.page.area_map import area_maps
+from gpmcflow.analysis.page.results import Analysis, read_analysis
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.errors import GpmcflowError, InputErrors
+from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.new import new
 
@@ -72,6 +76,13 @@ def run(folder, analysis):
     return analysis(folder, {"data": DATA, "models": MODELS, "seed": 3, "quick": True})
 
 
+@pytest.fixture(scope="module")
+def alone(folder, analysis):
+    """The same without the map."""
+    data = {key: value for key, value in DATA.items() if key != "map"}
+    return analysis(folder, {"data": data, "models": MODELS, "seed": 3, "quick": True}, "alone")
+
+
 def test_areas_are_ranked_by_the_probability_that_they_are_above_the_mean(run):
     table = pd.read_csv(run.folder / "areas.csv").set_index("area")
     assert set(table.index) == set(NAMES)
@@ -88,6 +99,30 @@ def test_areas_are_ranked_by_the_probability_that_they_are_above_the_mean(run):
     exposure = pd.read_csv(run.folder.parents[1] / "cases.csv").set_index("district")["expected"]
     mean = float((seen["mean"] * exposure).sum() / exposure.sum())
     np.testing.assert_allclose(mean, learnt.outcome.sum() / learnt.unit.sum(), rtol=0.03)
+
+
+def test_pairs_alone_make_a_table_of_areas(run, alone):
+    table, with_map = (
+        pd.read_csv(each.folder / "areas.csv").set_index("area").sort_index()
+        for each in (alone, run)
+    )
+    assert list(table) == list(with_map)
+    assert table.index.equals(with_map.index)
+    np.testing.assert_array_equal(table["rows"], with_map["rows"])
+    np.testing.assert_allclose(table["relative"], with_map["relative"], rtol=0.1)
+    assert not (alone.folder / "outlines.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["run", "alone"])
+def test_the_report_links_the_table_of_areas_and_says_what_is_in_it(name, request):
+    page = (request.getfixturevalue(name).folder / "report.html").read_text(encoding="utf-8")
+    (said,) = re.findall(r"<p>(<a href=\"areas.csv\">.*?)</p>", page)
+    columns = re.findall("<code>(.*?)</code>", said)
+    assert columns == ["mean", "relative", "_low", "_high", "above"]
+    assert "a row for each of the 37 areas" in said
+    listed = re.findall(r'<th scope="row">(\w+)</th>', page[page.index(said) :])[:10]
+    table = pd.read_csv(request.getfixturevalue(name).folder / "areas.csv")["area"].tolist()
+    assert listed == [*table[:5], *table[-5:]]
 
 
 def test_coefficients_have_names_of_levels(run):
@@ -124,10 +159,19 @@ def test_slopes_are_per_unit_of_their_columns(tmp_path, analysis):
 
 def test_the_report_draws_two_maps(run):
     page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert "of each area relative to the overall mean, other columns" in page
     assert "probability that it lies above it" in page
     assert "1 area without rows" in page
     outlines = pd.read_csv(run.folder / "outlines.csv")
     assert outlines["area"].nunique() == len(NAMES)
+
+
+def test_areas_that_the_map_does_not_have_are_not_counted_in_its_caption(run):
+    info = json.loads((run.folder / "info.json").read_text())
+    analysis = read_analysis(run.folder, info)
+    ghost = analysis["areas"].iloc[[0]].assign(area="ghost", rows=0, above=1.0)
+    beside = {**analysis.tables, "areas": pd.concat([analysis["areas"], ghost])}
+    assert area_maps(Analysis(info, beside)) == area_maps(analysis)
 
 
 def test_probabilities_are_those_of_the_model_in_python(run, folder):
@@ -178,7 +222,11 @@ def test_a_held_out_area_is_predicted_from_its_neighbours(run):
 
 def test_a_first_look_writes_the_models(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    new("cases.csv", "deaths", area_map="districts.geojson", neighbours="edges.csv", force=True)
+    files = {"area_map": "districts.geojson", "neighbours": "edges.csv"}
+    lines = new("cases.csv", "deaths", **files, force=True)
+    assert "areas        37 areas, 60 pairs of neighbours; 1 island: isle" in map(str.strip, lines)
+    told = "names of groups, for a term group(district); 37 areas, 60 pairs of neighbours; 1 island: isle"
+    assert told in (folder / "cases.yaml").read_text()
     config = yaml.safe_load((folder / "cases.yaml").read_text())
     assert config["data"]["groups"] == ["district"]
     assert config["data"]["graphs"] == {"edges": "edges.csv"}
@@ -190,6 +238,28 @@ def test_a_first_look_writes_the_models(folder, monkeypatch):
     assert "areal(district, graph=map)" in (folder / "cases.yaml").read_text()
     with pytest.raises(InputErrors, match="no such file"):
         new("cases.csv", "deaths", area_map="none.geojson", force=True)
+
+
+def test_a_misspelt_neighbour_is_told_by_new_check_and_the_page(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    edges = (folder / "edges.csv").read_text()
+    (folder / "typo.csv").write_text(edges.replace("d00,d01", "d00,d0l"))
+    told = 'typo.csv: no row or outline on the map for "d0l"'
+    lines = new(
+        "cases.csv", "deaths", area_map="districts.geojson", neighbours="typo.csv", force=True
+    )
+    assert told in " ".join(" ".join(lines).split())
+    assert told in (folder / "cases.yaml").read_text()
+    data = {**DATA, "graphs": {"edges": "typo.csv"}}
+    (folder / "typo.yaml").write_text(
+        yaml.safe_dump({"data": data, "models": MODELS, "seed": 3, "quick": True})
+    )
+    assert any(told in line for line in check(folder / "typo.yaml", 1))
+    settings = check_config(
+        yaml.safe_load((folder / "typo.yaml").read_text()), folder=folder, path="typo.yaml"
+    )
+    columns = prepare("typo", settings["analyses"]["typo"], folder, 3, "data").columns
+    assert told in columns.set_index("column").loc["district", "done"]
 
 
 def test_a_correlation_of_a_file(folder):
@@ -209,6 +279,10 @@ def test_a_correlation_of_a_file(folder):
 WRONG = {
     "tree": ({"correlations": {"tree": "bad.csv"}}, "least eigenvalue is -0.5"),
     "missing": ({"correlations": {"tree": "short.csv"}}, "has no row of 'd02' and 33 more"),
+    "misspelt": (
+        {"correlations": {"tree": "typo.csv"}},
+        "no row of 'isle' (did you mean 'Isle'?),",
+    ),
     "groups": ({"groups": []}, "write groups: [the column with them] under data"),
 }
 
@@ -221,6 +295,8 @@ def test_what_does_not_fit_is_refused(name, folder):
     bad.iloc[0, 1] = bad.iloc[1, 0] = 1.5
     bad.to_csv(folder / "bad.csv", index=False)
     pd.DataFrame(np.eye(2), names[:2], names[:2]).to_csv(folder / "short.csv", index=False)
+    other = [*names[:-1], "Isle"]
+    pd.DataFrame(np.eye(36), other, other).to_csv(folder / "typo.csv", index=False)
     with pytest.raises(GpmcflowError) as error:
         read(folder, {**DATA, **more}, MODELS)
     assert any(message in line for line in getattr(error.value, "problems", [str(error.value)]))
