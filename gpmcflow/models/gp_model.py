@@ -30,6 +30,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
 from gpmcflow.models.outcome import Outcome
 from gpmcflow.models.printed import as_html, as_text
+from gpmcflow.models.weight_model import WeightModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
@@ -517,14 +518,7 @@ class GPModel(WritableArrays, LatentPrior):
         """
         full = self.full(np.asarray(theta, dtype=np.float64))
         if self.basis:
-            s, _ = self.basis.scales(full)
-            design = self.basis_design.matrix() * s
-            unit, c = np.eye(self.n_latents, order="F"), self.mean_at(full)
-            zero, likelihood = np.zeros(self.n_latents), self.likelihood_at(full)
-            return LatentGaussianModel(
-                likelihood, self.y, zero, unit, design=design, offset=c,
-                covariance_function=CovarianceAt(self, full), X=self.X,
-            )  # fmt: skip
+            return WeightModel(self, full)
         c, shared = (
             self.mean_at(full),
             {"covariance_function": CovarianceAt(self, full), "X": self.X},
