@@ -64,7 +64,7 @@ def _rate() -> float:
 def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[str, str]:
     """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
 
-    Where "auto" took an exact basis, ``structure_reason`` says why. ``basis_error`` is JSON, one entry a
+    Where "auto" took a basis, ``structure_reason`` says why. ``basis_error`` is JSON, one entry a
     term: the largest error of the covariance, over the amplitude's square, at the shortest and at the longest
     length scales of the central 98 % of the draws. A warning tells where that is too large.
     """

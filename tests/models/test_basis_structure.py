@@ -375,12 +375,39 @@ def test_a_mean_that_sites_do_not_follow_is_caught(monkeypatch):
     assert gradient_error(*point(MODELS["counts"])) > 1e-3
 
 
-def test_a_printed_dense_model_of_many_cases_says_what_basis_functions_take():
+def test_auto_takes_basis_functions_of_more_than_2000_cases():
     x = np.linspace(0.0, 10.0, 2001)
     model = gp.GPModel(x, np.sin(x), gp.Matern52(), gp.Gaussian())
-    size = model.with_structure("basis").n_latents
-    words = f'dense (2001 cases; structure="basis" has {size} functions, with errors of up to 2.5 %'
+    asked = model.with_structure("basis")
+    assert model.approximate_basis
+    assert model.digest() == asked.digest()
+    words = (
+        f"basis ({asked.n_latents} functions for 2001 cases, with errors of up to 2.5 % of the var"
+    )
     assert words in repr(model)
-    assert "dense (" not in repr(model.take(np.arange(2000)))
-    assert "dense (" not in repr(model.with_structure("dense"))
-    assert "dense (" not in repr(gp.GPModel(x, x, gp.RationalQuadratic(), gp.Gaussian()))
+    assert model.take(np.arange(2000)).structure_in_words == "dense"
+    assert model.with_structure("dense").structure_in_words == "dense"
+
+
+@pytest.mark.parametrize(
+    ("covariance", "options", "why"),
+    [
+        (gp.RationalQuadratic(), {}, "2001 cases, but rational_quadratic() has no basis"),
+        (gp.Matern52(), {"jitter": 1e-6}, "functions for 2001 cases would do, but a jitter is stated"),
+        (gp.Matern52() + gp.Linear(), {"far": 1e6}, "of columns too far from 0: centre them"),
+        (gp.Matern52(0.001), {}, "2001 cases, but matern52() has length scales down to 0.001"),
+    ],
+)  # fmt: skip
+def test_why_many_cases_stay_dense(covariance, options, why):
+    x = np.linspace(0.0, 10.0, 2001) + options.pop("far", 0.0)
+    model = gp.GPModel(x, np.sin(x), covariance, gp.Gaussian(), **options)
+    assert model.structure_name == "dense"
+    assert why in repr(model)
+
+
+def test_a_grid_of_many_cases_is_no_basis():
+    X = np.array([(a, b) for a in range(51) for b in range(40)], dtype=float)
+    model = gp.GPModel(
+        X, np.ones(2040), gp.Matern32(columns=0) * gp.Matern32(columns=1), gp.Poisson()
+    )
+    assert model.structure_in_words == "kronecker"
