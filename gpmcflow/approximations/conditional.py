@@ -80,8 +80,13 @@ class Conditional(NamedTuple):
         return quantiles
 
     def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
-        """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y."""
+        """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y.
+
+        Of labels they are those of E[y | eta], which rises with eta.
+        """
         own = self.likelihoods[0]
+        if own.binary and len(self.likelihoods) == 1:
+            return own.conditional_mean(self.quantiles(levels))
         conjugate = all(each.conjugate and each.eta_of == own.eta_of for each in self.likelihoods)
         if not conjugate or own.eta_of == "y":
             return None
