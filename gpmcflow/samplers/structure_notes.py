@@ -24,14 +24,21 @@ CENTRAL = (0.01, 0.99)  # quantiles of the draws' length scales
 _PROBE = 400  # order of the matrices whose product tells the rate of this machine
 
 
-def advise(model: GPModel) -> None:
-    """Say what a large dense covariance costs, and whether basis functions fit it."""
+def advise(model: Any) -> None:
+    """Say what a large dense covariance costs, or that "auto" took basis functions for one."""
     note = dense_note(model)
     if note:
         log.warning("sample: %s", note)
+    for part in getattr(model, "parts", [model]):
+        if part.chose_basis and part.approximate_basis:
+            log.warning(
+                'sample: basis functions stand for the covariance (%s); structure="dense" is exact, and slow',
+                part.structure_reason,
+            )
+            break  # once for all functions
 
 
-def dense_note(model: GPModel, with_basis: Callable[[], BasisBlocks | None] | None = None) -> str:
+def dense_note(model: Any, with_basis: Callable[[], BasisBlocks | None] | None = None) -> str:
     """What a large dense covariance costs, and whether basis functions fit it; empty for other models.
 
     ``with_basis`` makes them, or raises `InputError`; by default those of the same covariance.
