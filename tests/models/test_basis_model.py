@@ -20,7 +20,7 @@ from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Logistic, Poisson, Probit, StudentT
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from gpmcflow.models.description import data_of, describe, model_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
@@ -154,6 +154,21 @@ def test_predictions_by_blocks_of_levels_are_those_of_the_matrix():
     drawn = predictor.draw(X[at], np.random.default_rng(0), 20_000)
     expected = covariance[np.ix_(at, at)]
     assert np.allclose(np.cov(drawn.T), expected, atol=0.05 * expected.max())
+
+
+def test_sites_too_precise_for_products_of_the_design_are_predicted_by_the_matrix():
+    """Noise of 1e-5: of its precision 1e10 a sum of products leaves no digits to the prior."""
+    model = build(CURVE + CURVE * EACH, Gaussian(1e-5), MEAN, BasisFunctions(m=9, boundary=1.5), 60)
+    theta = model.prior_median()
+    first, second = (expectation_propagation(one).sites for one in with_all_weights(model, theta))
+    assert first.weight_posterior is None
+    predictor = basis_predictor(NewDesigns(model), model.full(theta), sites=first)
+    Phi = BasisDesign(model.basis, model.X[:20]).matrix() * predictor.scales
+    moments = predictor.moments(model.X[:20])
+    root = Phi @ second.factor
+    assert np.allclose(moments.variance[0], np.einsum("ij,ij->i", root, root), rtol=1e-5)
+    assert np.allclose(moments.mean[0], Phi @ second.mean + model.mean_at(model.full(theta)))
+    assert np.allclose(predictor.joint(model.X[:20])[1], root @ root.T, rtol=1e-5, atol=1e-15)
 
 
 def test_slopes_of_thousands_of_groups_take_no_matrix_of_their_square():
